@@ -17,10 +17,10 @@ from typing import NamedTuple
 TOP = Path(__file__).resolve().parent.parent
 FILE_LINES, FUNCTION_LINES, PARAMETERS, ANY = 400, 50, 7, 25
 #: Where values are of any type by their work.
-OF_ANY_TYPE = ("nova/db/types.py", "nova/rpc/codec.py")
+OF_ANY_TYPE = ("nova/db/sql/types.py", "nova/rpc/codec.py")
 #: Files that are data tables by nature.
 TABLES = ("nova/conf/", "nova/policies/", "nova/api/schemas/", "nova/api/routes.py", "nova/api/absent.py",
-          "nova/db/models/", "nova/model/extra_specs.py", "nova/rpc/contracts/")
+          "nova/db/models/", "nova/model/flavor/extra_specs.py", "nova/rpc/contracts/")
 
 
 class Function(NamedTuple):

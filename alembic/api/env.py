@@ -1,4 +1,4 @@
-"""Runs the api schema's migrations on the engine that ``nova.db.migrate`` hands over."""
+"""Runs the api schema's migrations on the engine that ``nova.db.schema.migrate`` hands over."""
 
 from alembic import context
 from nova.db.models.api import metadata

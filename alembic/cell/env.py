@@ -1,4 +1,4 @@
-"""Runs the cell schema's migrations on the engine that ``nova.db.migrate`` hands over."""
+"""Runs the cell schema's migrations on the engine that ``nova.db.schema.migrate`` hands over."""
 
 from alembic import context
 from nova.db.models.cell import metadata

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from nova import concurrency, errors
 from nova.cert.authority import CERTIFICATES, Authority, AuthorityFiles, Clock, name_of, new_key, now, private_text
 from nova.conf.base import Options
-from nova.model.certificates import CertificateQuery, CertificateRecord, SignedCertificate, VpnCredentials
+from nova.model.security.certificates import CertificateQuery, CertificateRecord, SignedCertificate, VpnCredentials
 from nova.privileged.files import locked, write_whole
 from nova.rpc.contracts.conductor import ConductorRPC
 

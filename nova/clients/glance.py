@@ -15,7 +15,7 @@ from nova import context, errors
 from nova.clients.image_data import ImageData
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
-from nova.model.images import Image, ImageQuery, NewImage
+from nova.model.image.images import Image, ImageQuery, NewImage
 
 TAKING = "os_glance_import_task"
 #: Members of an image's JSON that are Glance's own; what else is text is a custom property.

@@ -10,9 +10,9 @@ from nova.clients import glance, image_data, session
 from nova.clients.image_data import ImageData, Retries, SeekableFile, Upload
 from nova.clients.image_taking import take
 from nova.conf.base import Options
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation, rbd_location
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation, rbd_location
 
 
 class HostImages:

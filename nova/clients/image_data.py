@@ -13,7 +13,7 @@ import requests
 import urllib3.exceptions
 
 from nova import concurrency, errors
-from nova.model.images import Image
+from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from nova.clients import image_data
 from nova.clients.image_data import BROKEN, ImageData, Retries, SeekableFile, Upload
 from nova.conf.base import Options
 from nova.model.base import HostName
-from nova.model.image_tickets import (
+from nova.model.image.image_tickets import (
     READ,
     WRITE,
     ImageTicket,
@@ -35,8 +35,8 @@ from nova.model.image_tickets import (
     record_path,
     stamp,
 )
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation, rbd_location
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation, rbd_location
 
 LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from nova import concurrency, errors
 from nova.clients.glance import TAKING
-from nova.model.images import Image
+from nova.model.image.images import Image
 
 ACTIVE = "active"
 POLL_S, LONGEST_S = 0.2, 60.0

@@ -18,7 +18,7 @@ from nova.clients import neutron_values as values
 from nova.clients.neutron_caller import NeutronCaller, strange
 from nova.clients.session import Credentials, ServiceEndpoint
 from nova.model.base import Json
-from nova.model.ports import (
+from nova.model.network.ports import (
     Counted,
     NeutronFloating,
     NeutronGroup,

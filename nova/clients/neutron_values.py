@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from nova.model.networks import GuestRoute
-from nova.model.ports import (
+from nova.model.network.networks import GuestRoute
+from nova.model.network.ports import (
     Counted,
     NeutronFloating,
     NeutronGroup,

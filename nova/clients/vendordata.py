@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from nova import errors
 from nova.conf.base import Options
 from nova.model.base import Json, Library
-from nova.model.guests import GuestFacts
+from nova.model.guest.guests import GuestFacts
 
 LOG = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 from nova.monitoring.health import Vitals
 from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract

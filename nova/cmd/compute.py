@@ -14,9 +14,9 @@ from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvir
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.forbidden_ranges import RangeSetting, parsed
-from nova.model.security_modes import SecurityMode
-from nova.model.services import Heartbeat
+from nova.model.host.services import Heartbeat
+from nova.model.network.forbidden_ranges import RangeSetting, parsed
+from nova.model.security.security_modes import SecurityMode
 from nova.monitoring.health import Vitals
 from nova.privileged import choosing
 from nova.rpc.host_secret import HostSecret

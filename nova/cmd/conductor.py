@@ -16,15 +16,15 @@ from nova.cmd.reporting import say_mode
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.security_modes import SecurityMode
-from nova.model.services import DatabaseConnections
+from nova.model.host.services import DatabaseConnections
+from nova.model.security.security_modes import SecurityMode
 from nova.monitoring.health import Vitals
 from nova.rpc.hosts_url import require_hosts_url
 from nova.service import Every, patiently
 from nova.version import RELEASE
 
 if TYPE_CHECKING:
-    from nova.db.engine import Database
+    from nova.db.sql.engine import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -39,8 +39,9 @@ def settings(options: Options) -> Library:
     from nova.conductor.engine import network_options
     from nova.conductor.engine.deps import ConductorSettings, VpnSettings
     from nova.conf import quota
-    from nova.model import pci_aliases, periods
-    from nova.model.ratios import ratios
+    from nova.model.numa import pci_aliases
+    from nova.model.placement.ratios import ratios
+    from nova.model.quota import periods
 
     limits = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
     names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
@@ -121,7 +122,7 @@ def databases(options: Options) -> tuple[Database, Database]:
 
 def database(options: Options, schema: str) -> Database:
     """One of them, which needs its own URL alone. ``schema``: api or cell. config.Missing as above."""
-    from nova.db.engine import Database
+    from nova.db.sql.engine import Database
 
     name = {"api": "api_database", "cell": "database"}[schema]
     group = options[name]
@@ -133,7 +134,7 @@ def database(options: Options, schema: str) -> Database:
 
 def check_schema(api: Database, cell: Database) -> None:
     """service.CanNotStart: a schema is older than this release. Unavailable."""
-    from nova.db import migrate
+    from nova.db.schema import migrate
 
     try:
         migrate.check("api", api)
@@ -241,7 +242,7 @@ class Conductor:
         self._start_periodic()
 
     def _register(self) -> None:
-        from nova.model.services import ContractVersion, Registration
+        from nova.model.host.services import ContractVersion, Registration
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
@@ -265,7 +266,7 @@ class Conductor:
 
     def _start_periodic(self) -> None:
         from nova.conductor.upkeep import periodic, timeouts
-        from nova.model.services import Heartbeat
+        from nova.model.host.services import Heartbeat
 
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.deps.journal.lease_s / 4
@@ -342,7 +343,7 @@ def main() -> int:
     code."""
     return common.run(BINARY, Conductor, workers, prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
-                       "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.migrate",
+                       "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.schema.migrate",
                        "nova.clients.glance", "nova.notifications.oslo"), check)
 
 

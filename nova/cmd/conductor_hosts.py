@@ -11,16 +11,16 @@ from oslo_utils import netutils
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 
 if TYPE_CHECKING:
-    from nova.db.engine import Database
+    from nova.db.sql.engine import Database
 
 
 def secret_wrap(options: Options) -> Library:
     """What wraps hosts' secrets in bounded mode. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or
     malformed."""
-    from nova.model.secret_wrap import SecretWrap
+    from nova.model.security.secret_wrap import SecretWrap
 
     return SecretWrap(options.conductor.host_secret_key)
 
@@ -31,7 +31,7 @@ def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> L
     wrap them, and the generated one opens what it wrapped, until 'wrap-secrets' has wrapped all anew.
     config.HostSecretKey; config.GeneratedKey, in upstream mode."""
     from nova.conductor.hosts import security
-    from nova.model.secret_wrap import SecretWrap
+    from nova.model.security.secret_wrap import SecretWrap
 
     configured, passwords = options.conductor.host_secret_key, key_passwords(options)
     if mode is SecurityMode.UPSTREAM:
@@ -41,7 +41,7 @@ def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> L
 
 def key_passwords(options: Options) -> dict[str, str]:
     """What wraps the copies of a generated key: passwords that all conductors have, and the database has not."""
-    from nova.db.security import password_of
+    from nova.db.host.security import password_of
     from nova.rpc.hosts_url import shared_passwords
 
     return {"broker": shared_passwords(options), "database": password_of(options.database.connection)}
@@ -52,7 +52,8 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
     the one of all daemons."""
     from nova.conductor.hosts.enrolment import EnrolledKeys
     from nova.conductor.hosts.host_ends import HostEnd, HostEnds
-    from nova.db import enrolments, taken_messages
+    from nova.db.host import enrolments
+    from nova.db.operation import taken_messages
     from nova.rpc.buses import hosts_bus
     from nova.rpc.hosts_url import OWN, SHARED
 

@@ -7,7 +7,7 @@ from typing import Any
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
-from nova.model.consoles import ConsoleType
+from nova.model.guest.consoles import ConsoleType
 from nova.monitoring.health import Vitals
 
 BINARY = "nova-consoleauth"

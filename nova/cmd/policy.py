@@ -81,7 +81,7 @@ def check(options: Options, given: argparse.Namespace) -> int:
 
 def _of_server(options: Options, uuid: str) -> dict[str, str]:
     """Whose a server is: asks the conductor. NotFound, Unavailable."""
-    from nova.model.servers import ServerQuery
+    from nova.model.server.servers import ServerQuery
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 

@@ -7,8 +7,8 @@ import logging
 from nova import concurrency, context, errors
 from nova.conf.base import Options
 from nova.model.base import Library, utcnow
-from nova.model.security_modes import SecurityMode, stated
-from nova.model.services import ContractVersion, Heartbeat, Registration
+from nova.model.host.services import ContractVersion, Heartbeat, Registration
+from nova.model.security.security_modes import SecurityMode, stated
 from nova.rpc.host_secret import HostSecret
 from nova.service import BEAT_AGAIN_S, Every, patiently
 from nova.version import RELEASE

@@ -42,13 +42,13 @@ def status(options: Options, binary: str, work: Callable[[], int], failed: int =
 
 def described(error: errors.NovaError) -> str:
     """The message, with the reason that operators alone may read."""
-    from nova.db.engine import DatabaseAway
+    from nova.db.sql.engine import DatabaseAway
 
     return f"{error.message} ({error.reason})" if isinstance(error, DatabaseAway) and error.reason else error.message
 
 
 def _refused(error: Exception) -> str | None:
-    from nova.db.engine import refusal
+    from nova.db.sql.engine import refusal
 
     return refusal(error)
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from nova import errors
 from nova.model.base import HostName
-from nova.model.traits import RESCUE_BFV
+from nova.model.placement.traits import RESCUE_BFV
 from nova.virt.interface import Driver
 
 P = TypeVar("P")

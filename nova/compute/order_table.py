@@ -18,7 +18,7 @@ from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.volumes import VolumeOrders
 from nova.compute.orders.kind import OrderKind, ResourceUse
 from nova.model.base import HostName
-from nova.model.orders import Outcome
+from nova.model.guest.orders import Outcome
 from nova.rpc.contracts.compute import ComputeRPC
 
 

@@ -52,12 +52,12 @@ from nova.compute.reports.volume_usage import VolumeUsage
 from nova.compute.strangers import LOOK_S, StrangerReports
 from nova.conf.base import Options
 from nova.model.base import HostName
-from nova.model.consoles import ConsoleType
-from nova.model.guest_tree import TreeOptions
-from nova.model.image_tickets import ImageTicket
-from nova.model.orders import NetworkEvent, Outcome, tickets_of
-from nova.model.services import Alive, ContractVersion, Registered, Registration
-from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.model.guest.consoles import ConsoleType
+from nova.model.guest.guest_tree import TreeOptions
+from nova.model.guest.orders import NetworkEvent, Outcome, tickets_of
+from nova.model.guest.vendor_source import NoVendorData, VendorSource
+from nova.model.host.services import Alive, ContractVersion, Registered, Registration
+from nova.model.image.image_tickets import ImageTicket
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.host_secret import HostSecret
 from nova.virt.interface import Driver

@@ -13,8 +13,8 @@ import threading
 from nova import errors
 from nova.compute.host import Host
 from nova.compute.reconcile import Desk
-from nova.model.states import PowerState
-from nova.model.strangers import MOST_STRANGERS, FoundStranger, StrangerKind, StrangerRemoval, StrangerReport
+from nova.model.guest.strangers import MOST_STRANGERS, FoundStranger, StrangerKind, StrangerRemoval, StrangerReport
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)

@@ -23,22 +23,25 @@ from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.hypervisors import HypervisorReports
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.upkeep.strangers import Strangers
-from nova.db import enrolments, floating, hosts, ledger, migrations, networks, reports, servers, services, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyRow
-from nova.model import forbidden_ranges
+from nova.db.host import enrolments, hosts, reports, services
+from nova.db.network import floating, networks
+from nova.db.quota import ledger
+from nova.db.server import migrations, servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyRow
 from nova.model.base import HostName, Time
-from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.hosts import HypervisorDown, Inventory
-from nova.model.migrations import ProgressReport
-from nova.model.networks import LeaseChange, NetworkOnHost
-from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
-from nova.model.secret_wrap import SecretWrap
-from nova.model.security_groups import HostFirewall
-from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration, ServiceQuery
-from nova.model.states import PowerState, TaskState
-from nova.model.strangers import StrangerRemoval, StrangerReport
+from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.guest.strangers import StrangerRemoval, StrangerReport
+from nova.model.host.hosts import HypervisorDown, Inventory
+from nova.model.host.services import Alive, Heartbeat, KnownHost, Registered, Registration, ServiceQuery
+from nova.model.network import forbidden_ranges
+from nova.model.network.networks import LeaseChange, NetworkOnHost
+from nova.model.network.security_groups import HostFirewall
+from nova.model.security.secret_wrap import SecretWrap
+from nova.model.server.migrations import ProgressReport
+from nova.model.server.states import PowerState, TaskState
 from nova.model.volumes import VolumeCounts
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.network import NetworkRPC
@@ -139,7 +142,8 @@ class HostService:
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         """host.NotYours, host.BadInventory, host.NotRegistered, host.NodeNotYours. Schedulers hear of it where it says
-        anything new. Of what it claims too much is not used until an operator accepts it (:mod:`nova.model.room`)."""
+        anything new. Of what it claims too much is not used until an operator accepts it
+        (:mod:`nova.model.placement.room`)."""
         _same(host, inventory.host)
         _check_numbers(inventory)
 

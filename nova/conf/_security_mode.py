@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 
 #: Options of bounded mode. A configuration that sets none of them asks for upstream mode.
 BOUNDED_OPTIONS = (("DEFAULT", "hosts_transport_url"), ("conductor", "host_secret_key"), ("image_proxy", "key"),

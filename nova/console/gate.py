@@ -26,7 +26,7 @@ from nova.console.masking import masked
 from nova.console.recording import recorded
 from nova.console.sessions import Full, Session, Sessions
 from nova.model.base import Json
-from nova.model.consoles import ConsoleConnection, TokenCheck, token_hash
+from nova.model.guest.consoles import ConsoleConnection, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
 

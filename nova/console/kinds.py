@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nova.model.consoles import ConsoleType
+from nova.model.guest.consoles import ConsoleType
 
 T = ConsoleType
 

@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.console import tokens, urls
 from nova.model.base import Json
-from nova.model.consoles import (
+from nova.model.guest.consoles import (
     Console,
     ConsoleAddress,
     ConsoleConnection,

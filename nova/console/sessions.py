@@ -13,7 +13,7 @@ from nova import concurrency, metrics, systemd
 from nova.conf.base import Options
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
 from nova.model.base import Json
-from nova.model.consoles import ConsoleConnection
+from nova.model.guest.consoles import ConsoleConnection
 
 LOG = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from nova import concurrency, errors
 from nova.conf.base import Options
 from nova.console.stream import Closed, Stream, TooSlow, tune
 from nova.model.base import Json
-from nova.model.consoles import ConsoleAddress
+from nova.model.guest.consoles import ConsoleAddress
 
 MAX_HEAD = 4096  # bytes of an answer to CONNECT
 MAX_PATH = 2048

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote_plus
 
-from nova.model.consoles import ConsoleType
+from nova.model.guest.consoles import ConsoleType
 
 TOKEN, PATH = "token", "path"
 

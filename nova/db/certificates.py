@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.api import certificates
-from nova.db.statements import delete_some, insert_ignoring, update_where
-from nova.db.types import later, utc_now
-from nova.model.certificates import CertificateQuery, CertificateRecord
+from nova.db.sql.statements import delete_some, insert_ignoring, update_where
+from nova.db.sql.types import later, utc_now
+from nova.model.security.certificates import CertificateQuery, CertificateRecord
 
 _COLUMNS = [certificates.c[name] for name in CertificateRecord.__struct_fields__]
 

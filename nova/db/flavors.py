@@ -12,12 +12,12 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db import ledger
 from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
-from nova.db.statements import delete_some, insert_all
-from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
+from nova.db.quota import ledger
+from nova.db.sql.statements import delete_some, insert_all
+from nova.db.sql.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Scope
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
 
 _FIELDS = [flavors.c[name] for name in Flavor.__struct_fields__ if name in flavors.c]
 SORT_KEYS = {"flavorid": flavors.c.flavorid, "name": flavors.c.name, "memory_mb": flavors.c.memory_mb,

@@ -8,8 +8,8 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import keypairs
-from nova.db.types import utc_now
-from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
+from nova.db.sql.types import utc_now
+from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
 
 _FIELDS = [keypairs.c[name] for name in Keypair.__struct_fields__]
 

@@ -14,8 +14,8 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import servers, volume_cleanups, volume_holders
-from nova.db.statements import insert_ignoring
-from nova.db.types import later, utc_now
+from nova.db.sql.statements import insert_ignoring
+from nova.db.sql.types import later, utc_now
 from nova.model.volumes import BlockDevice
 
 #: Kinds of cleanups. COMPLETE: attachment ``what``, whose guest has its volume, is complete. ATTACHMENT, VOLUME: it is

@@ -8,11 +8,11 @@ import msgspec
 
 from nova.ec2.faults import unsupported
 from nova.ec2.request import Ec2Request
-from nova.model.asked_devices import AskedDevices, DeviceTerms, devices_of
 from nova.model.base import Json
-from nova.model.block_device_entries import bare
-from nova.model.block_devices import BLOCK_DEVICES, root_name
-from nova.model.images import Image
+from nova.model.block_device.asked_devices import AskedDevices, DeviceTerms, devices_of
+from nova.model.block_device.block_device_entries import bare
+from nova.model.block_device.block_devices import BLOCK_DEVICES, root_name
+from nova.model.image.images import Image
 
 #: What clients call the root device where nobody told them another name.
 USUAL_ROOTS = frozenset({"sda1", "sda", "xvda", "vda"})

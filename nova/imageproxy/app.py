@@ -1,6 +1,6 @@
 """The application: checks a request's ticket, then carries the image between the host and the image service.
 
-Plain WSGI. What is refused is told as one of our errors, in JSON (``nova.model.image_tickets.ProxyRefusal``).
+Plain WSGI. What is refused is told as one of our errors, in JSON (``nova.model.image.image_tickets.ProxyRefusal``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from nova.imageproxy.transfers import (
     TransferSlots,
     content_range,
 )
-from nova.model.image_tickets import READ, ProxyRefusal, TicketFacts
-from nova.model.rbd_locations import rbd_location
+from nova.model.image.image_tickets import READ, ProxyRefusal, TicketFacts
+from nova.model.image.rbd_locations import rbd_location
 from nova.web.request_id import RequestId
 
 LOG = logging.getLogger(__name__)

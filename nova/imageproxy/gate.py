@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from nova import errors
-from nova.model.image_tickets import (
+from nova.model.image.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
     READ,

@@ -12,8 +12,8 @@ from wsgiref.types import InputStream
 
 from nova import context, errors, metrics
 from nova.clients.image_data import CHUNK_BYTES, ImageData
-from nova.model.image_tickets import TicketFacts
-from nova.model.images import Image
+from nova.model.image.image_tickets import TicketFacts
+from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
 

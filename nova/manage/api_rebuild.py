@@ -10,15 +10,16 @@ from collections.abc import Iterator
 
 from nova import errors
 from nova.conf.base import Options
-from nova.db import keypairs, lost_api
-from nova.db.engine import Database
-from nova.db.types import AnyRow
+from nova.db import keypairs
+from nova.db.schema import lost_api
+from nova.db.sql.engine import Database
+from nova.db.sql.types import AnyRow
 from nova.manage.command import Command, argument
 from nova.manage.databases import synced
 from nova.manage.output import say_now
-from nova.model.flavors import Flavor
-from nova.model.keypairs import NewKeypair
-from nova.model.server_groups import hinted
+from nova.model.flavor.flavors import Flavor
+from nova.model.server.keypairs import NewKeypair
+from nova.model.server.server_groups import hinted
 from nova.web import keys
 
 WOULD_CHANGE = 3

@@ -13,7 +13,7 @@ from nova.manage.output import say, say_now
 from nova.version import RELEASE
 
 if TYPE_CHECKING:
-    from nova.db.backup import Databases
+    from nova.db.schema.backup import Databases
 
 AFTERWARDS = """\
 The databases are as they were at {taken}. Before you start the daemons, and let users in:
@@ -25,14 +25,14 @@ The page 'Backup and restore' says what to do about each."""
 
 
 def _databases(options: Options) -> Databases:
-    from nova.db.backup import Databases
+    from nova.db.schema.backup import Databases
 
     return Databases(serving(options, "api"), serving(options, "cell"))
 
 
 def backup(options: Options, given: argparse.Namespace) -> int:
     """Writes the file, while daemons run. 1: it is there already, or can not be written."""
-    from nova.db import backup as backups
+    from nova.db.schema import backup as backups
 
     path = Path(given.file)
     try:
@@ -52,8 +52,8 @@ def backup(options: Options, given: argparse.Namespace) -> int:
 
 def restore(options: Options, given: argparse.Namespace) -> int:
     """Fills new databases from the file. Without --yes it is only read and checked."""
-    from nova.db import backup as backups
-    from nova.db import restored
+    from nova.db.schema import backup as backups
+    from nova.db.schema import restored
 
     file = backups.BackupFile(Path(given.file))
     counts = file.check()

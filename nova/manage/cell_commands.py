@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova.conf.base import Options
-from nova.db import audits, cell_mappings, services
-from nova.db.engine import Database
+from nova.db.host import cell_mappings, services
+from nova.db.placement import audits
+from nova.db.sql.engine import Database
 from nova.manage import cell_urls
 from nova.manage.cell_urls import CellUrls, filled
 from nova.manage.command import Argument, Command, Run, argument
-from nova.model.cells import CELL, CELL0, NAME, CellMapping
+from nova.model.host.cells import CELL, CELL0, NAME, CellMapping
 
 #: The one cell of a cloud where nobody recorded it.
 THE_CELL = CellMapping(uuid=CELL, name=NAME)

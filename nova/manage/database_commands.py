@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from nova import errors
 from nova.cmd.tool_ending import described
 from nova.conf.base import Options
-from nova.db.engine import Database
+from nova.db.sql.engine import Database
 from nova.manage.command import Run
 from nova.manage.databases import database_of, synced
 from nova.manage.dates import date_of
@@ -26,7 +26,7 @@ BATCH = 200  # servers archived or removed in one transaction
 def sync(schema: str) -> Run:
     """What brings that schema's database to a revision (without ``version``, the newest), and says what it was."""
     def run(options: Options, given: argparse.Namespace) -> int:
-        from nova.db import migrate
+        from nova.db.schema import migrate
 
         wanted = given.version or "head"
         revision = wanted.zfill(REVISION_DIGITS) if wanted.isdecimal() else wanted
@@ -41,7 +41,7 @@ def version(schema: str) -> Run:
     """What prints the number of the revision that schema's database is at, 0 for an empty one: scripts compare it, so
     that it has no zeros in front, and no words."""
     def run(options: Options, given: argparse.Namespace) -> int:
-        from nova.db import migrate
+        from nova.db.schema import migrate
 
         say(str(int(migrate.current(schema, database_of(options, schema)) or 0)))
         return 0
@@ -57,7 +57,7 @@ def purge(options: Options, given: argparse.Namespace) -> int:
     if age_s is None:
         say(NO_DATE.format(given.before))
         return 2
-    from nova.db import ledger
+    from nova.db.quota import ledger
 
     api, cell = synced(options, "api"), synced(options, "cell")
     total = _purged(cell, age_s, False, say if given.verbose else None)
@@ -77,7 +77,7 @@ def _age_s(before: str | None) -> int | None:
 
 def _purged(cell: Database, age_s: int, archived: bool, tell: Callable[[str], None] | None) -> int:
     """How many servers of that age were removed, a batch after the other; ``archived``: of those that are."""
-    from nova.db import servers
+    from nova.db.server import servers
 
     total = 0
     while count := cell.transact(lambda tx: servers.purge(tx, age_s, BATCH, archived)):
@@ -114,7 +114,7 @@ def archive(options: Options, given: argparse.Namespace) -> int:
 
 def _archived(cell: Database, age_s: int, given: argparse.Namespace) -> Iterator[int]:
     """How many servers each batch archived: a transaction is short, whatever ``--max_rows`` is."""
-    from nova.db import servers
+    from nova.db.server import servers
 
     def archive(most: int) -> int:
         return cell.transact(lambda tx: servers.archive(tx, age_s, most))

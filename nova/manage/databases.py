@@ -10,10 +10,11 @@ from __future__ import annotations
 from nova import errors
 from nova.conf.base import Options
 from nova.conf.database import DatabaseUrl
-from nova.db import cell_mappings, migrate
-from nova.db.engine import Database
+from nova.db.host import cell_mappings
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
 from nova.manage.cell_urls import filled, of_one_database
-from nova.model.cells import CELL, CELL0
+from nova.model.host.cells import CELL, CELL0
 
 
 def database_of(options: Options, schema: str) -> Database:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-from nova.model.action_restrictions import built_with, restriction
-from nova.model.servers import ServerDetail
-from nova.model.states import TaskState, VmState
+from nova.model.server.action_restrictions import built_with, restriction
+from nova.model.server.servers import ServerDetail
+from nova.model.server.states import TaskState, VmState
 
 LIVE, COLD, OFFLOAD = "live migration", "cold migration", "offload"
 #: How a server leaves -> the names that the journal has for it.

@@ -13,8 +13,8 @@ from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.output import write_json, write_private
-from nova.model import room
-from nova.model.services import EnrolledHost, ServiceQuery
+from nova.model.host.services import EnrolledHost, ServiceQuery
+from nova.model.placement import room
 from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.rpc import host_rights
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -128,7 +128,7 @@ def _of(host: EnrolledHost | None) -> tuple[str, object, str]:
 
 def new_key(say: Say) -> int:
     """For ``[conductor]host_secret_key``."""
-    from nova.model import secret_wrap
+    from nova.model.security import secret_wrap
 
     say(secret_wrap.new_key())
     return 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova.manage.command import Command, ConductorOf, argument
-from nova.model.security_groups import NewSecurityRule
+from nova.model.network.security_groups import NewSecurityRule
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova.manage.command import Command, ConductorOf, Run, argument
-from nova.model.floating import FloatingQuery, FloatingRange
+from nova.model.network.floating import FloatingQuery, FloatingRange
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

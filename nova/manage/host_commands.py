@@ -14,9 +14,9 @@ from typing import Any
 
 from nova.manage.drain_plan import DOWN, DrainRequest, Move, Stay, Wait, plan
 from nova.manage.host_drain import STAYS, Case, Drain, DrainClock, pages
-from nova.model.migrations import FINISHED, MigrationQuery
-from nova.model.servers import Condition, ServerDetail
-from nova.model.services import Service, ServiceQuery, ServiceUpdate
+from nova.model.host.services import Service, ServiceQuery, ServiceUpdate
+from nova.model.server.migrations import FINISHED, MigrationQuery
+from nova.model.server.servers import Condition, ServerDetail
 from nova.rpc.contracts.conductor import ConductorRPC
 
 COMPUTE = "nova-compute"

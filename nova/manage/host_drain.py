@@ -14,9 +14,9 @@ from typing import Any
 
 from nova import context, errors
 from nova.manage.drain_plan import ACTION, COLD, LIVE, OFFLOAD, DrainRequest, Stay, Wait, plan
-from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Page
-from nova.model.migrations import (
+from nova.model.server.actions import ActionQuery, InstanceAction
+from nova.model.server.migrations import (
     CONFIRMING,
     FINISHED,
     LIVE_MIGRATION,
@@ -26,9 +26,9 @@ from nova.model.migrations import (
     RUNNING,
     MigrationQuery,
 )
-from nova.model.server_orders import LiveMigrateServer, MigrateServer
-from nova.model.servers import Condition, ServerDetail, ServerListQuery, ServerOrder
-from nova.model.states import VmState
+from nova.model.server.server_orders import LiveMigrateServer, MigrateServer
+from nova.model.server.servers import Condition, ServerDetail, ServerListQuery, ServerOrder
+from nova.model.server.states import VmState
 from nova.rpc.contracts.conductor import ConductorRPC
 
 POLL_S, PAGE, TRIES = 1.0, 500, 3

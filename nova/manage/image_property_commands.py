@@ -15,13 +15,13 @@ import msgspec
 
 from nova import errors
 from nova.api.views.image_properties import KNOWN
-from nova.db import servers
-from nova.db.engine import Connection, Database
+from nova.db.server import servers
+from nova.db.sql.engine import Connection, Database
 from nova.manage.command import Command, argument
 from nova.manage.databases import synced
-from nova.model import image_properties
-from nova.model.images import Image
-from nova.model.states import VmState
+from nova.model.image import image_properties
+from nova.model.image.images import Image
+from nova.model.server.states import VmState
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]

@@ -17,13 +17,13 @@ from nova import errors
 from nova.conductor.hosts import security as agreements
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
-from nova.db import enrolments, security
-from nova.db.engine import Connection, Database
+from nova.db.host import enrolments, security
+from nova.db.sql.engine import Connection, Database
 from nova.manage.command import Command, argument
 from nova.manage.databases import synced
 from nova.manage.output import write_private
-from nova.model.secret_wrap import SecretWrap
-from nova.model.security_modes import SecurityMode, stated
+from nova.model.security.secret_wrap import SecretWrap
+from nova.model.security.security_modes import SecurityMode, stated
 from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.rpc import host_rights
 from nova.rpc.hosts_url import OWN

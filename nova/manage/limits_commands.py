@@ -14,14 +14,15 @@ from nova import errors
 from nova.conductor.engine.limits import NAMES
 from nova.conf import quota
 from nova.conf.base import Options
-from nova.db import class_usage, flavors, quotas
-from nova.db.engine import Connection, Database
+from nova.db import flavors
+from nova.db.quota import class_usage, quotas
+from nova.db.sql.engine import Connection, Database
 from nova.manage.command import Command, argument
 from nova.manage.databases import synced
-from nova.model import counting
 from nova.model.base import Page
-from nova.model.flavors import Flavor, FlavorQuery
-from nova.model.quotas import DEFAULT_CLASS
+from nova.model.flavor.flavors import Flavor, FlavorQuery
+from nova.model.quota import counting
+from nova.model.quota.quotas import DEFAULT_CLASS
 
 if TYPE_CHECKING:
     from nova.clients.keystone import Keystone

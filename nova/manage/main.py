@@ -41,7 +41,7 @@ from nova.manage.database_commands import archive, online_data_migrations, purge
 from nova.manage.databases import synced
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.manage.secret_files import commands as secret_commands
-from nova.model.services import Debt
+from nova.model.host.services import Debt
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.version import RELEASE
@@ -153,7 +153,7 @@ def _cleanup_table(found: Sequence[Debt]) -> None:
 
 def flavor_create(options: Options, given: argparse.Namespace) -> int:
     """Prints the new flavor's id and name. Conflict: its id or its name is taken."""
-    from nova.model.flavors import NewFlavor
+    from nova.model.flavor.flavors import NewFlavor
 
     made = _conductor(options).create_flavor(NewFlavor(
         name=given.name, flavorid=given.flavor, memory_mb=given.memory, vcpus=given.cpu, root_gb=given.root_gb,

@@ -12,8 +12,8 @@ from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import Command, ConductorOf, Run, argument
 from nova.model.base import Scope
-from nova.model.networks import Network, NetworkChange, NewNetwork
-from nova.model.quotas import QuotaUpdate
+from nova.model.network.networks import Network, NetworkChange, NewNetwork
+from nova.model.quota.quotas import QuotaUpdate
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from nova import errors
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Judged, Stores
-from nova.db import audits
-from nova.model.audits import MISSING, TOO_MUCH, Difference, summary
+from nova.db.placement import audits
 from nova.model.base import Library
+from nova.model.placement.audits import MISSING, TOO_MUCH, Difference, summary
 
 Say = Callable[[str], None]
 

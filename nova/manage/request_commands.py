@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova.manage.output import write_json
-from nova.model.actions import InstanceAction, PlacementStory
+from nova.model.server.actions import InstanceAction, PlacementStory
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

@@ -1,7 +1,7 @@
 """``nova-manage server show``: a server's state, and which actions are possible on it now, and why the others are not.
 
-The same tables decide what the conductor admits (:mod:`nova.model.states`, :mod:`nova.model.action_restrictions`), so
-that nobody has to try an action to learn that it is refused.
+The same tables decide what the conductor admits (:mod:`nova.model.server.states`,
+:mod:`nova.model.server.action_restrictions`), so that nobody has to try an action to learn that it is refused.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.output import write_json
-from nova.model import pci_aliases, states
-from nova.model.action_restrictions import built_with, restriction
 from nova.model.base import Value
-from nova.model.servers import ServerDetail, ServerQuery
-from nova.model.states import ACTIONS, ON_ITS_HOST, Action
-from nova.model.topology import PciRequest
+from nova.model.numa import pci_aliases
+from nova.model.numa.topology import PciRequest
+from nova.model.server import states
+from nova.model.server.action_restrictions import built_with, restriction
+from nova.model.server.servers import ServerDetail, ServerQuery
+from nova.model.server.states import ACTIONS, ON_ITS_HOST, Action
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

@@ -9,7 +9,7 @@ from typing import Any
 from nova import errors
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.output import write_json
-from nova.model.services import Service, ServiceQuery
+from nova.model.host.services import Service, ServiceQuery
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

@@ -9,7 +9,7 @@ from typing import Any
 
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.output import write_json
-from nova.model.strangers import Stranger, StrangerKind
+from nova.model.guest.strangers import Stranger, StrangerKind
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]

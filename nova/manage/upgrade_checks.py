@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from nova.conf.base import Options
 from nova.conf.network import neutron_in_use
-from nova.db import enrolments, hosts, migrate, servers
-from nova.db.services import COMPUTE, RunningRelease, releases
+from nova.db.host import enrolments, hosts
+from nova.db.host.services import COMPUTE, RunningRelease, releases
+from nova.db.schema import migrate
+from nova.db.server import servers
 from nova.manage.databases import serving
 from nova.manage.doctor import services as doctor_services
 from nova.manage.doctor import written

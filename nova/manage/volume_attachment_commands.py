@@ -19,7 +19,7 @@ from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.output import write_json
 from nova.model.base import Scope
-from nova.model.servers import ServerQuery
+from nova.model.server.servers import ServerQuery
 from nova.model.volumes import Connector
 from nova.rpc.contracts.conductor import ConductorRPC
 

@@ -1,4 +1,4 @@
-"""The application: a path of ``nova.model.guest_tree`` for the guest that asks.
+"""The application: a path of ``nova.model.guest.guest_tree`` for the guest that asks.
 
 Plain WSGI, so that it runs under our own server and under any other. One request costs at most one call of the
 conductor, mostly none: what a guest is told is remembered for a few seconds.
@@ -20,11 +20,11 @@ from nova.metadata.cache import Busy, Cache, Turnstile
 from nova.metadata.callers import caller_of
 from nova.metadata.options import MetadataOptions
 from nova.metadata.options import from_conf as options_from_conf
-from nova.model import guest_tree
 from nova.model.base import HostName
-from nova.model.guest_tree import VendorData
-from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.model.guest import guest_tree
+from nova.model.guest.guest_tree import VendorData
+from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.guest.vendor_source import NoVendorData, VendorSource
 from nova.web.api_paste import surroundings
 from nova.web.dispatch import Beside
 from nova.web.layers import Application, stacked

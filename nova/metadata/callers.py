@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from nova import errors
 from nova.errors import NotFound
 from nova.metadata.options import MetadataOptions
-from nova.model.guests import GuestQuery
+from nova.model.guest.guests import GuestQuery
 
 Caller = Callable[[Mapping[str, str]], GuestQuery]  # of a WSGI environment
 

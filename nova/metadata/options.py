@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.model.guest_network import TEMPLATE
-from nova.model.guest_tree import TreeOptions
+from nova.model.guest.guest_network import TEMPLATE
+from nova.model.guest.guest_tree import TreeOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nova.model.base import Json, Time, Value
-from nova.model.flavors import Flavor
+from nova.model.flavor.flavors import Flavor
 
 #: Statuses of volumes (and of snapshots, as far as they have them).
 AVAILABLE, RESERVED, ATTACHING, IN_USE, DETACHING = "available", "reserved", "attaching", "in-use", "detaching"

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.networks import DhcpHost, Network
+from nova.model.network.networks import DhcpHost, Network
 from nova.network.options import NetworkHostOptions
 from nova.privileged import dnsmasq as programs
 from nova.privileged import processes

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from nova import errors
-from nova.model.gateways import gateway_mac
-from nova.model.networks import Network
+from nova.model.network.gateways import gateway_mac
+from nova.model.network.networks import Network
 from nova.network.gateway import HostLinks
 from nova.network.ipv6 import spoken
 from nova.network.options import NetworkHostOptions

@@ -10,8 +10,8 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 
-from nova.model.forbidden_ranges import METADATA_ADDRESS, Forbidden
-from nova.model.networks import Network
+from nova.model.network.forbidden_ranges import METADATA_ADDRESS, Forbidden
+from nova.model.network.networks import Network
 from nova.network import translation
 from nova.network.local_network import Here
 from nova.network.options import NetworkHostOptions

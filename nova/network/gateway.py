@@ -11,8 +11,8 @@ from typing import Protocol
 import msgspec
 
 from nova import decoding, errors
-from nova.model.forbidden_ranges import METADATA_ADDRESS
-from nova.model.networks import Network
+from nova.model.network.forbidden_ranges import METADATA_ADDRESS
+from nova.model.network.networks import Network
 from nova.network.options import NetworkHostOptions
 from nova.privileged.announcements import announce
 from nova.privileged.files import write_whole

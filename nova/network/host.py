@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from nova import errors, faults
-from nova.model.forbidden_ranges import Forbidden
-from nova.model.networks import Network, NetworkOnHost
+from nova.model.network.forbidden_ranges import Forbidden
+from nova.model.network.networks import Network, NetworkOnHost
 from nova.network import drivers, firewall, isolation, manager
 from nova.network.device_records import Standing, Standings
 from nova.network.dnsmasq import Dnsmasq, Lease

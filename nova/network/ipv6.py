@@ -1,7 +1,7 @@
 """A network's IPv6 range on this host: the router's address, and radvd to tell guests of it.
 
-The router speaks from a link-local address that follows from the network (:mod:`nova.model.gateways`), so whoever
-names the gateway computes it. Guests make their own addresses of the range.
+The router speaks from a link-local address that follows from the network (:mod:`nova.model.network.gateways`), so
+whoever names the gateway computes it. Guests make their own addresses of the range.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from nova import errors
-from nova.model import gateways
-from nova.model.networks import Network
+from nova.model.network import gateways
+from nova.model.network.networks import Network
 from nova.network.gateway import HostLinks
 from nova.network.options import NetworkHostOptions
 from nova.privileged import processes

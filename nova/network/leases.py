@@ -19,7 +19,7 @@ import msgspec
 
 from nova import concurrency, context, decoding, errors
 from nova.model.base import HostName
-from nova.model.networks import DhcpHost, LeaseChange
+from nova.model.network.networks import DhcpHost, LeaseChange
 from nova.network import spool
 from nova.privileged.files import write_whole
 from nova.rpc.contracts.conductor_host import ConductorHostRPC

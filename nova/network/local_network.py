@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from nova.model.gateways import own_per_host
-from nova.model.networks import Network, NetworkOnHost
+from nova.model.network.gateways import own_per_host
+from nova.model.network.networks import Network, NetworkOnHost
 from nova.network.options import NetworkHostOptions
 
 LOG = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """The ways to build networks on a host, by the name that ``network_manager`` has in nova.conf.
 
 A manager says what lies under a network's addresses; DHCP, address translation and leases are the same for all
-that have them. What managers decide for the whole cloud is in :mod:`nova.model.network_managers`.
+that have them. What managers decide for the whole cloud is in :mod:`nova.model.network.network_managers`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from nova import errors
-from nova.model import network_managers
-from nova.model.networks import Network
+from nova.model.network import network_managers
+from nova.model.network.networks import Network
 from nova.network.drivers import InterfaceDriver
 from nova.network.gateway import Gateway, HostLinks
 from nova.network.options import NetworkHostOptions

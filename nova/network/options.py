@@ -11,7 +11,7 @@ from typing import Any
 
 from nova import errors
 from nova.conf.base import Options
-from nova.model import forbidden_ranges
+from nova.model.network import forbidden_ranges
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

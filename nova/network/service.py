@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from nova import concurrency, context, errors
 from nova.conf.base import Options
 from nova.model.base import HostName
-from nova.model.networks import NetworkOnHost
+from nova.model.network.networks import NetworkOnHost
 from nova.network import options as network_options
 from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHostSide
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines

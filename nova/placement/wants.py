@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from nova import errors
-from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
-from nova.model.traits import is_resource_class, is_trait
+from nova.model.placement.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
+from nova.model.placement.traits import is_resource_class, is_trait
 from nova.placement import versions
 from nova.placement.request import canonical
 from nova.placement.schemas import MAX_INT

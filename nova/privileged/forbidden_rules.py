@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nova.model.forbidden_ranges import Forbidden
+from nova.model.network.forbidden_ranges import Forbidden
 
 
 @dataclass(frozen=True)

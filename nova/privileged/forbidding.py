@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from nova import errors
-from nova.model.forbidden_ranges import Forbidden, RangeSetting, worked_out
+from nova.model.network.forbidden_ranges import Forbidden, RangeSetting, worked_out
 from nova.privileged import host_networks
 
 LOG = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nova import errors
-from nova.model.addressing import generate_mac
 from nova.model.base import Library
+from nova.model.network.addressing import generate_mac
 from nova.privileged import files
 from nova.privileged.client import forwarded
 from nova.privileged.netlink import conversation, ignoring, index_of, index_or_none

@@ -20,8 +20,8 @@ import msgspec
 from nova import errors
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
-from nova.model.security_modes import SecurityMode
-from nova.model.services import Registered, Registration
+from nova.model.host.services import Registered, Registration
+from nova.model.security.security_modes import SecurityMode
 from nova.rpc.proofs import FIRST_CONTACT
 
 LOG = logging.getLogger(__name__)

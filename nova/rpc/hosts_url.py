@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova import errors
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 
 SHARED, OWN = "transport_url", "hosts_transport_url"
 

@@ -8,7 +8,7 @@ import msgspec
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from nova import decoding, errors
-from nova.model.image_tickets import TicketFacts
+from nova.model.image.image_tickets import TicketFacts
 
 LONGEST = 4096  # characters of a ticket; no more are looked at
 

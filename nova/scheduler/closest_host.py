@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nova.model import numa_fit_miss
-from nova.model.scheduling import PlacementRequest
+from nova.model.numa import fit_miss
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
@@ -90,7 +90,7 @@ def _places(host: HostView, request: PlacementRequest) -> Parts:
     """Processors, memory and pages that no cell has so many of, and devices."""
     if request.wishes is None:
         return
-    for lack in numa_fit_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
+    for lack in fit_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
         yield (lack.share, f"needs {lack.need} {lack.what}, {lack.free} free",
                f"not enough {lack.what} ({lack.need} asked for)")
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nova.model.base import Library
-from nova.model.hosts import HostState
+from nova.model.host.hosts import HostState
 
 PARTS = ("topology", "capabilities", "supported", "traits")
 KEPT = 20_000  # different ones; then it begins anew, and what is in use stays with its hosts

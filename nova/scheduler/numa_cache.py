@@ -1,14 +1,14 @@
 """Verdicts on whether servers with cells and devices fit hosts, each found once for hosts that are alike.
 
-The same rule as the claim's (:mod:`nova.model.numa_fit`), beside all that guests hold there and are about to.
+The same rule as the claim's (:mod:`nova.model.numa.fit`), beside all that guests hold there and are about to.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from nova.model.numa_fit import why_not
-from nova.model.topology import HostTopology, Wanted
+from nova.model.numa.fit import why_not
+from nova.model.numa.topology import HostTopology, Wanted
 from nova.scheduler.provider_fit import packings_of
 from nova.scheduler.views import HostView
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from nova.conf.base import Options
-from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
+from nova.model.scheduling.decisions import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, provider_fit, reasons
 from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, requirements, server_groups
 from nova.scheduler.ranking import Judge, Ranking, Unrankable

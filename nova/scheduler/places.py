@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.aggregates import placed
-from nova.model.hosts import AggregateStates, HostState
+from nova.model.host.aggregates import placed
+from nova.model.host.hosts import AggregateStates, HostState
 
 
 class AggregateSettings(NamedTuple):

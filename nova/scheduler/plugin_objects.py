@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nova.model.hosts import AggregateMembers
-from nova.model.scheduling import PlacementRequest
+from nova.model.host.hosts import AggregateMembers
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.views import HostView
 
 ZONE = "availability_zone"  # the key of an aggregate's metadata

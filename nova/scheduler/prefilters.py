@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nova.conf.base import Options
-from nova.model import address_space
-from nova.model.action_restrictions import has_tpm
-from nova.model.image_flavor_conflicts import YES
-from nova.model.image_properties import OLD_NAMES
-from nova.model.scheduling import PlacementRequest
-from nova.model.traits import TRAITS
+from nova.model.image.image_properties import OLD_NAMES
+from nova.model.placement.traits import TRAITS
+from nova.model.scheduling import address_space
+from nova.model.scheduling.decisions import PlacementRequest
+from nova.model.scheduling.image_flavor_conflicts import YES
+from nova.model.server.action_restrictions import has_tpm
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.aggregate_members import projects_of
 from nova.scheduler.filters.compute_capabilities import fact

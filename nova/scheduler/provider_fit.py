@@ -1,5 +1,5 @@
 """What a host's tree of providers, its cells and its devices make of a server's requirements: the same rules as the
-claim's (:mod:`nova.model.candidates`, :mod:`nova.model.numa_fit`), over what the scheduler knows."""
+claim's (:mod:`nova.model.placement.candidates`, :mod:`nova.model.numa.fit`), over what the scheduler knows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model import candidates
-from nova.model.numa_fit import pack
-from nova.model.providers import Amount, ProviderState
-from nova.model.scheduling import HostRequirements
-from nova.model.topology import Packing
+from nova.model.numa.fit import pack
+from nova.model.numa.topology import Packing
+from nova.model.placement import candidates
+from nova.model.placement.providers import Amount, ProviderState
+from nova.model.scheduling.decisions import HostRequirements
 from nova.scheduler.views import HostView
 
 PLAIN = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from nova.model.scheduling import PlacementRequest, Refusal
+from nova.model.scheduling.decisions import PlacementRequest, Refusal
 from nova.scheduler.closest_host import Miss, nearest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import CHECKS

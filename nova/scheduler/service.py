@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import concurrency, errors, faults, metrics
-from nova.model.hosts import HostStates
-from nova.model.scheduling import PlacementRequest, Selection
+from nova.model.host.hosts import HostStates
+from nova.model.scheduling.decisions import PlacementRequest, Selection
 from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline

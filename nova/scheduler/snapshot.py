@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, NodeStamp
-from nova.model.scheduling import HostRequirements, Resources
+from nova.model.host.hosts import AggregateMembers, AggregateStates, HostState, HostStates, NodeStamp
+from nova.model.scheduling.decisions import HostRequirements, Resources
 from nova.scheduler import provider_fit
 from nova.scheduler.interning import Shared
 from nova.scheduler.places import AggregateSettings, Places

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from nova.model.hosts import AggregateMembers, HostState
-from nova.model.scheduling import Resources
+from nova.model.host.hosts import AggregateMembers, HostState
+from nova.model.scheduling.decisions import Resources
 
 LOG = logging.getLogger(__name__)
 

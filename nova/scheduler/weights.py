@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher, all_weighers

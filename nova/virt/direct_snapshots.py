@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from nova.model.rbd_locations import RbdLocation
+from nova.model.image.rbd_locations import RbdLocation
 
 
 class DirectSnapshots(Protocol):

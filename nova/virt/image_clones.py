@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
 
 
 class CloneParent(NamedTuple):

@@ -9,7 +9,7 @@ import os
 import struct
 
 from nova import errors
-from nova.model.images import Image
+from nova.model.image.images import Image
 
 GIB = 1 << 30
 KEPT_SUFFIX = ".qcow2"  # of a qcow2 image that is kept as it is; all others are raw

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from nova.model.consoles import ConsoleType
-from nova.model.diagnostics import Diagnostics
-from nova.model.guests import DevicePlace
-from nova.model.hosts import HostUptime, Node
-from nova.model.migrations import MigrationProgress
-from nova.model.orders import (
+from nova.model.guest.consoles import ConsoleType
+from nova.model.guest.guests import DevicePlace
+from nova.model.guest.orders import (
     BuildOrder,
     DiskSnapshot,
     GuestArrival,
@@ -27,8 +24,11 @@ from nova.model.orders import (
     SnapshotOrder,
     VolumeOrder,
 )
-from nova.model.states import PowerState
-from nova.model.topology import Packing
+from nova.model.host.hosts import HostUptime, Node
+from nova.model.numa.topology import Packing
+from nova.model.server.diagnostics import Diagnostics
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.states import PowerState
 from nova.model.volumes import Connector, VolumeDisk
 from nova.virt.direct_snapshots import DirectSnapshots
 from nova.virt.image_clones import CloneParent, ImageClones
@@ -114,7 +114,7 @@ class Consoles(Protocol):
 
 class ConsolePlace(NamedTuple):
     """Where the hypervisor serves a console. ``host`` None: on the address that this host's configuration says. The
-    rest as :class:`nova.model.consoles.ConsoleAddress` has it."""
+    rest as :class:`nova.model.guest.consoles.ConsoleAddress` has it."""
 
     host: str | None = None
     port: int | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from nova.model.orders import VolumeOrder, VolumeSnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import VolumeOrder, VolumeSnapshotOrder
+from nova.model.server.states import PowerState
 from nova.model.volumes import VolumeCounts
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova.db.models.cell import migrations, operations, servers
-from nova.model.migrations import CONFIRMED, OVER
+from nova.model.server.migrations import CONFIRMED, OVER
 from tests.bench.meters import Meters
 from tests.functional.backends import wait_until
 from tests.functional.client import Client

@@ -35,8 +35,8 @@ import requests
 from nova.clients import image_data
 from nova.clients.glance import Glance
 from nova.clients.image_proxy import ImageProxy
-from nova.model.image_tickets import READ, WRITE
-from nova.model.images import Image, NewImage
+from nova.model.image.image_tickets import READ, WRITE
+from nova.model.image.images import Image, NewImage
 from tests.bench.meters import children
 from tests.fakes.image_proxies import HOST, KEY, SECRET, glance_at, ticket
 from tests.functional.backends import Process, free_port, wait_until

@@ -24,8 +24,8 @@ import msgspec
 from nova import http_server
 from nova.metadata.app import MetadataApp
 from nova.metadata.options import MetadataOptions
-from nova.model.guests import GuestFacts, GuestQuery
-from nova.model.networks import FixedAddress, Interface
+from nova.model.guest.guests import GuestFacts, GuestQuery
+from nova.model.network.networks import FixedAddress, Interface
 from tests.bench.meters import percentile
 from tests.fakes.conductor_host import FakeConductorHost
 

@@ -17,8 +17,8 @@ import time
 import tracemalloc
 from types import SimpleNamespace
 
-from nova.model.hosts import HostState, HostStates
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.host.hosts import HostState, HostStates
+from nova.model.scheduling.decisions import PlacementRequest, Resources
 from nova.scheduler.service import SchedulerService, SchedulerSettings
 
 NOW = datetime.datetime(2025, 1, 1)

@@ -13,11 +13,11 @@ import pytest
 
 from nova import errors
 from nova.model.base import utcnow
-from nova.model.flavors import Flavor
-from nova.model.images import Image
-from nova.model.networks import FixedAddress, Interface
-from nova.model.orders import BuildOrder, Disk, Fence, GuestState
-from nova.model.states import PowerState
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import BuildOrder, Disk, Fence, GuestState
+from nova.model.image.images import Image
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.server.states import PowerState
 from nova.virt.interface import LocalImages
 from tests.contract.driver_console_cases import ConsoleCases
 from tests.contract.driver_hotplug_cases import HeldCases, HotPlugCases

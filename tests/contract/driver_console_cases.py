@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.consoles import ConsoleType
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.consoles import ConsoleType
+from nova.model.guest.orders import BuildOrder
+from nova.model.server.states import PowerState
 from nova.virt.interface import ConsolePlace
 from tests.contract.driver_life_cases import built, need
 from tests.contract.driver_move_cases import move_order, prepared

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.networks import FixedAddress, Interface
-from nova.model.orders import BuildOrder, Fence, InterfaceOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Fence, InterfaceOrder
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.server.states import PowerState
 from tests.contract.driver_life_cases import ASLEEP, built, need
 
 RUNNING, PAUSED, SHUTDOWN = PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Fence, RescueOrder, SnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Fence, RescueOrder, SnapshotOrder
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 
 RUNNING, PAUSED, SHUTDOWN = PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN
 ASLEEP = (PowerState.SUSPENDED, PowerState.SHUTDOWN)  # as a hypervisor calls a guest that is saved

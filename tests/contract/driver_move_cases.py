@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.flavors import Flavor
-from nova.model.orders import BuildOrder, Fence, LiveOrder, MoveOrder
-from nova.model.states import PowerState
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import BuildOrder, Fence, LiveOrder, MoveOrder
+from nova.model.server.states import PowerState
 from tests.contract.driver_life_cases import built, need
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN

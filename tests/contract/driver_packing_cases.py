@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
-from nova.model.topology import PackedCell, PackedDevice, Packing
+from nova.model.guest.orders import BuildOrder
+from nova.model.numa.topology import PackedCell, PackedDevice, Packing
+from nova.model.server.states import PowerState
 from tests.contract.driver_life_cases import built, need
 from tests.contract.driver_move_cases import gone, move_order, off_and_left, prepared
 

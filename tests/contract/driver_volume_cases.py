@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import BuildOrder, Fence, VolumeOrder, VolumeSnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Fence, VolumeOrder, VolumeSnapshotOrder
+from nova.model.server.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
 from tests.contract.driver_hotplug_cases import need_consent
 from tests.contract.driver_life_cases import built, need

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nova.model.consoles import ConsoleType
+from nova.model.guest.consoles import ConsoleType
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, ApiClient
 from tests.fakes.consoles import TOKEN

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from nova.model import extra_specs, traits
+from nova.model.flavor import extra_specs
+from nova.model.placement import traits
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from nova import errors
-from nova.model.networks import FixedAddress, RequestedNetwork
-from nova.model.states import VmState
+from nova.model.network.networks import FixedAddress, RequestedNetwork
+from nova.model.server.states import VmState
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 from tests.fakes.conductor_networks import PORT

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nova.model.networks import NEUTRON
+from nova.model.network.networks import NEUTRON
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 from tests.fakes.conductor import WHEN

@@ -11,8 +11,8 @@ import pytest
 from nova.api import versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.model import states
-from nova.model.states import TaskState, VmState
+from nova.model.server import states
+from nova.model.server.states import TaskState, VmState
 from tests.contract import answers, making, rows
 from tests.contract.test_api_servers import IMAGE, UUID, full
 from tests.contract.test_states import OPERATIONS

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
-from nova.model.migrations import MigrationProgress
-from nova.model.server_groups import ServerGroup
-from nova.model.server_parts import NumaNode, ServerTopology
-from nova.model.states import PowerState
+from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.server_groups import ServerGroup
+from nova.model.server.server_parts import NumaNode, ServerTopology
+from nova.model.server.states import PowerState
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from nova.model.actions import ActionEvent, InstanceAction
-from nova.model.flavors import Flavor
-from nova.model.networks import FixedAddress, Interface
-from nova.model.servers import AttachedVolume, Fault, ServerDetail
-from nova.model.states import PowerState, VmState
+from nova.model.flavor.flavors import Flavor
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.server.actions import ActionEvent, InstanceAction
+from nova.model.server.servers import AttachedVolume, Fault, ServerDetail
+from nova.model.server.states import PowerState, VmState
 from tests.contract import rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 from tests.fakes.conductor import FakeConductor

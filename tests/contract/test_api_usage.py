@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nova.model.usage import DONE, HostAudit, UsageAudits
+from nova.model.quota.usage import DONE, HostAudit, UsageAudits
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, ApiClient
 from tests.fakes.conductor import LAUNCHED, server_usage

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.states import VmState
+from nova.model.server.states import VmState
 from nova.model.volumes import AttachVolume, VolumeUse
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient

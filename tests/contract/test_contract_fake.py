@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.model.floating import FloatingPool
-from nova.model.servers import ServerQuery
+from nova.model.network.floating import FloatingPool
+from nova.model.server.servers import ServerQuery
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.server import check_signatures

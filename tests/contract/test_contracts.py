@@ -11,7 +11,7 @@ import pytest
 
 from nova import errors
 from nova.model.base import WireEnum
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.rpc import codec
 from nova.rpc.interface import parse_version
 from tests.golden import minors, regenerate, shapes

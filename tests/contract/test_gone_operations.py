@@ -16,7 +16,7 @@ import pytest
 import webob
 
 from nova.api import app, legacy_networks, legacy_v2, versions
-from nova.model.certificates import SignedCertificate
+from nova.model.security.certificates import SignedCertificate
 from tests.contract import rows
 from tests.fakes.api import ADMIN, ApiClient, configuration
 

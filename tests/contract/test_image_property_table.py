@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.api.views.image_properties import KNOWN
-from nova.model import image_properties as ours
+from nova.model.image import image_properties as ours
 from tests.contract import rows
 
 pytestmark = rows.needs_contract

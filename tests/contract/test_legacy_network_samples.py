@@ -9,7 +9,7 @@ import pytest
 
 from nova.api import legacy_networks, versions
 from nova.api.routing import Route
-from nova.model.networks import FixedAddressRow
+from nova.model.network.networks import FixedAddressRow
 from tests.contract import rows
 from tests.fakes.api import ADMIN, ApiClient, configuration
 from tests.fakes.conductor_networks import PORT

@@ -25,10 +25,10 @@ from nova.conf import neutron as neutron_options
 from nova.errors import Conflict, Invalid, NotFound
 from nova.metadata.app import MetadataApp
 from nova.metadata.options import MetadataOptions
-from nova.model import guest_tree
-from nova.model.guest_tree import TreeOptions, VendorData
-from nova.model.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
-from nova.model.networks import FixedAddress, GuestRoute, Interface, Subnet
+from nova.model.guest import guest_tree
+from nova.model.guest.guest_tree import TreeOptions, VendorData
+from nova.model.guest.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
+from nova.model.network.networks import FixedAddress, GuestRoute, Interface, Subnet
 from nova.privileged import config_drives as drives
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.contract import ContractFake

@@ -11,10 +11,10 @@ import pytest
 from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkRequest
 from nova.conductor.engine.operation import Op
-from nova.db import servers, states
+from nova.db.server import servers, states
 from nova.model.base import Scope
-from nova.model.networks import Interface, NewNetwork, RequestedNetwork
-from nova.model.server_parts import ExternalEvent
+from nova.model.network.networks import Interface, NewNetwork, RequestedNetwork
+from nova.model.server.server_parts import ExternalEvent
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON, make_templates, until
 

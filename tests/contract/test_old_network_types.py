@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from nova.model.certificates import Cloudpipe
-from nova.model.floating import DnsDomain, DnsEntry
-from nova.model.networks import FixedAddressRow
+from nova.model.network.floating import DnsDomain, DnsEntry
+from nova.model.network.networks import FixedAddressRow
+from nova.model.security.certificates import Cloudpipe
 from tests.contract import rows
 from tests.fakes.api import ADMIN, ApiClient, configuration
 from tests.fakes.conductor import WHEN

@@ -12,8 +12,8 @@ import pytest
 from nova.conductor.engine.operation import Arguments, Op, OperationProgress
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.registry import ALL
-from nova.db.server_row import ServerRow
-from nova.db.states import Entry
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import Entry
 from tests.fakes.rows import server_value
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "operations"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model.flavors import Flavor
-from nova.model.requirements import Needs, needs_of
-from nova.model.topology import PciRequest, PciSpec
+from nova.model.flavor.flavors import Flavor
+from nova.model.numa.topology import PciRequest, PciSpec
+from nova.model.scheduling.requirements import Needs, needs_of
 from nova.scheduler import prefilters
 from tests.contract import rows
 from tests.fakes.scheduling import filter_options, placement_request
@@ -59,7 +59,7 @@ PREFILTERED = {
     "hw:maxphysaddr_bits": "46", "hw_maxphysaddr_bits": "46",
     "hw:tpm_secret_security": "user", "accel:device_profile": "fpga"}
 _GUEST, _PREFILTER = "how the guest is made, on whichever host", "a prefilter of the scheduler asks for it"
-_BOUND = "a bound for what the image says of the guest's processors (nova.model.image_flavor_conflicts)"
+_BOUND = "a bound for what the image says of the guest's processors (nova.model.scheduling.image_flavor_conflicts)"
 _CHECKED = "ImagePropertiesFilter compares it with what hosts can run"
 #: Those that are looked at elsewhere, or of which no host has more than another.
 ELSEWHERE = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model import states
-from nova.model.states import ACTIONS, API_NAMES, PowerState, TaskState, VmState
+from nova.model.server import states
+from nova.model.server.states import ACTIONS, API_NAMES, PowerState, TaskState, VmState
 from tests.contract.rows import load, needs_contract
 
 pytestmark = needs_contract

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from nova.model import image_properties
-from nova.model.extra_specs import SPECS, ExtraSpecRule
+from nova.model.flavor.extra_specs import SPECS, ExtraSpecRule
+from nova.model.image import image_properties
 from nova.virt.libvirt.guest import devices, rescue
 from nova.virt.libvirt.guest.disk_devices import THROTTLES
 from nova.virt.libvirt.guest.numa_requirements import PROMISES

@@ -7,7 +7,7 @@ from types import ModuleType
 
 from nova import errors
 from nova.console import target
-from nova.db import engine
+from nova.db.sql import engine
 from nova.errors import kinds
 from tests.docs_parts import rst
 

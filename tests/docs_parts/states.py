@@ -1,17 +1,17 @@
-"""The page of states and actions, from ``nova.model.states``."""
+"""The page of states and actions, from ``nova.model.server.states``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nova.model.action_restrictions import RESTRICTIONS
-from nova.model.states import ACTIONS, API_NAMES, STATUS, Action, VmState
+from nova.model.server.action_restrictions import RESTRICTIONS
+from nova.model.server.states import ACTIONS, API_NAMES, STATUS, Action, VmState
 from tests.docs_parts import rst
 
 INTRO = """\
 A server has two states: ``vm_state``, its condition, and ``task_state``, the work on it (mostly none). The API shows
-both, and one word made from them: the status. The table of states and actions is ``nova/model/states.py``; this page is
-made from it. `Operating <../operating.rst>`_ says what each state means to an operator. `The life of a server
+both, and one word made from them: the status. The table of states and actions is ``nova/model/server/states.py``; this
+page is made from it. `Operating <../operating.rst>`_ says what each state means to an operator. `The life of a server
 <../lifecycle.rst>`_ says what each action does to a server, and what happens to a server when an action fails.
 """
 

@@ -17,7 +17,7 @@ from keystoneauth1 import session as ksession
 from nova import errors
 from nova.clients.glance import Glance
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
-from nova.model.bundles import RegisterBundle
+from nova.model.image.bundles import RegisterBundle
 from nova.objectstore.bundles.jobs import JobFolder
 from nova.objectstore.bundles.service import BundleRules, BundleService
 from nova.objectstore.bundles.work import BundleWork, WorkBounds

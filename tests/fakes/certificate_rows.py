@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.model.certificates import CertificateRecord
+from nova.model.security.certificates import CertificateRecord
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.contract import ContractFake
 

@@ -19,13 +19,13 @@ from nova.compute.service import ComputeParts, ComputeService
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.model.base import Time, utcnow
-from nova.model.flavors import Flavor
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
-from nova.model.rbd_locations import RbdLocation
-from nova.model.vendor_source import NoVendorData
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
+from nova.model.guest.vendor_source import NoVendorData
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
+from nova.model.network.networks import Interface
 from nova.rpc.host_secret import HostSecret
 from nova.virt.fake import FakeDriver
 from tests.fakes.conductor_host import FakeConductorHost

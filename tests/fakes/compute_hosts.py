@@ -8,11 +8,9 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.model.aggregates import CachedImage
-from nova.model.consoles import ConsoleAddress
-from nova.model.diagnostics import Diagnostics
-from nova.model.guests import DevicePlace
-from nova.model.orders import (
+from nova.model.guest.consoles import ConsoleAddress
+from nova.model.guest.guests import DevicePlace
+from nova.model.guest.orders import (
     BuildOrder,
     ConsoleOutput,
     DiskSnapshot,
@@ -21,7 +19,9 @@ from nova.model.orders import (
     NetworkEvent,
     Outcome,
 )
-from nova.model.states import PowerState
+from nova.model.host.aggregates import CachedImage
+from nova.model.server.diagnostics import Diagnostics
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from tests.fakes.contract import ContractFake
 

@@ -10,22 +10,22 @@ import functools
 import uuid
 from typing import Any
 
-from nova.model.actions import InstanceAction
-from nova.model.aggregates import Aggregate
 from nova.model.base import utcnow
-from nova.model.flavors import Flavor
-from nova.model.floating import DnsDomain, DnsEntry, FloatingAddress
-from nova.model.images import Image
-from nova.model.keypairs import Keypair
-from nova.model.migrations import Migration
-from nova.model.networks import FixedAddressRow, Network
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
-from nova.model.security_groups import SecurityGroup, SecurityRule
-from nova.model.server_groups import ServerGroup
-from nova.model.servers import ServerDetail
-from nova.model.services import Debt, Hypervisor, Service
-from nova.model.states import VmState
-from nova.model.usage import ServerUsage
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.aggregates import Aggregate
+from nova.model.host.services import Debt, Hypervisor, Service
+from nova.model.image.images import Image
+from nova.model.network.floating import DnsDomain, DnsEntry, FloatingAddress
+from nova.model.network.networks import FixedAddressRow, Network
+from nova.model.network.security_groups import SecurityGroup, SecurityRule
+from nova.model.quota.quotas import NETWORK_RESOURCES, RESOURCES
+from nova.model.quota.usage import ServerUsage
+from nova.model.server.actions import InstanceAction
+from nova.model.server.keypairs import Keypair
+from nova.model.server.migrations import Migration
+from nova.model.server.server_groups import ServerGroup
+from nova.model.server.servers import ServerDetail
+from nova.model.server.states import VmState
 from nova.model.volumes import BlockDevice, Volume, VolumeSnapshot
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.conductor_hosts import Aggregates, Hosts, Usage

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nova.model.migrations import ProgressReport
-from nova.model.networks import LeaseChange, NetworkOnHost
-from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
-from nova.model.security_groups import HostFirewall
-from nova.model.services import Alive, Debt, Registered, Registration
+from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.host.services import Alive, Debt, Registered, Registration
+from nova.model.network.networks import LeaseChange, NetworkOnHost
+from nova.model.network.security_groups import HostFirewall
+from nova.model.server.migrations import ProgressReport
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.contract import ContractFake
 

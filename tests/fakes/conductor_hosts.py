@@ -6,9 +6,9 @@ import datetime
 from typing import Any
 
 from nova import errors
-from nova.model.aggregates import ZONE
-from nova.model.services import Amounts, HostUsage, HypervisorStatistics, ServerName, Service, ServiceQuery, Zone
-from nova.model.usage import ProjectUsage, UsagePage
+from nova.model.host.aggregates import ZONE
+from nova.model.host.services import Amounts, HostUsage, HypervisorStatistics, ServerName, Service, ServiceQuery, Zone
+from nova.model.quota.usage import ProjectUsage, UsagePage
 from tests.fakes.shelves import after, first, held, replace
 
 CHANGED = datetime.datetime(2026, 1, 3, 3, 4, 5)

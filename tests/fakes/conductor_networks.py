@@ -6,11 +6,11 @@ import uuid
 from typing import Any
 
 from nova import context, errors
-from nova.model import address_ranges, security_rules
 from nova.model.base import Scope
-from nova.model.floating import FloatingPool
-from nova.model.networks import FixedAddress, Interface
-from nova.model.security_groups import DEFAULT, SecurityGroup, SecurityGroupQuery, SecurityRule
+from nova.model.network import address_ranges, security_rules
+from nova.model.network.floating import FloatingPool
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.network.security_groups import DEFAULT, SecurityGroup, SecurityGroupQuery, SecurityRule
 from tests.fakes.shelves import EVERYTHING, first, held, page, replace, visible
 
 PORT = Interface(

@@ -7,10 +7,10 @@ from typing import Any
 
 from nova import context, errors
 from nova.model.base import utcnow
-from nova.model.flavors import NewFlavor
-from nova.model.keypairs import Keypair, NewKeypair
-from nova.model.quotas import QuotaClass, QuotaSet
-from nova.model.server_groups import ServerGroup
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.quota.quotas import QuotaClass, QuotaSet
+from nova.model.server.keypairs import Keypair, NewKeypair
+from nova.model.server.server_groups import ServerGroup
 from tests.fakes.shelves import EVERYTHING, after, first, held, page, replace, visible
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from nova import context, errors
 from nova.model.base import Scope
-from nova.model.migrations import ServerMigrations
-from nova.model.server_parts import ServerPassword, ServerTopology, TagSet
-from nova.model.servers import CreatedServers, ServerPage, ServerSummary, ServerTarget
-from nova.model.states import ACTIONS, TaskState, VmState, refusal
+from nova.model.server.migrations import ServerMigrations
+from nova.model.server.server_parts import ServerPassword, ServerTopology, TagSet
+from nova.model.server.servers import CreatedServers, ServerPage, ServerSummary, ServerTarget
+from nova.model.server.states import ACTIONS, TaskState, VmState, refusal
 from tests.fakes.shelves import EVERYTHING, after, first, replace
 
 #: Calls that begin an action and are answered with nothing.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nova import errors
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
+from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
 
 GOOD = "4b1f0a9e-55a5-4f3c-9e0f-6ad1a1f5b0c7"
 SERVER, USER, PROJECT = "0e3f6c1a-7d5b-4f64-9a5e-3c1f0b2d4e5f", "user-1", "project-1"

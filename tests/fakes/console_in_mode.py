@@ -31,7 +31,7 @@ def run(folder: Path) -> None:
     from nova import concurrency
     from nova.console import relay, rfb, vencrypt, websocket
     from nova.console import target as way
-    from nova.model.consoles import ConsoleAddress
+    from nova.model.guest.consoles import ConsoleAddress
     from tests.fakes.console_papers import Authority
     from tests.fakes.console_peers import Browser, exactly, handshake, serving, tcp_pair
     from tests.fakes.vnc_server import Hypervisor

@@ -6,7 +6,7 @@ from typing import Any
 
 from nova import context
 from nova.console import urls
-from nova.model.consoles import Console, ConsoleAddress, ConsoleConnection, ConsoleType, token_hash
+from nova.model.guest.consoles import Console, ConsoleAddress, ConsoleConnection, ConsoleType, token_hash
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from tests.fakes.contract import ContractFake
 from tests.fakes.shelves import held

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.model.hosts import HostStates
-from nova.model.networks import NetworkOnHost
-from nova.model.scheduling import HostChoice, PlacementRequest, Selection
+from nova.model.host.hosts import HostStates
+from nova.model.network.networks import NetworkOnHost
+from nova.model.scheduling.decisions import HostChoice, PlacementRequest, Selection
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from tests.fakes.contract import ContractFake

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from nova.db import migrate
-from nova.db.engine import Database
 from nova.db.models import api, cell
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
 
 MODELS = {"api": api, "cell": cell}
 

@@ -16,7 +16,7 @@ from nova.ec2 import app
 from nova.ec2.ids import IdCache
 from nova.ec2.request import Ec2Options, Ec2Site
 from nova.model.ec2 import KINDS, ec2_id
-from nova.model.servers import ServerPage
+from nova.model.server.servers import ServerPage
 from nova.signatures.request import SignatureFault, SignatureRefused
 from nova.web.signers import Signers, believed
 from tests.fakes.api import usual

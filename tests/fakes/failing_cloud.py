@@ -18,10 +18,10 @@ from nova.conductor.engine.runner import Runner
 from nova.conductor.registry import ALL
 from nova.db.models import api as api_tables
 from nova.db.models import cell
-from nova.model.flavors import NewFlavor
-from nova.model.orders import BuildOrder
-from nova.model.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
-from nova.model.services import ServiceUpdate
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.guest.orders import BuildOrder
+from nova.model.host.services import ServiceUpdate
+from nova.model.server.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
 from tests.fakes.compute_hosts import KINDS
 from tests.fakes.small_cloud import DEMO, NOVA_NETWORK, TINY, Networks, SmallCloud, until
 

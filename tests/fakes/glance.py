@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from nova.clients import image_data
 from nova.clients.glance import Glance
-from nova.model.images import Image
+from nova.model.image.images import Image
 
 
 @dataclass

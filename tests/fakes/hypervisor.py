@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, Lost, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
 from tests.fakes.hypervisor_devices import Devices, Screens, placed

@@ -6,7 +6,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 
 from nova import errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.hypervisor import CopyState
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
 from nova import errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.hypervisor import BlockJob, Definitions
 
 FIRST = 5900  # port of a screen

@@ -11,8 +11,8 @@ import msgspec
 
 from nova import errors
 from nova.migrationproxy import GatePlan, Ready, TunnelPlan, references
-from nova.model.migrations import MigrationProgress
-from nova.model.states import PowerState
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
 from nova.virt.libvirt.moves.proxies import PLAN_FILE, READY_FILE
 

@@ -16,8 +16,8 @@ from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 from nova.imageproxy import app
 from nova.imageproxy.gate import Gate
 from nova.imageproxy.transfers import TransferSlots
-from nova.model.image_tickets import READ, WRITE, ImageTicket
-from nova.model.images import Image
+from nova.model.image.image_tickets import READ, WRITE, ImageTicket
+from nova.model.image.images import Image
 from nova.rpc.image_seal import TicketSeal
 from nova.web.seen import SeenRequests
 

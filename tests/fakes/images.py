@@ -13,8 +13,8 @@ import msgspec
 from nova import context, errors
 from nova.clients.glance import BASE_KEYS
 from nova.model.base import utcnow
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image, ImageQuery, NewImage
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image, ImageQuery, NewImage
 
 MEMBERS = {"min_disk": "min_disk_gb", "min_ram": "min_ram_mb"}
 

@@ -12,12 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova.conductor.upkeep import allocation_audit
-from nova.db.claims import amounts_of
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.model import migrations
-from nova.model.requirements import needs_of
-from nova.model.states import STATUS, PowerState, VmState
+from nova.db.placement.claims import amounts_of
+from nova.model.scheduling.requirements import needs_of
+from nova.model.server import migrations
+from nova.model.server.states import STATUS, PowerState, VmState
 from nova.model.volumes import local
 from tests.fakes.living_cloud import LivingCloud
 

@@ -31,9 +31,9 @@ from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.console.service import ConsoleAuthService
 from nova.db.models import cell as cell_tables
-from nova.model.consoles import ConsoleType
-from nova.model.security_groups import HostFirewall
-from nova.model.services import Heartbeat
+from nova.model.guest.consoles import ConsoleType
+from nova.model.host.services import Heartbeat
+from nova.model.network.security_groups import HostFirewall
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from pathlib import Path
 
-from nova.model.networks import DhcpHost, Network, NetworkOnHost
+from nova.model.network.networks import DhcpHost, Network, NetworkOnHost
 from nova.network.options import NetworkHostOptions
 
 

@@ -10,10 +10,10 @@ import oslo_messaging
 from oslo_config import cfg
 
 from nova import conf as nova_conf
-from nova.model.flavors import Flavor
-from nova.model.images import Image
-from nova.model.keypairs import Keypair
-from nova.model.networks import FixedAddress, Interface
+from nova.model.flavor.flavors import Flavor
+from nova.model.image.images import Image
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.server.keypairs import Keypair
 from nova.model.volumes import VolumeCounts
 from nova.notifications.facts import (
     Failure,

@@ -8,11 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.db.engine import Database
 from nova.db.models import api, cell
-from nova.db.statements import insert_all
-from nova.model.actions import ActionEvent
-from nova.model.consoles import ConsoleAddress
+from nova.db.sql.engine import Database
+from nova.db.sql.statements import insert_all
+from nova.model.guest.consoles import ConsoleAddress
+from nova.model.server.actions import ActionEvent
 from tests.fakes.rows import BORN, new_uuid, server_row
 
 Rows = dict[sa.Table, list[dict[str, Any]]]

@@ -9,7 +9,7 @@ from typing import Any
 from nova import context
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.registry import ON_ONE_HOST
-from nova.model.server_orders import (
+from nova.model.server.server_orders import (
     ChangePassword,
     CreateBackup,
     CreateImage,
@@ -17,7 +17,7 @@ from nova.model.server_orders import (
     RescueServer,
     UnshelveServer,
 )
-from nova.model.servers import ServerOrder
+from nova.model.server.servers import ServerOrder
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, SmallCloud
 

@@ -8,7 +8,7 @@ import pytest
 
 from nova import errors
 from nova.conductor.queries.placement import placement_service
-from nova.model.providers import (
+from nova.model.placement.providers import (
     ClassInventory,
     ConsumerAllocations,
     NewProvider,

@@ -18,7 +18,7 @@ from sqlalchemy.pool import Pool, PoolProxiedConnection
 
 WRONG: list[str] = []  # since it was last emptied: who took which connection while it held which
 _TOP = f"{Path(__file__).resolve().parents[2]}/"
-_ENGINE = f"{_TOP}nova/db/engine.py"
+_ENGINE = f"{_TOP}nova/db/sql/engine.py"
 _local = threading.local()
 
 

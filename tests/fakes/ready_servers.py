@@ -6,9 +6,9 @@ import contextlib
 from typing import Any
 
 from nova import context, errors
-from nova.model.networks import RequestedNetwork
-from nova.model.server_orders import CreateBackup, LiveMigrateServer, MigrateServer
-from nova.model.servers import ServerOrder
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.server_orders import CreateBackup, LiveMigrateServer, MigrateServer
+from nova.model.server.servers import ServerOrder
 from tests.fakes.small_cloud import DEMO
 from tests.fakes.walk import ACTIONS, Walk
 from tests.fakes.walking_cloud import IMAGES

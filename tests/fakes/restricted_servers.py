@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nova.model import port_requests
-from nova.model.action_restrictions import BuiltWith
-from nova.model.networks import Interface
-from nova.model.pci_aliases import parse
+from nova.model.network import port_requests
+from nova.model.network.networks import Interface
+from nova.model.numa.pci_aliases import parse
+from nova.model.server.action_restrictions import BuiltWith
 
 ALIASES = parse(['{"name": "gpu", "vendor_id": "10de"}',
                  '{"name": "vgpu", "vendor_id": "10de", "live_migratable": "yes"}'])

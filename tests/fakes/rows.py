@@ -8,15 +8,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.db import ledger, networks, reports
-from nova.db.engine import Database
+from nova.db.host import reports
 from nova.db.models import api, cell
-from nova.db.server_row import ServerRow
-from nova.model import addressing
-from nova.model.flavors import Flavor
-from nova.model.hosts import Inventory, Node
-from nova.model.networks import FixedAddress, Interface, NewNetwork
-from nova.model.scheduling import Resources
+from nova.db.network import networks
+from nova.db.quota import ledger
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Database
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.hosts import Inventory, Node
+from nova.model.network import addressing
+from nova.model.network.networks import FixedAddress, Interface, NewNetwork
+from nova.model.scheduling.decisions import Resources
 
 SMALL = Resources(vcpus=1, memory_mb=512, disk_gb=1)
 BORN = datetime.datetime(2026, 1, 1)

@@ -6,8 +6,8 @@ import datetime
 from types import SimpleNamespace
 from typing import Any
 
-from nova.model.hosts import HostState, HostStates
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.host.hosts import HostState, HostStates
+from nova.model.scheduling.decisions import PlacementRequest, Resources
 from nova.scheduler.snapshot import HostTable, Snapshot
 from nova.scheduler.views import HostView, Load, view_of
 

@@ -29,19 +29,22 @@ from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.conductor.registry import ALL
 from nova.conductor.service import conductor_service
-from nova.db import enrolments, flavors, hosts, migrate, services
+from nova.db import flavors
+from nova.db.host import enrolments, hosts, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.model import addressing, secret_wrap
-from nova.model.flavors import NewFlavor
-from nova.model.hosts import Inventory, Node
-from nova.model.networks import NewNetwork
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
-from nova.model.scheduling import HostChoice
-from nova.model.secret_wrap import SecretWrap
-from nova.model.servers import NewServer, ServerOrder
-from nova.model.services import Registration
-from nova.model.traits import RESCUE_BFV
+from nova.db.schema import migrate
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.host.hosts import Inventory, Node
+from nova.model.host.services import Registration
+from nova.model.network import addressing
+from nova.model.network.networks import NewNetwork
+from nova.model.placement.traits import RESCUE_BFV
+from nova.model.quota.quotas import NETWORK_RESOURCES, RESOURCES
+from nova.model.scheduling.decisions import HostChoice
+from nova.model.security import secret_wrap
+from nova.model.security.secret_wrap import SecretWrap
+from nova.model.server.servers import NewServer, ServerOrder
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC

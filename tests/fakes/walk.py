@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import cell as cell_tables
-from nova.model import server_orders as orders
-from nova.model.aggregates import NewAggregate
-from nova.model.servers import NewServer, ServerOrder
-from nova.model.services import ServiceQuery, ServiceUpdate
-from nova.model.states import API_NAMES
+from nova.model.host.aggregates import NewAggregate
+from nova.model.host.services import ServiceQuery, ServiceUpdate
+from nova.model.server import server_orders as orders
+from nova.model.server.servers import NewServer, ServerOrder
+from nova.model.server.states import API_NAMES
 from tests.fakes.invariants import audited, wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO

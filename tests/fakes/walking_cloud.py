@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nova.db import flavors
-from nova.model.flavors import NewFlavor
+from nova.model.flavor.flavors import NewFlavor
 from tests.fakes.living_cloud import LivingCloud, quiet_threads
 from tests.fakes.small_cloud import NOVA_NETWORK, Networks
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import cell as tables
-from nova.model.consoles import ConsoleRequest, ConsoleType, TokenCheck, token_hash
-from nova.model.states import ENDS_CONSOLES
+from nova.model.guest.consoles import ConsoleRequest, ConsoleType, TokenCheck, token_hash
+from nova.model.server.states import ENDS_CONSOLES
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
 

@@ -14,19 +14,14 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
-from nova.db import networks as network_rows
 from nova.db.models import cell as tables
+from nova.db.network import networks as network_rows
 from nova.model.base import Scope
-from nova.model.floating import FloatingAssociation, FloatingQuery, FloatingRange
-from nova.model.network_managers import VLAN
-from nova.model.networks import NetworkOnHost, NewNetwork, RequestedNetwork
-from nova.model.security_groups import (
-    GroupMembership,
-    NewSecurityGroup,
-    NewSecurityRule,
-    SecurityGroupQuery,
-)
-from nova.model.services import Registration
+from nova.model.host.services import Registration
+from nova.model.network.floating import FloatingAssociation, FloatingQuery, FloatingRange
+from nova.model.network.network_managers import VLAN
+from nova.model.network.networks import NetworkOnHost, NewNetwork, RequestedNetwork
+from nova.model.network.security_groups import GroupMembership, NewSecurityGroup, NewSecurityRule, SecurityGroupQuery
 from nova.rpc.contracts.network import NetworkRPC
 from tests.fakes.small_cloud import DEMO, Networks
 

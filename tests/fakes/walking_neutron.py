@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from nova.model.base import Scope
-from nova.model.networks import RequestedNetwork
-from nova.model.security_groups import GroupMembership
+from nova.model.network.networks import RequestedNetwork
+from nova.model.network.security_groups import GroupMembership
 from tests.fakes.neutron import FakeNeutron
 from tests.fakes.small_cloud import DEMO
 from tests.fakes.walking_networks import WalkingNetworks

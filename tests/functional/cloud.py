@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from nova.conductor.hosts.enrolment import HOST_DAEMONS
-from nova.db import enrolments
-from nova.model.secret_wrap import SecretWrap
+from nova.db.host import enrolments
+from nova.model.security.secret_wrap import SecretWrap
 from nova.rpc.host_secret import HostSecret
 from tests import sampling
 from tests.fakes.glance import FakeGlance

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.db.engine import Connection, Database
 from nova.db.models import api, cell
+from nova.db.sql.engine import Connection, Database
 
 #: What -> (schema, columns to show, condition): rows that must not be there once all servers are gone.
 LEFTOVERS: dict[str, tuple[str, Any, Any]] = {

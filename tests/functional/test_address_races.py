@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import addresses, free_addresses, host_addresses, network_pools, networks
-from nova.db.addresses import AddressRequest, Terms
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.db.types import later
-from nova.model.networks import RequestedNetwork
+from nova.db.network import addresses, free_addresses, host_addresses, network_pools, networks
+from nova.db.network.addresses import AddressRequest, Terms
+from nova.db.sql.engine import Database
+from nova.db.sql.types import later
+from nova.model.network.networks import RequestedNetwork
 from tests.fakes.racing import together
 from tests.fakes.rows import add_network, add_servers, server_row
 from tests.functional.backends import KINDS, Absent

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import aggregates, claims, hosts, ledger, reports, services
-from nova.db.engine import Connection, Database
+from nova.db.host import aggregates, hosts, reports, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.model.hosts import Inventory, Node
-from nova.model.scheduling import Resources
-from nova.model.services import Registration
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.sql.engine import Connection, Database
+from nova.model.host.hosts import Inventory, Node
+from nova.model.host.services import Registration
+from nova.model.scheduling.decisions import Resources
 from tests.fakes.rows import add_servers, new_uuid, server_row
 from tests.functional.backends import KINDS, Absent
 

@@ -17,7 +17,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from nova import metrics
 from nova.conductor.queries import cloud_figures
 from nova.conf.monitoring import PORTS
-from nova.db.cloud_figures import Capacity, CellFigures, HostAge, HostCleanups, OpenOperations
+from nova.db.upkeep.cloud_figures import Capacity, CellFigures, HostAge, HostCleanups, OpenOperations
 from tests.functional.daemons import TOP
 
 FOLDER = TOP / "etc" / "monitoring"

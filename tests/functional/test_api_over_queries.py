@@ -16,14 +16,15 @@ from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.service import conductor_service
-from nova.db import hosts, migrate, reports
-from nova.db.engine import Database
-from nova.model import addressing
+from nova.db.host import hosts, reports
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
 from nova.model.base import utcnow
-from nova.model.hosts import HostUptime, Inventory, Node
-from nova.model.networks import NewNetwork
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
-from nova.model.services import Registration
+from nova.model.host.hosts import HostUptime, Inventory, Node
+from nova.model.host.services import Registration
+from nova.model.network import addressing
+from nova.model.network.networks import NewNetwork
+from nova.model.quota.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import connect
 from tests.fakes.api import ADMIN, DEMO, ApiClient

@@ -10,11 +10,12 @@ import sqlalchemy as sa
 
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import audits, claims, ledger
-from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
-from nova.model.audits import EXTRA, MISSING, ORPHAN, TOO_MUCH, WRONG
+from nova.db.placement import audits, claims
+from nova.db.quota import ledger
+from nova.db.sql.engine import Database
+from nova.model.placement.audits import EXTRA, MISSING, ORPHAN, TOO_MUCH, WRONG
 from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider, add_servers, new_uuid, server_row
 from tests.functional.backends import KINDS, Absent

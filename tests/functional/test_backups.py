@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db.backup import TABLES, BackupFile
-from nova.db.engine import Database
-from nova.db.types import Json
+from nova.db.schema.backup import TABLES, BackupFile
+from nova.db.sql.engine import Database
+from nova.db.sql.types import Json
 from tests.functional.backends import KINDS, Absent
 from tests.functional.cloud import HOST_SECRET_KEY, Cloud, Plan, render
 

@@ -9,11 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import consoles, migrate, servers, states
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.model.consoles import ConsoleAddress, token_hash
-from nova.model.states import ACTIONS
+from nova.db.schema import migrate
+from nova.db.server import consoles, servers, states
+from nova.db.sql.engine import Database
+from nova.model.guest.consoles import ConsoleAddress, token_hash
+from nova.model.server.states import ACTIONS
 from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent

@@ -11,29 +11,23 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import (
-    migrations,
-    networks,
-    server_limits,
-    server_lists,
-    servers,
-    services,
-    states,
-    strangers,
-    taken_messages,
-    timeouts,
-)
-from nova.db.engine import Database, DatabaseBusy
+from nova.db.host import services
 from nova.db.models import cell as tables
-from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import later
+from nova.db.network import networks
+from nova.db.operation import taken_messages, timeouts
+from nova.db.server import migrations, server_lists, servers, states
+from nova.db.sql import server_limits
+from nova.db.sql.engine import Database, DatabaseBusy
+from nova.db.sql.statements import insert_all, insert_ignoring
+from nova.db.sql.types import later
+from nova.db.upkeep import strangers
 from nova.model.base import Scope, utcnow
-from nova.model.migrations import NewMigration
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import Condition, ServerListQuery
-from nova.model.services import Registration, ServiceQuery
-from nova.model.states import ACTIONS, VmState
-from nova.model.strangers import StrangerKind
+from nova.model.guest.strangers import StrangerKind
+from nova.model.host.services import Registration, ServiceQuery
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.migrations import NewMigration
+from nova.model.server.servers import Condition, ServerListQuery
+from nova.model.server.states import ACTIONS, VmState
 from tests.fakes.rows import add_network, add_servers, new_uuid, plugged, server_row
 from tests.functional.backends import KINDS, Absent
 
@@ -212,7 +206,7 @@ def test_lock_when_it_is_waited_for_too_long_then_the_change_is_tried_again(cell
     if cell.dialect != "mysql":
         pytest.skip("the others wait without an end, or tell a deadlock at once")
     uuid, = add_servers(cell, server_row())
-    monkeypatch.setattr("nova.db.engine.TRIES", 2)
+    monkeypatch.setattr("nova.db.sql.engine.TRIES", 2)
     held, go = threading.Event(), threading.Event()
 
     def hold(tx: sa.Connection) -> None:

@@ -11,14 +11,17 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import claims, ledger, networks, server_lists, states
-from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
+from nova.db.network import networks
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.server import server_lists, states
+from nova.db.sql.engine import Database
 from nova.model.base import Page
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import ServerListQuery
-from nova.model.states import ACTIONS
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import ServerListQuery
+from nova.model.server.states import ACTIONS
 from tests.fakes.racing import together
 from tests.fakes.rows import BORN, SMALL, add_ledger, add_network, add_provider, add_servers, server_row
 from tests.functional.backends import KINDS, Absent

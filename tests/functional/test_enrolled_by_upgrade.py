@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import enrolments, migrate
-from nova.db.engine import Database
+from nova.db.host import enrolments
 from nova.db.models import cell
-from nova.model.secret_wrap import SecretWrap, new_key
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
+from nova.model.security.secret_wrap import SecretWrap, new_key
 from tests.functional.backends import KINDS, Absent
 
 pytestmark = pytest.mark.in_turn(4, 10)

@@ -15,7 +15,7 @@ import pytest
 from nova import errors
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.registry import ALL
-from nova.model.states import ACTIONS as TABLE
+from nova.model.server.states import ACTIONS as TABLE
 from tests import sampling
 from tests.fakes import living_cloud
 from tests.fakes.invariants import wrong

@@ -14,14 +14,15 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.nova_network.floating import Floating
-from nova.db import floating, networks, quotas
-from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
+from nova.db.network import floating, networks
+from nova.db.quota import quotas
+from nova.db.sql.engine import Database
 from nova.model.base import Scope
-from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
-from nova.model.networks import RequestedNetwork
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
+from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
+from nova.model.network.networks import RequestedNetwork
+from nova.model.quota.quotas import NETWORK_RESOURCES, RESOURCES
 from tests.fakes.racing import together
 from tests.fakes.rows import add_network, add_servers, server_row
 from tests.functional.backends import KINDS, Absent

@@ -13,7 +13,7 @@ import requests
 from nova import errors
 from nova.clients.image_data import Retries
 from nova.clients.image_proxy import ImageProxy, ProxySettings
-from nova.model.image_tickets import READ, ImageTicket, ProvenRequest, data_path, host_key, proven_headers, stamp
+from nova.model.image.image_tickets import READ, ImageTicket, ProvenRequest, data_path, host_key, proven_headers, stamp
 from nova.rpc import host_secret
 from nova.rpc.host_secret import HostSecret
 from tests.fakes.image_proxies import ticket

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nova.db import enrolments, security
-from nova.model.security_modes import SecurityMode
+from nova.db.host import enrolments, security
+from nova.model.security.security_modes import SecurityMode
 from tests.functional.backends import hosts_url, wait_until
 from tests.functional.cloud import HOST_SECRET_KEY, TICKET_KEY, Cloud, Plan
 

@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova.db.models.cell import migrations
-from nova.model.states import ACTIONS
+from nova.model.server.states import ACTIONS
 from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Refused

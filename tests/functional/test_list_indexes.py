@@ -10,13 +10,14 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import server_lists, timeouts
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.db.statements import insert_all
+from nova.db.operation import timeouts
+from nova.db.server import server_lists
+from nova.db.sql.engine import Database
+from nova.db.sql.statements import insert_all
 from nova.model.base import Page, Scope
-from nova.model.servers import Condition, ServerListQuery
-from nova.model.states import VmState
+from nova.model.server.servers import Condition, ServerListQuery
+from nova.model.server.states import VmState
 from tests.fakes.rows import BORN, server_row
 from tests.functional.backends import Absent
 

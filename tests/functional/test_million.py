@@ -18,12 +18,13 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.deps import ConductorSettings
 from nova.conductor.upkeep import purge
-from nova.db import actions, ledger, server_lists, servers
-from nova.db.engine import Connection, Database
 from nova.db.models import api, cell
-from nova.model.actions import ActionQuery
+from nova.db.quota import ledger
+from nova.db.server import actions, server_lists, servers
+from nova.db.sql.engine import Connection, Database
 from nova.model.base import Scope, utcnow
-from nova.model.servers import ServerListQuery
+from nova.model.server.actions import ActionQuery
+from nova.model.server.servers import ServerListQuery
 from tests import sampling
 from tests.fakes import old_rows
 from tests.fakes.old_rows import OLD, operation

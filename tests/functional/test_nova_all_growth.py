@@ -32,7 +32,7 @@ RETENTION = sampling.examples(5, 60)  # seconds; a purge has a turn each minute
 LOG_MB, LOG_FILES = 1, 2
 MORE = f"[DEFAULT]\nmax_logfile_size_mb = {LOG_MB}\nmax_logfile_count = {LOG_FILES}\nfence_retention = 5s\n"
 #: Of each server that is gone a host remembers its last order, for ten minutes.
-REMEMBERED = {f"nova.compute.orders.orders.{name}" for name in ("Key", "Work")} | {"nova.model.orders.Outcome"}
+REMEMBERED = {f"nova.compute.orders.orders.{name}" for name in ("Key", "Work")} | {"nova.model.guest.orders.Outcome"}
 STRAY = 30  # objects of one type, and rows of a table, that come and go with what is under way
 MOST_MB = 2.0  # of memory, in 10,000 servers
 

@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import claims, ledger
-from nova.db.engine import Database
 from nova.db.models import api as tables
-from nova.db.placement import allocations, candidates, consumers, inventories, names, providers, traits
-from nova.model.providers import (
+from nova.db.placement import allocations, candidates, claims, consumers, inventories, names, providers, traits
+from nova.db.quota import ledger
+from nova.db.sql.engine import Database
+from nova.model.placement.providers import (
     CandidateQuery,
     ClassInventory,
     ConsumerAllocations,
@@ -31,7 +31,7 @@ from nova.model.providers import (
     ResourceRequest,
     TraitQuery,
 )
-from nova.model.scheduling import HostRequirements, Resources
+from nova.model.scheduling.decisions import HostRequirements, Resources
 from tests.fakes.placement import allocation_write
 from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid

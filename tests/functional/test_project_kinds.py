@@ -11,15 +11,18 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.queries import usage as queries
-from nova.db import certificates, flavors, keypairs, migrate, quotas, runners, usage, usage_audits
-from nova.db.engine import Database
+from nova.db import certificates, flavors, keypairs
 from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
+from nova.db.operation import runners
+from nova.db.quota import quotas, usage, usage_audits
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
 from nova.model.base import Page, Scope, utcnow
-from nova.model.certificates import CertificateQuery, CertificateRecord
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
-from nova.model.keypairs import NewKeypair
-from nova.model.usage import DONE, HostAudit, UsageQuery
+from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.model.quota.usage import DONE, HostAudit, UsageQuery
+from nova.model.security.certificates import CertificateQuery, CertificateRecord
+from nova.model.server.keypairs import NewKeypair
 from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent

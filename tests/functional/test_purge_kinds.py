@@ -12,11 +12,13 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.deps import ConductorSettings
 from nova.conductor.upkeep import purge
-from nova.db import ledger, lock_rows, old_actions, servers
-from nova.db.engine import Connection, Database
 from nova.db.models import api, cell
-from nova.db.old_actions import Retention
-from nova.db.statements import insert_all
+from nova.db.operation import old_actions
+from nova.db.operation.old_actions import Retention
+from nova.db.quota import ledger, lock_rows
+from nova.db.server import servers
+from nova.db.sql.engine import Connection, Database
+from nova.db.sql.statements import insert_all
 from nova.model.base import utcnow
 from tests.fakes import old_rows
 from tests.fakes.old_rows import OLD, move, operation

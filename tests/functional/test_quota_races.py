@@ -17,13 +17,14 @@ from nova.conductor.engine import quota
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.limits import Unified
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.db import flavors, ledger, quotas
-from nova.db.engine import Database
+from nova.db import flavors
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
-from nova.model.flavors import Flavor, NewFlavor
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
-from nova.model.servers import NewServer
+from nova.db.quota import ledger, quotas
+from nova.db.sql.engine import Database
+from nova.model.flavor.flavors import Flavor, NewFlavor
+from nova.model.quota.quotas import NETWORK_RESOURCES, RESOURCES
+from nova.model.server.servers import NewServer
 from tests.fakes.racing import together
 from tests.functional.backends import KINDS, Absent
 

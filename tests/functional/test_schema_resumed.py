@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import migrate
-from nova.db.engine import Database
 from nova.db.models import api, cell
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
 from tests.functional.backends import KINDS, Absent
 from tests.unit.db.test_migrated_schema import described
 
@@ -61,7 +61,7 @@ def test_sync_when_it_died_at_each_step_then_the_next_goes_on(backends: Any, kin
     database.dispose()
 
 
-SYNC = ("import sys; from nova.db import migrate; from nova.db.engine import Database; "
+SYNC = ("import sys; from nova.db import migrate; from nova.db.sql.engine import Database; "
         "migrate.sync(sys.argv[1], Database(sys.argv[2]))")
 
 

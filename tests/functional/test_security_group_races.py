@@ -12,14 +12,14 @@ from nova import context, errors
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.groups import Groups
-from nova.db import guest_rules, quotas, security_groups
-from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
+from nova.db.network import guest_rules, security_groups
+from nova.db.quota import quotas
+from nova.db.sql.engine import Database
 from nova.model.base import Page, Scope
-from nova.model.networks import FixedAddress, Interface
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
-from nova.model.security_groups import (
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.network.security_groups import (
     GroupMembership,
     NewSecurityGroup,
     NewSecurityRule,
@@ -27,6 +27,7 @@ from nova.model.security_groups import (
     SecurityGroupQuery,
     SecurityGroupUpdate,
 )
+from nova.model.quota.quotas import NETWORK_RESOURCES, RESOURCES
 from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent

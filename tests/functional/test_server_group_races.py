@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.db import claims, ledger, server_groups
-from nova.db.engine import Database
 from nova.db.models import api as api_models
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.server import server_groups
+from nova.db.sql.engine import Database
 from nova.model.base import Scope
-from nova.model.server_groups import AFFINITY, ANTI_AFFINITY
+from nova.model.server.server_groups import AFFINITY, ANTI_AFFINITY
 from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider
 from tests.functional.backends import KINDS, Absent

@@ -25,12 +25,12 @@ from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import context, errors
 from nova.conf import register
-from nova.model.guests import GuestPassword, GuestQuery
-from nova.model.hosts import Inventory, Node
-from nova.model.orders import GuestState, Outcome, Permission, PowerReport
-from nova.model.services import ContractVersion, Heartbeat, Registration
-from nova.model.states import PowerState
-from nova.model.strangers import StrangerReport
+from nova.model.guest.guests import GuestPassword, GuestQuery
+from nova.model.guest.orders import GuestState, Outcome, Permission, PowerReport
+from nova.model.guest.strangers import StrangerReport
+from nova.model.host.hosts import Inventory, Node
+from nova.model.host.services import ContractVersion, Heartbeat, Registration
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC

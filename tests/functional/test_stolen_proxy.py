@@ -25,8 +25,8 @@ from oslo_messaging._drivers import common
 
 from nova import context, errors
 from nova.manage.secret_files import broker
-from nova.model.consoles import ConsoleType, TokenCheck
-from nova.model.services import ContractVersion, Heartbeat, Registration
+from nova.model.guest.consoles import ConsoleType, TokenCheck
+from nova.model.host.services import ContractVersion, Heartbeat, Registration
 from nova.privileged.runner import Completed
 from nova.rpc import control_rights
 from nova.rpc.contracts.conductor import ConductorRPC

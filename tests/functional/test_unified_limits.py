@@ -17,8 +17,8 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import errors
 from nova.cmd import conductor
-from nova.db import quotas
-from nova.db.engine import Database
+from nova.db.quota import quotas
+from nova.db.sql.engine import Database
 from tests.fakes.databases import as_if_synced
 from tests.functional.backends import Process, free_port, listening, wait_until
 from tests.functional.daemons import TOP, environment

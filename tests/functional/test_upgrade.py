@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.db import services
+from nova.db.host import services
 from nova.version import RELEASE
 from tests.functional import releases
 from tests.functional.backends import free_port, wait_until

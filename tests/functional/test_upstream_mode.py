@@ -13,9 +13,9 @@ import oslo_messaging
 import pytest
 import requests
 
-from nova.db import enrolments, security
-from nova.model.secret_wrap import MARK
-from nova.model.security_modes import SecurityMode
+from nova.db.host import enrolments, security
+from nova.model.security.secret_wrap import MARK
+from nova.model.security.security_modes import SecurityMode
 from tests.functional.backends import free_port, listening, wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan

@@ -39,8 +39,8 @@ Shape = dict[str, Any]
 # what there is
 
 def _modules(package: types.ModuleType) -> Iterator[types.ModuleType]:
-    for found in pkgutil.iter_modules(package.__path__):
-        yield importlib.import_module(f"{package.__name__}.{found.name}")
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
 
 
 def _classes(package: types.ModuleType, base: type) -> list[Any]:

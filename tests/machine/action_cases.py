@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from nova import concurrency, errors
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Disk, Fence, RescueOrder, SnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk, Fence, RescueOrder, SnapshotOrder
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.xml import running
 from tests import sampling

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova.model.consoles import ConsoleType
-from nova.model.images import Image
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.consoles import ConsoleType
+from nova.model.guest.orders import BuildOrder
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.virt.interface import ConsolePlace
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from nova import concurrency, errors
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Disk
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from tests import sampling
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild

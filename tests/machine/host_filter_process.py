@@ -9,7 +9,7 @@ import msgspec
 
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.model.security_groups import HostFirewall
+from nova.model.network.security_groups import HostFirewall
 from nova.privileged.runner import SystemRunner
 
 if __name__ == "__main__":

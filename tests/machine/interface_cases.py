@@ -17,12 +17,12 @@ from nova import concurrency, errors
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.model import security_rules
-from nova.model.images import Image
-from nova.model.networks import FixedAddress, Interface
-from nova.model.orders import BuildOrder, Disk
-from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk
+from nova.model.image.images import Image
+from nova.model.network import security_rules
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.network.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
+from nova.model.server.states import PowerState
 from nova.privileged import links
 from nova.privileged.runner import SystemRunner
 from tests.contract.driver_conformance import eventually, make_order, unbuild

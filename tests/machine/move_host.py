@@ -21,7 +21,7 @@ from oslo_config import cfg
 from nova import concurrency, errors, migrationproxy
 from nova import conf as nova_conf
 from nova.migrationproxy import libvirt_uri
-from nova.model.orders import BuildOrder, LiveOrder, MoveOrder
+from nova.model.guest.orders import BuildOrder, LiveOrder, MoveOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from tests.machine import helped
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova.model.networks import DhcpHost, NetworkOnHost
+from nova.model.network.networks import DhcpHost, NetworkOnHost
 from nova.network import firewall, isolation
 from nova.network.local_network import here
 from nova.network.options import NetworkHostOptions

@@ -23,7 +23,7 @@ concurrency.patch()
 import msgspec  # noqa: E402 - after the patch, as nova.cmd does
 
 from nova.errors import NovaError, Unavailable  # noqa: E402
-from nova.model.networks import LeaseChange, NetworkOnHost  # noqa: E402
+from nova.model.network.networks import LeaseChange, NetworkOnHost  # noqa: E402
 from nova.network.options import NetworkHostOptions  # noqa: E402
 from nova.network.service import assemble  # noqa: E402
 from nova.privileged import client  # noqa: E402

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from nova import concurrency, errors
-from nova.model.images import Image
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, Disk
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk
+from nova.model.image.images import Image
+from nova.model.network.networks import Interface
+from nova.model.server.states import PowerState
 from nova.privileged import links
 from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from tests.contract.driver_conformance import eventually, make_order, unbuild

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nova.model.guest_tree import config_drive_files
-from nova.model.guests import GuestFacts
-from nova.model.networks import FixedAddress, Interface, Subnet
+from nova.model.guest.guest_tree import config_drive_files
+from nova.model.guest.guests import GuestFacts
+from nova.model.network.networks import FixedAddress, Interface, Subnet
 from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from tests.machine import cases

@@ -14,7 +14,7 @@ import pytest
 
 from nova.console import relay, rfb, target, vencrypt
 from nova.console.stream import Stream
-from nova.model.consoles import ConsoleAddress
+from nova.model.guest.consoles import ConsoleAddress
 from tests.fakes.console_papers import Authority
 from tests.fakes.console_peers import Browser, browser, exactly, tcp_pair
 from tests.fakes.vnc_server import VERSION

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from nova.model.floating import FloatingOnHost
-from nova.model.networks import NetworkOnHost
+from nova.model.network.floating import FloatingOnHost
+from nova.model.network.networks import NetworkOnHost
 from tests import sampling
 from tests.fakes.network import guest, network
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from nova.model.forbidden_ranges import RangeSetting
-from nova.model.security_groups import AllowedTraffic, HostFirewall
+from nova.model.network.forbidden_ranges import RangeSetting
+from nova.model.network.security_groups import AllowedTraffic, HostFirewall
 from nova.privileged.forbidding import Forbidding
 from tests.fakes.network import guest
 from tests.machine import test_host_firewall as compute

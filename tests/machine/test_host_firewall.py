@@ -20,7 +20,7 @@ import pytest
 from nova import errors
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged.runner import Completed, SystemRunner
 
 CHECKOUT = Path(__file__).resolve().parents[2]

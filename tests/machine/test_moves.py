@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nova.model.orders import BuildOrder, Fence, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
+from nova.model.guest.orders import BuildOrder, Fence, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from tests.functional.backends import wait_until
 from tests.machine.stack import TOP, Sandbox
 from tests.machine.storages import mobile

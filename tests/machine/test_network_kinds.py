@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nova.model import gateways
-from nova.model.networks import NetworkOnHost
+from nova.model.network import gateways
+from nova.model.network.networks import NetworkOnHost
 from tests.fakes.network import guest, network
 from tests.machine.network_cases import Cloud, eventually, obstacle
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import Disk
+from nova.model.guest.orders import Disk
 from nova.privileged.lvm import Clearing, Lvm
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import SystemRunner

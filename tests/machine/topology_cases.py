@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova.model.numa_fit_recheck import clash
-from nova.model.topology import PackedCell, Packing
+from nova.model.numa.fit_recheck import clash
+from nova.model.numa.topology import PackedCell, Packing
 from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.settings.placing import Placing
 from tests.machine.device_cases import LOGIN, Rig, booting, order_of, rig, running, says, xml_of

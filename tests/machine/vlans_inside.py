@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from nova.model.networks import Interface, Network, NetworkOnHost
+from nova.model.network.networks import Interface, Network, NetworkOnHost
 from nova.network.host import Filters, Machine, NetworkHost
 from nova.network.leases import LeaseBook
 from nova.network.options import NetworkHostOptions

@@ -17,9 +17,9 @@ import pytest
 
 from nova import concurrency, errors
 from nova.migrationproxy import references
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Disk
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.model.volumes import LUKS, BlockDevice, VolumeConnection, VolumeDisk
 from nova.privileged.mounts import Mounts
 from nova.privileged.runner import SystemRunner

@@ -32,7 +32,7 @@ MUTATIONS: dict[str, Mutation] = {
                 rows.locked(tx, source, scope)
 """),
     "OSSA-2012-007": Mutation(
-        "nova/model/security_rules.py",
+        "nova/model/network/security_rules.py",
         """    protocol = rule.protocol.lower()
     if protocol not in PROTOCOLS:
 """, """    protocol = rule.protocol
@@ -57,7 +57,7 @@ MUTATIONS: dict[str, Mutation] = {
         "nova/conductor/queries/consoles.py",
         "if now is None or _spot(now) != _spot(row.address):", "if now is None:"),
     "OSSA-2013-008": Mutation(
-        "nova/db/addresses.py", "        network_quota.lock_owner(tx, project)\n", "        pass\n"),
+        "nova/db/network/addresses.py", "        network_quota.lock_owner(tx, project)\n", "        pass\n"),
     "OSSA-2013-010": Mutation(
         "nova/rpc/host_secret.py", "if mode & 0o077:", "if mode & 0o007:"),
     "OSSA-2013-012": Mutation(

@@ -51,7 +51,7 @@ MUTATIONS: dict[str, Mutation] = {
 """, """            yield self._ports(settings, server_uuid, count)
 """),
     "OSSA-2014-036": Mutation(
-        "nova/model/services.py",
+        "nova/model/host/services.py",
         """        return f"<Registration of {self.binary} on {self.host}>"
 """, """        return f"<Registration of {self.binary} on {self.host}, {self.secret}>"
 """),

@@ -12,7 +12,7 @@ import pytest
 
 from nova.api import absent
 from nova.conf._without_effect import table
-from nova.model import cells
+from nova.model.host import cells
 from nova.virt.libvirt import properties
 from nova.virt.libvirt.guest import definition
 from nova.virt.libvirt.moves import source_info

@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.manage import main
-from nova.model.states import ACTIONS
+from nova.model.server.states import ACTIONS
 from nova.rpc import host_rights
 from tests import docs
 from tests.docs_parts import conf as conf_pages

@@ -11,7 +11,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from nova.conf import fake as fake_options
-from nova.db import engine
+from nova.db.sql import engine
 from nova.rpc import in_process
 from nova.scheduler.filters.requirements import RequirementsFilter
 from nova.virt.fake.hypervisor import FakeHypervisor

@@ -37,8 +37,8 @@ import sys, sysconfig
 site, prefix, database = sys.argv[1:]
 sys.path.insert(0, site)
 sysconfig.get_path = lambda name, *rest, **more: prefix
-import nova.db.migrate as migrate
-from nova.db.engine import Database
+import nova.db.schema.migrate as migrate
+from nova.db.sql.engine import Database
 assert migrate.__file__.startswith(site), migrate.__file__
 for schema in migrate.SCHEMAS:
     store = Database(f"sqlite:///{database}")

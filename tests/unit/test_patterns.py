@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.model import image_properties
+from nova.model.image import image_properties
 
 pytestmark = pytest.mark.one_in(2)  # one of two runs has each
 

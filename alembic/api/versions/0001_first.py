@@ -5,8 +5,8 @@ Revision: 0001; follows: None
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import ident, key, moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import ident, key, moment, text
 
 revision = "0001"
 down_revision = None

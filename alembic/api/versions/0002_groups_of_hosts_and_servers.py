@@ -5,8 +5,8 @@ Revision: 0002; follows: 0001
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import Json, ident, key, long_text, moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import Json, ident, key, long_text, moment, text
 
 revision = "0002"
 down_revision = "0001"

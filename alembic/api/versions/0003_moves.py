@@ -5,8 +5,8 @@ Revision: 0003; follows: 0002
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import text
 
 revision = "0003"
 down_revision = "0002"

@@ -5,8 +5,8 @@ Revision: 0004; follows: 0003
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import Json, ident, key, moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import Json, ident, key, moment, text
 
 revision = "0004"
 down_revision = "0003"

@@ -5,8 +5,8 @@ Revision: 0005; follows: 0004
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import key, moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import key, moment, text
 
 revision = "0005"
 down_revision = "0004"

@@ -5,8 +5,8 @@ Revision: 0006; follows: 0005
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import key, moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import key, moment, text
 
 revision = "0006"
 down_revision = "0005"

@@ -3,7 +3,7 @@
 Revision: 0004; follows: 0003
 """
 
-from nova.db.resumable import op
+from nova.db.schema.resumable import op
 
 revision = "0004"
 down_revision = "0003"

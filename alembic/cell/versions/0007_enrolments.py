@@ -5,8 +5,8 @@ Revision: 0007; follows: 0006
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import Json, key, moment, text, utc_now
+from nova.db.schema.resumable import op
+from nova.db.sql.types import Json, key, moment, text, utc_now
 
 revision = "0007"
 down_revision = "0006"

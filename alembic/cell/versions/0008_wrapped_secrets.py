@@ -3,8 +3,8 @@
 Revision: 0008; follows: 0007
 """
 
-from nova.db.resumable import op
-from nova.db.types import text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import text
 
 revision = "0008"
 down_revision = "0007"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import Json
+from nova.db.schema.resumable import op
+from nova.db.sql.types import Json
 
 revision = "0009"
 down_revision = "0008"

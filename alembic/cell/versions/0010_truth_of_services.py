@@ -5,9 +5,9 @@ Revision: 0010; follows: 0009
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import Json
-from nova.model.services import DatabaseConnections
+from nova.db.schema.resumable import op
+from nova.db.sql.types import Json
+from nova.model.host.services import DatabaseConnections
 
 revision = "0010"
 down_revision = "0009"

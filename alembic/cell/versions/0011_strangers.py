@@ -5,8 +5,8 @@ Revision: 0011; follows: 0010
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import ident, key, moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import ident, key, moment, text
 
 revision = "0011"
 down_revision = "0010"

@@ -3,7 +3,7 @@
 Revision: 0012; follows: 0011
 """
 
-from nova.db.resumable import op
+from nova.db.schema.resumable import op
 
 revision = "0012"
 down_revision = "0011"

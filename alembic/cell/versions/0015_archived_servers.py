@@ -5,8 +5,8 @@ Revision: 0015; follows: 0014
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import moment
+from nova.db.schema.resumable import op
+from nova.db.sql.types import moment
 
 revision = "0015"
 down_revision = "0014"

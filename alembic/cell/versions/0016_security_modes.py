@@ -5,8 +5,8 @@ Revision: 0016; follows: 0015
 
 import sqlalchemy as sa
 
-from nova.db.resumable import op
-from nova.db.types import moment, text
+from nova.db.schema.resumable import op
+from nova.db.sql.types import moment, text
 
 revision = "0016"
 down_revision = "0015"

@@ -10,8 +10,8 @@ from nova import errors
 from nova.api.request import Answer, Request
 from nova.api.view import answers
 from nova.api.views import aggregates as views
-from nova.model.aggregates import ZONE, AggregateUpdate, NewAggregate
 from nova.model.base import Json
+from nova.model.host.aggregates import ZONE, AggregateUpdate, NewAggregate
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 

@@ -11,7 +11,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import consoles as views
 from nova.model.base import Json
-from nova.model.consoles import PROTOCOLS, Console, ConsoleRequest, ConsoleType, token_hash
+from nova.model.guest.consoles import PROTOCOLS, Console, ConsoleRequest, ConsoleType, token_hash
 
 
 def _opened(req: Request, server_id: str, type: ConsoleType) -> Console:

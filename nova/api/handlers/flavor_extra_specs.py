@@ -8,8 +8,8 @@ from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import Free, answers
-from nova.model import extra_specs
 from nova.model.base import Json
+from nova.model.flavor import extra_specs
 
 LONGEST = 255  # characters of a value; the schema counts those of texts, not of numbers
 

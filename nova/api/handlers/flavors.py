@@ -10,7 +10,7 @@ from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import flavors as views
 from nova.model.base import Json, Scope
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.web.formats import BOOLEANS
 
 EXTRA_SPECS_RULE = "os_compute_api:os-flavor-extra-specs:index"

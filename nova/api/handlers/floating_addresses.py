@@ -11,7 +11,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import FLOATING, IN_BULK, POOL
 from nova.model.base import Json, Scope
-from nova.model.floating import FloatingAssociation, FloatingQuery, FloatingRange
+from nova.model.network.floating import FloatingAssociation, FloatingQuery, FloatingRange
 
 DELETE = "delete"  # what stands in the place of a host's name in the path of a bulk delete
 

@@ -9,7 +9,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_ENTRY
 from nova.model.base import Json
-from nova.model.floating import DnsDomain, DnsEntry
+from nova.model.network.floating import DnsDomain, DnsEntry
 
 #: Scope of a domain -> (key of whom it belongs to, field of ours, key that it must not have)
 OWNERS = {"private": ("availability_zone", "availability_zone", "project"),

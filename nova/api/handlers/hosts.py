@@ -10,7 +10,7 @@ from nova.api.view import answers
 from nova.api.views import hosts as views
 from nova.api.views.services import status
 from nova.model.base import Json
-from nova.model.services import HostPowerChange, ServiceQuery, ServiceUpdate
+from nova.model.host.services import HostPowerChange, ServiceQuery, ServiceUpdate
 
 COMPUTE = "nova-compute"
 

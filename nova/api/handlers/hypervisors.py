@@ -8,7 +8,7 @@ from nova.api.request import Request
 from nova.api.view import LINKS, View, answers
 from nova.api.views import hypervisors as views
 from nova.model.base import Json
-from nova.model.services import Hypervisor, HypervisorQuery
+from nova.model.host.services import Hypervisor, HypervisorQuery
 from nova.web.formats import is_uuid
 
 

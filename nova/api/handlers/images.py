@@ -9,8 +9,8 @@ from nova.api.request import Request
 from nova.api.view import LINKS, Free, View, answers
 from nova.api.views import images as views
 from nova.model.base import Json
-from nova.model.images import Image, ImageQuery
-from nova.model.quotas import UNLIMITED
+from nova.model.image.images import Image, ImageQuery
+from nova.model.quota.quotas import UNLIMITED
 from nova.web.formats import is_time
 
 PROPERTY = "property-"

@@ -7,8 +7,8 @@ from nova.api.handlers.server_lists import changes
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import instance_actions as views
-from nova.model.actions import ActionQuery
 from nova.model.base import Json
+from nova.model.server.actions import ActionQuery
 
 EVENTS_RULE = "os_compute_api:os-instance-actions:events"
 DETAILS_RULE = "os_compute_api:os-instance-actions:events:details"

@@ -11,8 +11,8 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.interfaces import INTERFACE
 from nova.model.base import Json
-from nova.model.networks import Interface, RequestedNetwork
-from nova.model.servers import ServerQuery
+from nova.model.network.networks import Interface, RequestedNetwork
+from nova.model.server.servers import ServerQuery
 from nova.web.formats import canonical_address
 
 

@@ -9,7 +9,7 @@ from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import keypairs as views
 from nova.model.base import Json
-from nova.model.keypairs import KeypairQuery, NewKeypair
+from nova.model.server.keypairs import KeypairQuery, NewKeypair
 from nova.web import keys
 
 

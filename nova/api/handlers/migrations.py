@@ -10,9 +10,9 @@ from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import migrations as views
 from nova.model.base import Json, Page
-from nova.model.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
-from nova.model.server_orders import MigrationOrder
-from nova.model.servers import ServerQuery
+from nova.model.server.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
+from nova.model.server.server_orders import MigrationOrder
+from nova.model.server.servers import ServerQuery
 from nova.web.formats import BOOLEANS
 
 ALL_PROJECTS_RULE = "os_compute_api:os-migrations:index:all_projects"

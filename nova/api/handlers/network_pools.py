@@ -11,8 +11,8 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import networks as views
 from nova.model.base import Json, Scope
-from nova.model.networks import NetworkChange, NewNetwork
-from nova.model.servers import ServerQuery
+from nova.model.network.networks import NetworkChange, NewNetwork
+from nova.model.server.servers import ServerQuery
 
 TEXTS = ("label", "cidr", "cidr_v6", "bridge", "bridge_interface", "gateway", "gateway_v6", "dhcp_server", "dns1",
          "dns2", "fixed_cidr", "allowed_start", "allowed_end", "uuid", "project_id")

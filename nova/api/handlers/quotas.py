@@ -7,7 +7,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import quotas as views
 from nova.model.base import Json
-from nova.model.quotas import QuotaClass, QuotaUpdate
+from nova.model.quota.quotas import QuotaClass, QuotaUpdate
 
 OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
 

@@ -12,7 +12,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.security_groups import DEFAULT_RULE, GROUP, RULE
 from nova.model.base import Json, Scope
-from nova.model.security_groups import (
+from nova.model.network.security_groups import (
     GroupMembership,
     NewSecurityGroup,
     NewSecurityRule,
@@ -20,7 +20,7 @@ from nova.model.security_groups import (
     SecurityGroupQuery,
     SecurityGroupUpdate,
 )
-from nova.model.servers import ServerQuery
+from nova.model.server.servers import ServerQuery
 
 
 @answers({"security_groups": [GROUP]})

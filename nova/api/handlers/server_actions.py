@@ -9,8 +9,8 @@ from nova.api.handlers.server_targets import actor, check_lock, order, target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.model.base import Json
-from nova.model.server_orders import ChangePassword
-from nova.model.servers import ConsoleQuery, LockChange, ServerOrder
+from nova.model.server.server_orders import ChangePassword
+from nova.model.server.servers import ConsoleQuery, LockChange, ServerOrder
 
 UNLOCK_OVERRIDE = "os_compute_api:os-lock-server:unlock:unlock_override"
 OWNER, ADMIN = "owner", "admin"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
-from nova.model.asked_devices import AskedDevices, DeviceTerms, devices_of
 from nova.model.base import Json
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import NewServer
+from nova.model.block_device.asked_devices import AskedDevices, DeviceTerms, devices_of
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import NewServer
 from nova.web.formats import canonical_address, is_uuid
 from nova.web.schema import MAX_INT
 

@@ -11,7 +11,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.server_groups import GROUP
 from nova.model.base import Json, Scope
-from nova.model.server_groups import ANTI_AFFINITY, MAX_PER_HOST, NewServerGroup, ServerGroupQuery
+from nova.model.server.server_groups import ANTI_AFFINITY, MAX_PER_HOST, NewServerGroup, ServerGroupQuery
 from nova.web.formats import is_uuid
 
 ALL_PROJECTS_RULE = "os_compute_api:os-server-groups:index:all_projects"

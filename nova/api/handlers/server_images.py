@@ -6,7 +6,7 @@ from nova.api import versions
 from nova.api.handlers.server_targets import actor
 from nova.api.request import Answer, Request
 from nova.api.view import During, answers
-from nova.model.server_orders import CreateBackup, CreateImage
+from nova.model.server.server_orders import CreateBackup, CreateImage
 
 MADE = During({"image_id": "string"}, since="2.45")
 

@@ -11,10 +11,10 @@ from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.schemas.servers import IDLE_SORT_KEYS, JOINED
-from nova.model import states
 from nova.model.base import Scope
-from nova.model.server_parts import MOST_TAGS
-from nova.model.servers import Condition, ServerListQuery
+from nova.model.server import states
+from nova.model.server.server_parts import MOST_TAGS
+from nova.model.server.servers import Condition, ServerListQuery
 from nova.web.formats import BOOLEANS, is_time, to_time
 
 ALL_FILTERS_RULE = "os_compute_api:servers:allow_all_filters"

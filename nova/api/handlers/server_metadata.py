@@ -10,8 +10,8 @@ from nova.api.request import Request
 from nova.api.view import Free, answers
 from nova.api.views.servers import ADDRESSES, addresses
 from nova.model.base import Json
-from nova.model.servers import MetadataChange, ServerDetail, ServerQuery
-from nova.model.states import METADATA_STATES
+from nova.model.server.servers import MetadataChange, ServerDetail, ServerQuery
+from nova.model.server.states import METADATA_STATES
 
 
 def _server(req: Request, server_id: str) -> ServerDetail:

@@ -11,7 +11,7 @@ from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.api.view import During, answers
 from nova.model.base import Json
-from nova.model.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
+from nova.model.server.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
 
 _RULES = "os_compute_api:os-migrate-server:"
 MIGRATE_HOST = f"{_RULES}migrate:host"

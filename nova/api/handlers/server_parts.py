@@ -11,9 +11,9 @@ from nova.api.request import Answer, Request
 from nova.api.view import Free, answers
 from nova.api.views import server_parts as views
 from nova.model.base import Json
-from nova.model.diagnostics import Diagnostics
-from nova.model.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset
-from nova.model.servers import ServerQuery
+from nova.model.server.diagnostics import Diagnostics
+from nova.model.server.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset
+from nova.model.server.servers import ServerQuery
 
 TOPOLOGY_HOST_RULE = "compute:server:topology:host:index"
 ACCEPTED, MIXED = 200, 207

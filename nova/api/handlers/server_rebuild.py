@@ -13,8 +13,8 @@ from nova.api.request import Answer, Request
 from nova.api.view import answers
 from nova.api.views import servers as views
 from nova.model.base import Json
-from nova.model.server_orders import RebuildServer
-from nova.model.servers import ServerDetail
+from nova.model.server.server_orders import RebuildServer
+from nova.model.server.servers import ServerDetail
 from nova.web.formats import canonical_address
 
 TRUSTED_CERTS = "os_compute_api:servers:rebuild:trusted_certs"

@@ -8,7 +8,7 @@ from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.model.base import Json
-from nova.model.server_orders import RescueServer
+from nova.model.server.server_orders import RescueServer
 
 
 @answers({"adminPass?": "string"})

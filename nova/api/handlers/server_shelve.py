@@ -7,8 +7,8 @@ from nova.api import versions
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.model.base import Json
-from nova.model.server_orders import UnshelveServer
-from nova.model.states import VmState
+from nova.model.server.server_orders import UnshelveServer
+from nova.model.server.states import VmState
 
 TO_HOST = "os_compute_api:os-shelve:unshelve_to_host"
 

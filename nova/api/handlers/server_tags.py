@@ -10,9 +10,9 @@ from nova.api.request import Answer, Request
 from nova.api.schemas.server_parts import TAG
 from nova.api.view import answers
 from nova.model.base import Json
-from nova.model.server_parts import TagChange, TagSet
-from nova.model.servers import ServerDetail, ServerQuery
-from nova.model.states import METADATA_STATES
+from nova.model.server.server_parts import TagChange, TagSet
+from nova.model.server.servers import ServerDetail, ServerQuery
+from nova.model.server.states import METADATA_STATES
 from nova.web.specs import Spec, problem_of
 
 _TAG = Spec(type="string", **TAG)

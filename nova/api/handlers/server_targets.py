@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nova import errors
 from nova.api.request import Request
-from nova.model import states
-from nova.model.servers import ServerOrder, ServerQuery, ServerTarget
+from nova.model.server import states
+from nova.model.server.servers import ServerOrder, ServerQuery, ServerTarget
 
 
 def target(req: Request, server_id: str, rule: str | None = None) -> ServerTarget:

@@ -10,7 +10,7 @@ from nova.api.request import Answer, Request
 from nova.api.view import LINKS, answers
 from nova.api.views import servers as views
 from nova.model.base import Json
-from nova.model.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
+from nova.model.server.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
 from nova.web.formats import canonical_address
 
 EXTENDED_RULE = "os_compute_api:os-extended-server-attributes"

@@ -11,7 +11,7 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import services as views
 from nova.model.base import Json
-from nova.model.services import Service, ServiceQuery, ServiceUpdate
+from nova.model.host.services import Service, ServiceQuery, ServiceUpdate
 from nova.web.formats import is_uuid
 
 CHANGEABLE = "nova-compute"

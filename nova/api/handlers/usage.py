@@ -10,7 +10,7 @@ from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import usage as views
 from nova.model.base import Json, Time, utcnow
-from nova.model.usage import UsageQuery
+from nova.model.quota.usage import UsageQuery
 from nova.web.formats import to_time
 
 

@@ -10,10 +10,10 @@ from nova.api.handlers.server_targets import actor, target
 from nova.api.request import Request
 from nova.api.view import During, answers
 from nova.api.views.volumes import ATTACHED, ATTACHMENT
-from nova.model import states
 from nova.model.base import Json
-from nova.model.servers import ServerQuery, ServerTarget
-from nova.model.states import VmState
+from nova.model.server import states
+from nova.model.server.servers import ServerQuery, ServerTarget
+from nova.model.server.states import VmState
 from nova.model.volumes import AttachVolume, BlockDevice
 from nova.web.formats import is_uuid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.model.server_groups import HARD_POLICIES, SOFT_POLICIES
+from nova.model.server.server_groups import HARD_POLICIES, SOFT_POLICIES
 from nova.web.schema import NAME, Body, Query, param, row
 
 LIST_QUERY = Query(

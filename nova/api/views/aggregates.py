@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros_of
-from nova.model.aggregates import Aggregate
 from nova.model.base import Json
+from nova.model.host.aggregates import Aggregate
 
 #: What the answer to a create has; an aggregate that is gone is shown nowhere.
 CREATED = View(

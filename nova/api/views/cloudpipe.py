@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.api.view import Out, View, seconds_of
-from nova.model.certificates import Cloudpipe
+from nova.model.security.certificates import Cloudpipe
 
 FULL = View(
     Out("project_id", "project_id"),

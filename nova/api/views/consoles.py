@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.api.view import LEFT_OUT, Out, View
-from nova.model.consoles import PROTOCOLS, Console, ConsoleConnection, ConsoleType
+from nova.model.guest.consoles import PROTOCOLS, Console, ConsoleConnection, ConsoleType
 
 _TYPE = Out("type", lambda console, req: console.type.value, type="string")
 

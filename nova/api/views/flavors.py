@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from nova.api.request import Request
 from nova.api.view import Out, View
 from nova.model.base import Json
-from nova.model.flavors import Flavor
+from nova.model.flavor.flavors import Flavor
 
 EXTRA_SPECS = "extra_specs"  # flag: policy os-flavor-extra-specs:index passed
 

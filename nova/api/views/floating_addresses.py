@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.api.view import Out, View
-from nova.model.floating import DnsDomain, DnsEntry, FloatingAddress, FloatingPool
+from nova.model.network.floating import DnsDomain, DnsEntry, FloatingAddress, FloatingPool
 
 POOL = View(Out("name", "name"), of=FloatingPool)
 

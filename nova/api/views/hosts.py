@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.model.base import Json
-from nova.model.services import Amounts, HostUsage, Service
+from nova.model.host.services import Amounts, HostUsage, Service
 
 RESOURCE = {"host": "string", "project": "string", "cpu": "integer", "memory_mb": "integer", "disk_gb": "integer"}
 

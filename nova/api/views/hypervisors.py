@@ -12,7 +12,7 @@ from nova.api.request import Request
 from nova.api.view import LEFT_OUT, Out, View
 from nova.api.views import services
 from nova.model.base import Json
-from nova.model.services import Hypervisor, HypervisorStatistics, Service
+from nova.model.host.services import Hypervisor, HypervisorStatistics, Service
 
 
 def _service(hypervisor: Hypervisor) -> Service:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Out, View, seconds_of
 from nova.model.base import Json
-from nova.model.images import Image
+from nova.model.image.images import Image
 
 ALTERNATE = "application/vnd.openstack.image"
 

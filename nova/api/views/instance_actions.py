@@ -5,8 +5,8 @@ from __future__ import annotations
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, Out, View, micros, micros_of
 from nova.api.views.servers import host_id
-from nova.model.actions import ActionEvent, InstanceAction
-from nova.model.states import API_NAMES
+from nova.model.server.actions import ActionEvent, InstanceAction
+from nova.model.server.states import API_NAMES
 
 EVENTS = "events"  # flag: policy os-instance-actions:events
 DETAILS = "details"  # flag: policy os-instance-actions:events:details

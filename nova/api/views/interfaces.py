@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.api.request import Request
 from nova.api.view import Out, View
 from nova.model.base import Json
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 
 PLUGGED = "ACTIVE"  # what has no state of its own (nova-network's) is always so
 

@@ -9,7 +9,7 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
 from nova.model.base import Json
-from nova.model.keypairs import Keypair
+from nova.model.server.keypairs import Keypair
 
 BRIEF = View(
     Out("fingerprint", "fingerprint"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Getter, Out, View, micros, micros_of
-from nova.model.migrations import Migration, MigrationProgress
+from nova.model.server.migrations import Migration, MigrationProgress
 
 HOSTS = "hosts"  # flag: the policy that shows host fields; without it they are null
 

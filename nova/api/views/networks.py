@@ -7,7 +7,7 @@ from collections.abc import Callable
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
 from nova.model.base import Json
-from nova.model.networks import NOVA_NETWORK, FixedAddressRow, Interface, Network
+from nova.model.network.networks import NOVA_NETWORK, FixedAddressRow, Interface, Network
 
 ADMIN = "admin"  # flag: the caller is an administrator
 

@@ -8,7 +8,7 @@ from nova.api.request import Request
 from nova.api.schemas.quotas import CLASS_LAST_VERSIONS, CLASS_SHOWN_SINCE, LAST_VERSIONS
 from nova.api.view import Out, View
 from nova.model.base import Json
-from nova.model.quotas import UNLIMITED, QuotaClass, QuotaSet
+from nova.model.quota.quotas import UNLIMITED, QuotaClass, QuotaSet
 
 
 def _limit(name: str) -> Callable[[QuotaSet | QuotaClass, Request], int]:

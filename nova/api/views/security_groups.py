@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.api.request import Request
 from nova.api.view import Out, View
 from nova.model.base import Json
-from nova.model.security_groups import SecurityGroup, SecurityRule
+from nova.model.network.security_groups import SecurityGroup, SecurityRule
 
 
 def _group(rule: SecurityRule, req: Request) -> dict[str, Json]:

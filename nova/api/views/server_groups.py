@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.api.view import Out, View
-from nova.model.server_groups import HARD_POLICIES, ServerGroup
+from nova.model.server.server_groups import HARD_POLICIES, ServerGroup
 
 GROUP = View(
     Out("id", "uuid"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nova.api.view import LEFT_OUT, Free, Out, View
-from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
-from nova.model.server_parts import NumaNode
-from nova.model.states import PowerState
+from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.server.server_parts import NumaNode
+from nova.model.server.states import PowerState
 
 HOST = "host"  # flag: policy topology:host:index
 

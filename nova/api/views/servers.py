@@ -10,10 +10,10 @@ from typing import Any
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Free, Getter, Out, View, micros_of, seconds, seconds_of
 from nova.api.views.image_properties import KNOWN
-from nova.model import states
 from nova.model.base import Json
-from nova.model.networks import Interface
-from nova.model.servers import ServerDetail, ServerSummary
+from nova.model.network.networks import Interface
+from nova.model.server import states
+from nova.model.server.servers import ServerDetail, ServerSummary
 
 # flags
 EXTENDED = "extended"  # policy os-extended-server-attributes

@@ -7,7 +7,7 @@ from typing import Any
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros
 from nova.model.base import Json
-from nova.model.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
+from nova.model.host.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
 
 
 def status(service: Service) -> str:

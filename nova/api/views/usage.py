@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.api.view import Free, micros
 from nova.model.base import Json
-from nova.model.usage import DONE, RUNNING, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
+from nova.model.quota.usage import DONE, RUNNING, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
 
 ALL_DONE = "ALL"
 

@@ -165,7 +165,7 @@ class WholeCloud:
 
     def _prepare(self) -> None:
         """Schemas, and hosts that are let in."""
-        from nova.db import migrate
+        from nova.db.schema import migrate
 
         for schema, database in zip(("api", "cell"), databases(self.options), strict=True):
             migrate.sync(schema, database)

@@ -16,9 +16,9 @@ from nova import concurrency, context, errors
 from nova.cmd.whole.plan import NEUTRON, Plan
 from nova.cmd.whole.settings import PUBLIC, CloudAddresses
 from nova.model.base import Json, Library, Scope
-from nova.model.flavors import FlavorQuery, NewFlavor
-from nova.model.floating import FloatingRange
-from nova.model.networks import NewNetwork
+from nova.model.flavor.flavors import FlavorQuery, NewFlavor
+from nova.model.network.floating import FloatingRange
+from nova.model.network.networks import NewNetwork
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.testing.identity import FakeKeystone, NewUser
 from nova.testing.images import FakeGlance

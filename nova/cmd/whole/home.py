@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from nova import errors
-from nova.model.secret_wrap import new_key
+from nova.model.security.secret_wrap import new_key
 from nova.scratch import ScratchDirectory, lock
 
 PREFIX = "nova-all-home-"

@@ -13,8 +13,8 @@ from nova.cmd.compute import Compute
 from nova.cmd.conductor import databases
 from nova.cmd.conductor_hosts import secret_wrap
 from nova.conf.base import Options
-from nova.db import enrolments, services
-from nova.db.engine import Connection
+from nova.db.host import enrolments, services
+from nova.db.sql.engine import Connection
 from nova.model.base import Library
 from nova.privileged.config_drives import ISO_MAKERS
 from nova.privileged.runner import SYSTEM_PATH

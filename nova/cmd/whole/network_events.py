@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nova import concurrency, context, errors
 from nova.cmd.whole.settings import CONTROLLER
 from nova.conf.base import Options
-from nova.model.server_parts import ExternalEvent
+from nova.model.server.server_parts import ExternalEvent
 from nova.rpc.buses import control_bus
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.testing.network_shelf import PortNews

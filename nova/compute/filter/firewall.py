@@ -17,10 +17,10 @@ import msgspec
 
 from nova import errors
 from nova.compute.filter.host_filter import CURE, HostFilter
-from nova.model import security_rules
 from nova.model.base import HostName
-from nova.model.orders import BuildOrder
-from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.model.guest.orders import BuildOrder
+from nova.model.network import security_rules
+from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)

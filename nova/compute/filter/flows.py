@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 
 from nova import errors
-from nova.model.security_groups import GuestFirewall, HostFirewall
+from nova.model.network.security_groups import GuestFirewall, HostFirewall
 from nova.privileged.announcements import mark_connections
 from nova.privileged.runner import CommandRunner
 

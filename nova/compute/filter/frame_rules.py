@@ -15,7 +15,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from nova.compute.filter.packet_rules import OWN, PROGRAM, link_local
-from nova.model.security_groups import GuardedInterface, HostFirewall
+from nova.model.network.security_groups import GuardedInterface, HostFirewall
 from nova.privileged.iptables import Table
 
 TABLE = "nat"

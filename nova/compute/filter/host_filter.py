@@ -13,8 +13,8 @@ from typing import Protocol
 
 from nova.compute.filter import flows, frame_rules, packet_rules
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.model.forbidden_ranges import Forbidden
-from nova.model.security_groups import HostFirewall
+from nova.model.network.forbidden_ranges import Forbidden
+from nova.model.network.security_groups import HostFirewall
 from nova.privileged.ebtables import frame_filter
 from nova.privileged.iptables import IPV4, IPV6, LOCK, Foreign, PacketFilter
 from nova.privileged.kernel_switches import BRIDGE_SWITCHES, filter_bridged

@@ -12,8 +12,8 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nova.model.forbidden_ranges import Forbidden
-from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.model.network.forbidden_ranges import Forbidden
+from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged import forbidden_rules
 from nova.privileged.announcements import MARKED
 from nova.privileged.forbidden_rules import MetadataService

@@ -17,8 +17,7 @@ from nova.compute.guests.build import BuildTools, cache_images, ready_images, re
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.images import Image
-from nova.model.orders import (
+from nova.model.guest.orders import (
     BuildOrder,
     GuestArrival,
     GuestOrder,
@@ -27,7 +26,8 @@ from nova.model.orders import (
     RebuildOrder,
     RescueOrder,
 )
-from nova.model.states import PowerState
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.virt.image_clones import CloneParent
 from nova.virt.interface import Rescuing
 

@@ -19,13 +19,13 @@ from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
 from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.model.base import HostName
-from nova.model.guest_tree import TreeOptions
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, boots_from_volume
-from nova.model.rbd_locations import RbdLocation
-from nova.model.states import PowerState
-from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.model.guest.guest_tree import TreeOptions
+from nova.model.guest.orders import BuildOrder, boots_from_volume
+from nova.model.guest.vendor_source import NoVendorData, VendorSource
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
+from nova.model.server.states import PowerState
 from nova.virt.image_clones import CloneParent
 from nova.virt.interface import Driver
 

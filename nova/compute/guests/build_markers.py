@@ -13,7 +13,7 @@ import msgspec
 from nova import decoding
 from nova.compute.host import checked_uuid, replace_file
 from nova.model.base import Value
-from nova.model.orders import BuildOrder, Fence, GuestOrder
+from nova.model.guest.orders import BuildOrder, Fence, GuestOrder
 
 
 class Mark(Value):

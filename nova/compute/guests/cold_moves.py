@@ -17,8 +17,8 @@ from nova.compute.guests.build import BuildTools, cache_images, images_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.orders import BuildOrder, GuestOrder, MoveOrder, Outcome
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, GuestOrder, MoveOrder, Outcome
+from nova.model.server.states import PowerState
 from nova.virt.interface import ColdMoves
 
 LOG = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import errors
-from nova.model.guest_devices import dedicated_cpus, has_devices
-from nova.model.guest_tree import TreeOptions, VendorData, config_drive_files
-from nova.model.guests import DevicePlace, GuestFacts
-from nova.model.orders import BuildOrder
-from nova.model.vendor_source import VendorSource
+from nova.model.guest.guest_devices import dedicated_cpus, has_devices
+from nova.model.guest.guest_tree import TreeOptions, VendorData, config_drive_files
+from nova.model.guest.guests import DevicePlace, GuestFacts
+from nova.model.guest.orders import BuildOrder
+from nova.model.guest.vendor_source import VendorSource
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from nova import concurrency, errors
 from nova.compute.guests import image_format
-from nova.model.images import Image
+from nova.model.image.images import Image
 from nova.privileged import files, guest_files
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.image_files import KEPT_SUFFIX, check_size, virtual_bytes

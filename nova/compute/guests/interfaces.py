@@ -6,8 +6,8 @@ from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.orders import InterfaceOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import InterfaceOrder
+from nova.model.server.states import PowerState
 from nova.virt.interface import HotPlug
 
 

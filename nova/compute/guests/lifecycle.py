@@ -15,8 +15,8 @@ from nova.compute.guests import build as steps
 from nova.compute.guests.build import Build, BuildStep, BuildTools
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.orders import BuildOrder, GuestOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, GuestOrder
+from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 

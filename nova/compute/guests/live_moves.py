@@ -14,8 +14,8 @@ from nova.compute.host import Host, checked_uuid
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import LiveMoves
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from nova import concurrency, errors
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
-from nova.model.migrations import MigrationProgress, ProgressReport
-from nova.model.orders import Permission
+from nova.model.guest.orders import Permission
+from nova.model.server.migrations import MigrationProgress, ProgressReport
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.compute.host import HostClock
-from nova.model.orders import NetworkEvent
+from nova.model.guest.orders import NetworkEvent
 
 LOG = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import logging
 
 from nova import errors
 from nova.compute.guests.build import ImagesOnHost
-from nova.model.aggregates import CachedImage
-from nova.model.images import Image
+from nova.model.host.aggregates import CachedImage
+from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.orders import Outcome, SnapshotOrder
-from nova.model.rbd_locations import RbdLocation
-from nova.model.states import PowerState
+from nova.model.guest.orders import Outcome, SnapshotOrder
+from nova.model.image.rbd_locations import RbdLocation
+from nova.model.server.states import PowerState
 from nova.virt.interface import Snapshots
 
 LOG = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from nova import errors
 from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.orders.orders import Work
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder
+from nova.model.network.networks import Interface
+from nova.model.server.states import PowerState
 from nova.virt.interface import Driver, HeldStarts, Suspending
 
 LOG = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from nova import errors
 from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import BatchGate
 from nova.model.base import HostName
-from nova.model.orders import BuildOrder, VolumeOrder, VolumeSnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, VolumeOrder, VolumeSnapshotOrder
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver, Volumes
 

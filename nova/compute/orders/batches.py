@@ -16,8 +16,8 @@ from nova.compute.orders.kind import POOLS, OrderKind
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
 from nova.compute.orders.permission import BatchGate
-from nova.model.orders import GuestOrder, Outcome
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestOrder, Outcome
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)

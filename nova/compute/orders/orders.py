@@ -15,7 +15,7 @@ from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.outcomes import failure
 from nova.model.base import Time
-from nova.model.orders import Fence, Outcome
+from nova.model.guest.orders import Fence, Outcome
 
 LOG = logging.getLogger(__name__)
 

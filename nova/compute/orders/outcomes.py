@@ -9,7 +9,7 @@ import traceback
 
 from nova import errors
 from nova.compute.orders.kind import OrderKind
-from nova.model.orders import Outcome
+from nova.model.guest.orders import Outcome
 
 LOG = logging.getLogger(__name__)
 

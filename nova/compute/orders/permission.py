@@ -7,7 +7,7 @@ import threading
 
 from nova import concurrency, errors
 from nova.compute.host import Host
-from nova.model.orders import Permission
+from nova.model.guest.orders import Permission
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)

@@ -18,11 +18,11 @@ from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind, ResourceUse
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.hosts import Node
-from nova.model.numa_fit_recheck import clash
-from nova.model.orders import BuildOrder, Outcome
-from nova.model.states import PowerState
-from nova.model.topology import HostTopology, Packing
+from nova.model.guest.orders import BuildOrder, Outcome
+from nova.model.host.hosts import Node
+from nova.model.numa.fit_recheck import clash
+from nova.model.numa.topology import HostTopology, Packing
+from nova.model.server.states import PowerState
 from nova.virt.interface import Driver
 
 

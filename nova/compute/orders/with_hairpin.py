@@ -17,9 +17,9 @@ from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, Outcome
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Outcome
+from nova.model.network.networks import Interface
+from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
 from nova.compute.reports.monitors import Monitor
-from nova.model.hosts import Node
-from nova.model.orders import Outcome
-from nova.model.states import PowerState
+from nova.model.guest.orders import Outcome
+from nova.model.host.hosts import Node
+from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from nova.compute.guests.lifecycle import Guests
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
-from nova.model.services import Debt
+from nova.model.host.services import Debt
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)

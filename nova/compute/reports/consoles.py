@@ -8,7 +8,7 @@ from nova import errors
 from nova.compute.host import Host, checked_uuid
 from nova.conf.base import Options
 from nova.model.base import HostName
-from nova.model.consoles import ConsoleAddress, ConsoleType
+from nova.model.guest.consoles import ConsoleAddress, ConsoleType
 from nova.virt.interface import ConsolePlace, Driver
 
 T = ConsoleType

@@ -8,7 +8,7 @@ import msgspec
 
 from nova import errors
 from nova.model.base import utcnow
-from nova.model.services import Alive, Heartbeat
+from nova.model.host.services import Alive, Heartbeat
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.hearing import Hearing
 

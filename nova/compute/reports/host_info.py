@@ -10,14 +10,14 @@ from nova.compute.abilities import able
 from nova.compute.guests import precache
 from nova.compute.guests.build import ImagesOnHost
 from nova.compute.host import Host, checked_uuid
-from nova.model.aggregates import CachedImage
 from nova.model.base import HostName, utcnow
-from nova.model.diagnostics import Diagnostics
-from nova.model.guests import DevicePlace
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image
-from nova.model.orders import ConsoleOutput
-from nova.model.strangers import KeptGuest
+from nova.model.guest.guests import DevicePlace
+from nova.model.guest.orders import ConsoleOutput
+from nova.model.guest.strangers import KeptGuest
+from nova.model.host.aggregates import CachedImage
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image
+from nova.model.server.diagnostics import Diagnostics
 from nova.model.volumes import Connector
 from nova.virt.interface import Driver
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from nova import errors
 from nova.compute.host import Host
-from nova.model.hosts import HypervisorDown
+from nova.model.host.hosts import HypervisorDown
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nova import errors
-from nova.model.services import Registered, Registration
+from nova.model.host.services import Registered, Registration
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret
 

@@ -15,8 +15,8 @@ from nova.compute.host import Host, replace_file
 from nova.compute.reports.build_stats import BuildHealth, moved
 from nova.compute.reports.provider_config import ProviderConfig, strangers, with_additions
 from nova.conf.base import Options
-from nova.model.hosts import Inventory, Node
-from nova.model.providers import ClassInventory
+from nova.model.host.hosts import Inventory, Node
+from nova.model.placement.providers import ClassInventory
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 

@@ -11,8 +11,8 @@ from nova import concurrency
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
-from nova.model.orders import GuestState, PowerReport
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestState, PowerReport
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 

@@ -17,8 +17,8 @@ import yaml
 
 from nova import errors
 from nova.model.base import Json
-from nova.model.hosts import Node
-from nova.model.providers import ClassInventory
+from nova.model.host.hosts import Node
+from nova.model.placement.providers import ClassInventory
 
 LOG = logging.getLogger(__name__)
 

@@ -13,11 +13,13 @@ from nova.conductor.engine.begin import locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps.attachments import compared
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S, connector_of
-from nova.db import operations, servers, volumes
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
+from nova.db import volumes
+from nova.db.operation import operations
+from nova.db.server import servers
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
 from nova.db.volumes import ATTACHMENT, RESERVATION, Cleanup
-from nova.model.states import VmState
+from nova.model.server.states import VmState
 from nova.model.volumes import (
     LOST_AT_CINDER,
     UNKNOWN_HERE,

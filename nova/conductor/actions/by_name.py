@@ -8,11 +8,11 @@ from nova.conductor.actions.resize import ENDINGS
 from nova.conductor.engine.begin import begin, locked
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.db import states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.model.servers import ServerMemo, ServerOrder
-from nova.model.states import TaskState, VmState
+from nova.db.server import states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.model.server.servers import ServerMemo, ServerOrder
+from nova.model.server.states import TaskState, VmState
 
 #: What is not begun by its name alone, but by a call of its own.
 OWN_CALLS = frozenset({"create", "rebuild", "createImage", "create_image_stopped", "createBackup", "rescue",

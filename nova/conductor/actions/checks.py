@@ -10,15 +10,16 @@ from nova import errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.db import keypairs
-from nova.db.engine import Connection
-from nova.model import image_flavor_conflicts, image_properties
-from nova.model.flavors import Flavor
-from nova.model.images import Image
-from nova.model.keypairs import Keypair
-from nova.model.requirements import DEVICES, Needs, needs_of
-from nova.model.server_orders import ResizeServer
-from nova.model.servers import NewServer
-from nova.model.topology import GuestTopology
+from nova.db.sql.engine import Connection
+from nova.model.flavor.flavors import Flavor
+from nova.model.image import image_properties
+from nova.model.image.images import Image
+from nova.model.numa.topology import GuestTopology
+from nova.model.scheduling import image_flavor_conflicts
+from nova.model.scheduling.requirements import DEVICES, Needs, needs_of
+from nova.model.server.keypairs import Keypair
+from nova.model.server.server_orders import ResizeServer
+from nova.model.server.servers import NewServer
 
 ENCRYPTION_KEY = "cinder_encryption_key_id"  # property of an image whose data are encrypted
 
@@ -132,7 +133,8 @@ def check_together(flavor: Flavor, image: Image) -> None:
 
 
 def check_needs(deps: Deps, flavor: Flavor, image: Image | None) -> Needs:
-    """What they ask of a host. Invalid: no host could give it, or it is not defined (see nova.model.requirements)."""
+    """What they ask of a host. Invalid: no host could give it, or it is not defined
+    (:mod:`nova.model.scheduling.requirements`)."""
     return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases)
 
 

@@ -26,20 +26,24 @@ from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.operation import CreateArguments, Op
 from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.steps import volume_keys
-from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
-from nova.db.engine import Connection
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn, utc_now
-from nova.model import block_devices
+from nova.db import flavors
+from nova.db.host import hosts, services
+from nova.db.network import security_groups
+from nova.db.quota import ledger
+from nova.db.server import server_groups, servers, states
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, utc_now
 from nova.model.base import Scope
-from nova.model.counting import classes
-from nova.model.flavors import Flavor
-from nova.model.images import Image
-from nova.model.orders import Disk
-from nova.model.quotas import UNLIMITED
-from nova.model.server_groups import hinted
-from nova.model.servers import STOP, CreatedServers, LocalDisk, NewServer, ServerFacts, ServerMemo
-from nova.model.states import PowerState, TaskState, VmState
+from nova.model.block_device import block_devices
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import Disk
+from nova.model.image.images import Image
+from nova.model.quota.counting import classes
+from nova.model.quota.quotas import UNLIMITED
+from nova.model.server.server_groups import hinted
+from nova.model.server.servers import STOP, CreatedServers, LocalDisk, NewServer, ServerFacts, ServerMemo
+from nova.model.server.states import PowerState, TaskState, VmState
 from nova.model.volumes import BlockDevice, as_large_as_root, local, root_of
 
 

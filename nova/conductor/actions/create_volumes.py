@@ -19,9 +19,9 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import volume_keys
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S
 from nova.db import volumes
-from nova.db.engine import Connection
+from nova.db.sql.engine import Connection
 from nova.db.volumes import ATTACHMENT, RESERVATION, VOLUME, Cleanup
-from nova.model.images import Image
+from nova.model.image.images import Image
 from nova.model.volumes import (
     AVAILABLE,
     BLANK,

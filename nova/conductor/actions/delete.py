@@ -13,14 +13,14 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, destroy, leave_destroy
-from nova.db import migrations
-from nova.db.engine import Connection
 from nova.db.models.cell import servers
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn, utc_now
+from nova.db.server import migrations
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, utc_now
 from nova.model.base import utcnow
-from nova.model.migrations import CANCELLED
-from nova.model.servers import ServerMemo
+from nova.model.server.migrations import CANCELLED
+from nova.model.server.servers import ServerMemo
 
 
 class DestroyGuests(Step):

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nova.conductor.engine.operation import Op
-from nova.db.states import PerServer
-from nova.model.servers import ServerMemo
+from nova.db.server.states import PerServer
+from nova.model.server.servers import ServerMemo
 
 
 def powered(ops: Sequence[Op]) -> Mapping[str, object]:

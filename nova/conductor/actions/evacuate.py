@@ -21,17 +21,18 @@ from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import AskDestination, CleanUpEarlierMoves, ask, rebind, remove
 from nova.conductor.steps.placement import taken
-from nova.db import migrations, services
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
-from nova.model import migrations as kinds
-from nova.model import migrations as status
-from nova.model.migrations import PRE_MIGRATING
-from nova.model.orders import RebuildOrder
-from nova.model.server_orders import EvacuateServer
-from nova.model.states import TaskState, VmState
+from nova.db.host import services
+from nova.db.server import migrations
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
+from nova.model.guest.orders import RebuildOrder
+from nova.model.server import migrations as kinds
+from nova.model.server import migrations as status
+from nova.model.server.migrations import PRE_MIGRATING
+from nova.model.server.server_orders import EvacuateServer
+from nova.model.server.states import TaskState, VmState
 from nova.rpc.contracts.compute import ComputeRPC
 
 

@@ -16,15 +16,16 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
-from nova.db import operations, servers, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
+from nova.db.operation import operations
+from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
-from nova.model.networks import Interface, RequestedNetwork
-from nova.model.orders import InterfaceOrder
-from nova.model.servers import ServerQuery
+from nova.model.guest.orders import InterfaceOrder
+from nova.model.network.networks import Interface, RequestedNetwork
+from nova.model.server.servers import ServerQuery
 
 ATTACH, DETACH = "attach_interface", "detach_interface"
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)

@@ -21,28 +21,20 @@ from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, rebind, remove
 from nova.conductor.steps.placement import taken
-from nova.db import actions, migrations, servers, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
-from nova.model import migrations as kinds
-from nova.model import migrations as status
-from nova.model.actions import ActionEvent, ActionQuery
+from nova.db.server import actions, migrations, servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
-from nova.model.migrations import (
-    LIVE_MIGRATION,
-    OVER,
-    POST_MIGRATING,
-    PREPARING,
-    QUEUED,
-    RUNNING,
-    Migration,
-)
-from nova.model.orders import GuestArrival, LiveOrder
-from nova.model.server_orders import LiveMigrateServer, MigrationOrder
-from nova.model.servers import Fault
-from nova.model.states import ACTIONS, API_NAMES, TaskState, VmState, refusal
+from nova.model.guest.orders import GuestArrival, LiveOrder
+from nova.model.server import migrations as kinds
+from nova.model.server import migrations as status
+from nova.model.server.actions import ActionEvent, ActionQuery
+from nova.model.server.migrations import LIVE_MIGRATION, OVER, POST_MIGRATING, PREPARING, QUEUED, RUNNING, Migration
+from nova.model.server.server_orders import LiveMigrateServer, MigrationOrder
+from nova.model.server.servers import Fault
+from nova.model.server.states import ACTIONS, API_NAMES, TaskState, VmState, refusal
 from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)

@@ -11,12 +11,14 @@ from nova.conductor.engine.begin import begin, builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.conductor.steps import moving
-from nova.db import ledger, migrations, servers, services, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
-from nova.model.flavors import Flavor
-from nova.model.migrations import NewMigration
+from nova.db.host import services
+from nova.db.quota import ledger
+from nova.db.server import migrations, servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
+from nova.model.flavor.flavors import Flavor
+from nova.model.server.migrations import NewMigration
 
 
 def base(deps: Deps, row: ServerRow) -> dict[str, AnyColumn]:

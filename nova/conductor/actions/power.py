@@ -13,10 +13,10 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.attachments import CheckAttachments
 from nova.conductor.steps.guests import GuestStep, fence
-from nova.db.servers import instance_name
-from nova.model.images import Image
-from nova.model.orders import PasswordOrder
-from nova.model.server_orders import ChangePassword
+from nova.db.server.servers import instance_name
+from nova.model.guest.orders import PasswordOrder
+from nova.model.image.images import Image
+from nova.model.server.server_orders import ChangePassword
 from nova.rpc.contracts.compute import ComputeRPC
 
 

@@ -21,20 +21,22 @@ from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
 from nova.conductor.steps.volumes import connected
-from nova.db import ledger, servers, services, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn, utc_now
+from nova.db.host import services
+from nova.db.quota import ledger
+from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, utc_now
 from nova.model.base import Value
-from nova.model.counting import classes
-from nova.model.images import Image
-from nova.model.orders import RebuildOrder
-from nova.model.providers import ResourceRequest
-from nova.model.scheduling import HostRequirements, PlacementRequest, Resources
-from nova.model.server_orders import RebuildServer
-from nova.model.servers import ServerDetail, ServerFacts, ServerQuery
-from nova.model.states import TaskState, VmState
+from nova.model.guest.orders import RebuildOrder
+from nova.model.image.images import Image
+from nova.model.placement.providers import ResourceRequest
+from nova.model.quota.counting import classes
+from nova.model.scheduling.decisions import HostRequirements, PlacementRequest, Resources
+from nova.model.server.server_orders import RebuildServer
+from nova.model.server.servers import ServerDetail, ServerFacts, ServerQuery
+from nova.model.server.states import TaskState, VmState
 from nova.model.volumes import as_large_as_root, local
 from nova.rpc.contracts.compute import ComputeRPC
 

@@ -32,12 +32,12 @@ from nova.conductor.steps.volumes import (
     devices,
     reserve_anew,
 )
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
-from nova.model.images import Image
-from nova.model.server_orders import RebuildServer
-from nova.model.states import TaskState, VmState
+from nova.model.image.images import Image
+from nova.model.server.server_orders import RebuildServer
+from nova.model.server.states import TaskState, VmState
 from nova.model.volumes import DOWNLOADING, ERROR, IN_USE, RESERVED, BlockDevice, Volume, root_of
 
 LOG = logging.getLogger(__name__)

@@ -14,14 +14,15 @@ from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.volumes import connected
-from nova.db import hosts, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.model.block_devices import BLOCK_DEVICES
-from nova.model.images import Image
-from nova.model.orders import RescueOrder
-from nova.model.server_orders import RescueServer
-from nova.model.traits import RESCUE_BFV
+from nova.db.host import hosts
+from nova.db.server import states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.model.block_device.block_devices import BLOCK_DEVICES
+from nova.model.guest.orders import RescueOrder
+from nova.model.image.images import Image
+from nova.model.placement.traits import RESCUE_BFV
+from nova.model.server.server_orders import RescueServer
 from nova.model.volumes import root_of
 from nova.rpc.contracts.compute import ComputeRPC
 

@@ -22,20 +22,23 @@ from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
 from nova.conductor.steps.moving import MoveArguments
 from nova.conductor.steps.placement import cleanup_hosts, taken
-from nova.db import flavors, ledger, migrations, servers, services, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
-from nova.model import migrations as kinds
-from nova.model import migrations as status
+from nova.db import flavors
+from nova.db.host import services
+from nova.db.quota import ledger
+from nova.db.server import migrations, servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
-from nova.model.flavors import Flavor
-from nova.model.migrations import CONFIRMING, FINISHED, MIGRATING, POST_MIGRATING, REVERTING
-from nova.model.orders import Disk, GuestOnSource
-from nova.model.server_orders import MigrateServer, ResizeServer
-from nova.model.servers import ServerMemo
-from nova.model.states import PowerState, TaskState, VmState
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import Disk, GuestOnSource
+from nova.model.server import migrations as kinds
+from nova.model.server import migrations as status
+from nova.model.server.migrations import CONFIRMING, FINISHED, MIGRATING, POST_MIGRATING, REVERTING
+from nova.model.server.server_orders import MigrateServer, ResizeServer
+from nova.model.server.servers import ServerMemo
+from nova.model.server.states import PowerState, TaskState, VmState
 from nova.rpc.contracts.compute import ComputeRPC
 
 

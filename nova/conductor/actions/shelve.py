@@ -32,17 +32,19 @@ from nova.conductor.steps.guests import (
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
 from nova.conductor.steps.placement import cleanup_hosts, taken
 from nova.conductor.steps.volumes import connected
-from nova.db import ledger, servers, services, states
-from nova.db.engine import Connection, DatabaseAway
-from nova.db.server_row import ServerRow
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn, utc_now
+from nova.db.host import services
+from nova.db.quota import ledger
+from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.types import AnyColumn, utc_now
 from nova.model.base import utcnow
-from nova.model.images import Image, NewImage
-from nova.model.orders import BuildOrder
-from nova.model.server_orders import UnshelveServer
-from nova.model.servers import ServerMemo
-from nova.model.states import PowerState, TaskState, VmState
+from nova.model.guest.orders import BuildOrder
+from nova.model.image.images import Image, NewImage
+from nova.model.server.server_orders import UnshelveServer
+from nova.model.server.servers import ServerMemo
+from nova.model.server.states import PowerState, TaskState, VmState
 from nova.model.volumes import root_of
 
 

@@ -21,12 +21,12 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
-from nova.db import states
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
-from nova.model.images import Image, ImageQuery, NewImage
-from nova.model.server_orders import CreateBackup, CreateImage
-from nova.model.states import TaskState, VmState
+from nova.db.server import states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.types import AnyColumn
+from nova.model.image.images import Image, ImageQuery, NewImage
+from nova.model.server.server_orders import CreateBackup, CreateImage
+from nova.model.server.states import TaskState, VmState
 from nova.model.volumes import root_of
 
 SNAPSHOT, BACKUP = "snapshot", "backup"

@@ -26,11 +26,11 @@ from nova.conductor.engine.operation import Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.images import ACTIVE, ImageArguments, image_of, image_wanted, is_whole
 from nova.db import volumes
-from nova.db.engine import Connection, DatabaseAway
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.types import AnyColumn
 from nova.db.volumes import IMAGE_SNAPSHOTS, Cleanup
-from nova.model.states import TaskState
+from nova.model.server.states import TaskState
 from nova.model.volumes import AVAILABLE, CREATING, BlockDevice, NewVolumeSnapshot, VolumeSnapshot, snapshot_name
 
 LOG = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db.server_row import ServerRow
+from nova.db.server.server_row import ServerRow
 from nova.model.base import Json
-from nova.model.images import NewImage
-from nova.model.states import VmState
+from nova.model.image.images import NewImage
+from nova.model.server.states import VmState
 from nova.model.volumes import SNAPSHOT, VOLUME, BlockDevice, NewVolumeSnapshot, VolumeSnapshot
 
 LOG = logging.getLogger(__name__)

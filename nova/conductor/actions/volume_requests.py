@@ -22,13 +22,15 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import volume_keys
 from nova.conductor.steps.guests import disks_of
 from nova.conductor.steps.volumes import DOUBT_S
-from nova.db import operations, servers, states, volumes
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
+from nova.db import volumes
+from nova.db.operation import operations
+from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
 from nova.db.volumes import ATTACHMENT, DETACHING, RESERVATION, Cleanup
 from nova.model.base import HostName
-from nova.model.servers import ServerQuery
-from nova.model.states import VmState
+from nova.model.server.servers import ServerQuery
+from nova.model.server.states import VmState
 from nova.model.volumes import (
     AVAILABLE,
     IN_USE,

@@ -20,11 +20,12 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, VolumeOperation
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
-from nova.db import states, volumes
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.model.orders import Outcome, VolumeSnapshotOrder
-from nova.model.states import VmState
+from nova.db import volumes
+from nova.db.server import states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.model.guest.orders import Outcome, VolumeSnapshotOrder
+from nova.model.server.states import VmState
 from nova.model.volumes import CREATING, DELETING, NewAssistedSnapshot, OldAssistedSnapshot
 
 LOG = logging.getLogger(__name__)

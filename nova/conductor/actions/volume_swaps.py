@@ -21,12 +21,13 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, VolumeOperation
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S, connection_of, connector_of, devices, learn
-from nova.db import states, volumes
-from nova.db.engine import Connection
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
+from nova.db import volumes
+from nova.db.server import states
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, COMPLETE, DETACHING, NOT_REPLACED, REPLACED, RESERVATION, Cleanup
-from nova.model.orders import VolumeOrder
+from nova.model.guest.orders import VolumeOrder
 from nova.model.volumes import AVAILABLE, BlockDevice, Volume, VolumeAttachment, VolumeDisk
 
 NOT_MOVED = (None, "", "none", "success", "error")  # migration_status of a volume that the volume service does not move

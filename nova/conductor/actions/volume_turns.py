@@ -9,9 +9,11 @@ from nova import concurrency, errors
 from nova.conductor.engine.begin import locked
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
-from nova.db import operations, servers, services, states
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
+from nova.db.host import services
+from nova.db.operation import operations
+from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
 from nova.model.volumes import BlockDevice
 
 #: One of them at a time on a server.

@@ -15,11 +15,11 @@ from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connection_of, connector_of, devices, learn
 from nova.db import volumes
-from nova.db.engine import Connection
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, DETACHING, Cleanup
-from nova.model.orders import Outcome, VolumeOrder
+from nova.model.guest.orders import Outcome, VolumeOrder
 from nova.model.volumes import ATTACHED, BlockDevice, VolumeDisk
 
 

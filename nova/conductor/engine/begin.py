@@ -10,13 +10,14 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.db import servers, states, volumes
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
+from nova.db import volumes
+from nova.db.server import servers, states
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.db.volumes import TO_ATTACH, TO_DETACH, Cleanup
-from nova.model.action_restrictions import RESTRICTED, BuiltWith, restriction
-from nova.model.states import ACTIONS, VmState
+from nova.model.server.action_restrictions import RESTRICTED, BuiltWith, restriction
+from nova.model.server.states import ACTIONS, VmState
 
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 

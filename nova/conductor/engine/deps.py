@@ -15,13 +15,13 @@ from nova.conductor.engine.network_back_end import NetworkBackEnd
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.engine.operation import Secrets
 from nova.conductor.engine.reimages import ReimageNews
-from nova.db.claims import ProviderUsage
-from nova.db.engine import Database
-from nova.db.states import Entry
+from nova.db.placement.claims import ProviderUsage
+from nova.db.server.states import Entry
+from nova.db.sql.engine import Database
 from nova.model.base import Time
-from nova.model.hosts import HostStates, NodeStamp
-from nova.model.secret_wrap import SecretWrap
-from nova.model.topology import PciRequest
+from nova.model.host.hosts import HostStates, NodeStamp
+from nova.model.numa.topology import PciRequest
+from nova.model.security.secret_wrap import SecretWrap
 from nova.notifications.notifier import Silent
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.compute import ComputeRPC

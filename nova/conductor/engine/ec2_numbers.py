@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nova.conductor.engine.deps import Deps
-from nova.db import ec2_ids
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
+from nova.db.server import ec2_ids
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
 from nova.model.ec2 import IMAGE, INSTANCE, may_be_id
 
 

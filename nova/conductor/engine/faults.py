@@ -7,7 +7,7 @@ import re
 from nova import errors
 from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.model.base import utcnow
-from nova.model.servers import Fault
+from nova.model.server.servers import Fault
 
 LONGEST = 255  # what a fault's message may have
 #: An absolute path of two names or more, which is the operator's to know; a device of the guest's is no such.

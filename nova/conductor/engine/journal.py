@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from nova import errors
-from nova.db import runners, servers, states
-from nova.db.engine import Connection, Database
-from nova.db.types import AnyColumn
+from nova.db.operation import runners
+from nova.db.server import servers, states
+from nova.db.sql.engine import Connection, Database
+from nova.db.sql.types import AnyColumn
 
 LOG = logging.getLogger(__name__)
 

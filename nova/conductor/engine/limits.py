@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from nova import errors
-from nova.db import class_usage, ledger
-from nova.db.engine import Connection
-from nova.db.types import AnyColumn
-from nova.model.counting import classes
-from nova.model.flavors import Flavor
-from nova.model.quotas import UNLIMITED
+from nova.db.quota import class_usage, ledger
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
+from nova.model.flavor.flavors import Flavor
+from nova.model.quota.counting import classes
+from nova.model.quota.quotas import UNLIMITED
 
 CACHED_S = 3.0  # a changed limit holds for every request that begins so much later
 KEPT = 1000  # projects whose limits are remembered

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from nova.conductor.engine.operation import Op, Result
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyRow
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyRow
 from nova.model.base import HostName
-from nova.model.networks import Interface, PortDemand, RequestedNetwork
-from nova.model.orders import BuildOrder
-from nova.model.ports import Port
-from nova.model.security_groups import GuestFirewall, HostFirewall
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerDetail
+from nova.model.guest.orders import BuildOrder
+from nova.model.network.networks import Interface, PortDemand, RequestedNetwork
+from nova.model.network.ports import Port
+from nova.model.network.security_groups import GuestFirewall, HostFirewall
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerDetail
 
 
 class NetworkRequest(NamedTuple):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nova.clients.dns import DnsOptions, Managers
 from nova.conf import base as conf_base
-from nova.model.addressing import Defaults
-from nova.model.network_managers import FLAT_DHCP, NetworkKind, named
+from nova.model.network.addressing import Defaults
+from nova.model.network.network_managers import FLAT_DHCP, NetworkKind, named
 
 
 @dataclasses.dataclass(frozen=True)

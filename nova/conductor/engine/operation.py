@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from nova import decoding, errors
-from nova.db.server_row import ServerRow
-from nova.db.states import Entry
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import Entry
 from nova.model.base import Value, utcnow
-from nova.model.flavors import Flavor
-from nova.model.networks import Interface
-from nova.model.orders import DiskSnapshot, GuestArrival, GuestOnSource
-from nova.model.scheduling import NoHost
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import DiskSnapshot, GuestArrival, GuestOnSource
+from nova.model.network.networks import Interface
+from nova.model.scheduling.decisions import NoHost
 
 
 class LeftImage(NamedTuple):

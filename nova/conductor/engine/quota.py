@@ -9,9 +9,10 @@ from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.limits import LimitsRead
 from nova.conductor.engine.projects import check_project
-from nova.db import keypairs, ledger, quotas
-from nova.db.engine import Connection
-from nova.model.quotas import (
+from nova.db import keypairs
+from nova.db.quota import ledger, quotas
+from nova.db.sql.engine import Connection
+from nova.model.quota.quotas import (
     DEFAULT_CLASS,
     NETWORK_RESOURCES,
     RESOURCES,

@@ -19,10 +19,10 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
-from nova.db.engine import Connection, DatabaseAway
-from nova.db.server_row import ServerRow
-from nova.db.states import Entry, PerServer
-from nova.db.types import AnyColumn
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import Entry, PerServer
+from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
 
 T = TypeVar("T")

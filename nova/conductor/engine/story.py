@@ -10,9 +10,9 @@ import msgspec
 from nova import context, tracing
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Step
-from nova.db.types import AnyColumn
-from nova.model.actions import ActionEvent
+from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
+from nova.model.server.actions import ActionEvent
 
 
 def caller(ops: Sequence[Op], who: context.RequestContext) -> None:

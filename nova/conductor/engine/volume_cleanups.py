@@ -15,8 +15,10 @@ from nova import errors
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import VolumeOperation
-from nova.db import operations, servers, states, volumes
-from nova.db.engine import Connection
+from nova.db import volumes
+from nova.db.operation import operations
+from nova.db.server import servers, states
+from nova.db.sql.engine import Connection
 from nova.db.volumes import (
     ATTACHMENT,
     COMPLETE,

@@ -7,8 +7,8 @@ import time
 from nova import concurrency, decoding, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import FailedWith, OperationProgress
-from nova.db import operations
-from nova.db.states import Entry
+from nova.db.operation import operations
+from nova.db.server.states import Entry
 
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 PART = 10  # a caller waits at most a tenth longer than it takes

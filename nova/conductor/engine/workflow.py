@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
-from nova.db.engine import Connection
-from nova.db.states import Entry
-from nova.db.types import AnyColumn
-from nova.model.states import ACTIONS, TaskState
+from nova.db.server.states import Entry
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
+from nova.model.server.states import ACTIONS, TaskState
 
 
 class Step:

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result
-from nova.db import aggregates, hosts, services
-from nova.db.claims import ProviderUsage
-from nova.db.engine import Connection
+from nova.db.host import aggregates, hosts, services
+from nova.db.placement.claims import ProviderUsage
+from nova.db.sql.engine import Connection
 
 LOG = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts.registration import Daemons
-from nova.db import enrolments, services
+from nova.db.host import enrolments, services
 from nova.model.base import HostName, Time
-from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.host.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.contracts.console_check import ConsoleCheckRPC

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import audits, enrolments, reports, security, services
-from nova.db.engine import Connection, Database
+from nova.db.host import enrolments, reports, security, services
+from nova.db.placement import audits
+from nova.db.sql.engine import Connection, Database
 from nova.model.base import HostName
-from nova.model.hosts import Inventory
-from nova.model.room import Room
-from nova.model.secret_wrap import SecretWrap
-from nova.model.security_modes import SecurityMode
-from nova.model.services import EnrolledHost
+from nova.model.host.hosts import Inventory
+from nova.model.host.services import EnrolledHost
+from nova.model.placement.room import Room
+from nova.model.security.secret_wrap import SecretWrap
+from nova.model.security.security_modes import SecurityMode
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import parse_version
 from nova.rpc.proofs import FIRST_CONTACT

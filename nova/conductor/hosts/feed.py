@@ -10,16 +10,17 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import aggregates as aggregate_rows
-from nova.db import hosts as host_rows
-from nova.db import provider_trees, services
-from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, ProviderUsage
-from nova.db.engine import Connection
-from nova.db.services import as_time
-from nova.db.types import AnyColumn, AnyRow
-from nova.model.aggregates import placed
+from nova.db.host import aggregates as aggregate_rows
+from nova.db.host import hosts as host_rows
+from nova.db.host import services
+from nova.db.host.services import as_time
+from nova.db.placement import provider_trees
+from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU, ProviderUsage
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Time
-from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Node, NodeStamp
+from nova.model.host.aggregates import placed
+from nova.model.host.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Node, NodeStamp
 
 LOG = logging.getLogger(__name__)
 

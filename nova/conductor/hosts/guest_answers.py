@@ -16,12 +16,14 @@ from nova import errors
 from nova.conductor.engine import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps.guests import disks_of, packing_at
-from nova.db import guests, networks, servers, services
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
+from nova.db.host import services
+from nova.db.network import guests, networks
+from nova.db.server import servers
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
 from nova.model.base import HostName
-from nova.model.guest_devices import dedicated_cpus, has_devices
-from nova.model.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
+from nova.model.guest.guest_devices import dedicated_cpus, has_devices
+from nova.model.guest.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
 
 LOG = logging.getLogger(__name__)
 

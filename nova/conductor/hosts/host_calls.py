@@ -20,11 +20,11 @@ import msgspec
 
 from nova import concurrency, errors
 from nova.conductor.steps.guests import start_by
-from nova.db import services
-from nova.db.engine import Database
-from nova.db.types import AnyRow
+from nova.db.host import services
+from nova.db.sql.engine import Database
+from nova.db.sql.types import AnyRow
 from nova.model.base import Library
-from nova.model.orders import Fence
+from nova.model.guest.orders import Fence
 from nova.rpc.interface import Contract, Method, Timeout
 
 LOG = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from nova.conductor.engine.announce import resources
 from nova.conductor.engine.deps import Deps
 from nova.model.base import HostName
-from nova.model.hosts import HypervisorDown
+from nova.model.host.hosts import HypervisorDown
 
 LOG = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ import msgspec
 
 from nova import errors
 from nova.model.base import HostName, Json, Library
-from nova.model.image_tickets import READ, WRITE, ImageTicket, TicketFacts, host_key, key_id
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, GuestOrder, MoveOrder, RebuildOrder, RescueOrder, SnapshotOrder
+from nova.model.guest.orders import BuildOrder, GuestOrder, MoveOrder, RebuildOrder, RescueOrder, SnapshotOrder
+from nova.model.image.image_tickets import READ, WRITE, ImageTicket, TicketFacts, host_key, key_id
+from nova.model.image.images import Image
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.image_seal import TicketSeal
 from nova.rpc.interface import Contract, Method

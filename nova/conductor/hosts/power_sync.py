@@ -23,10 +23,10 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.db import states
-from nova.db.engine import Connection
-from nova.model.orders import PowerReport
-from nova.model.states import PowerState
+from nova.db.server import states
+from nova.db.sql.engine import Connection
+from nova.model.guest.orders import PowerReport
+from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Collection
 from nova import errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
-from nova.db import migrate, networks, security, services, silences
-from nova.db.engine import Connection
+from nova.db.host import security, services, silences
+from nova.db.network import networks
+from nova.db.schema import migrate
+from nova.db.sql.engine import Connection
 from nova.model.base import HostName, Time, utcnow
-from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
+from nova.model.host.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 from nova.rpc.client import Peers
 from nova.rpc.hearing import DEAF_S
 from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
@@ -40,7 +42,7 @@ class Daemons:
         self._lowest: tuple[ContractVersion, ...] = ()
         self._hosts_with_cleanups: set[str] = set()
         self._cleanups_read_at = float("-inf")
-        self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.silences
+        self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.host.silences
         self._reached, self._casting_since = False, float("inf")  # the broker, as of the last cast; one under way
         self._bridging = False
         self._lock = threading.Lock()

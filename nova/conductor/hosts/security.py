@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from nova import errors
-from nova.db import security
-from nova.db.engine import Connection, Database
-from nova.model.secret_wrap import KEY_BYTES, SecretWrap, new_key
-from nova.model.security_modes import SecurityMode
+from nova.db.host import security
+from nova.db.sql.engine import Connection, Database
+from nova.model.security.secret_wrap import KEY_BYTES, SecretWrap, new_key
+from nova.model.security.security_modes import SecurityMode
 
 LOG = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from nova import errors
-from nova.db import interface_cache
-from nova.db.types import AnyColumn
-from nova.model.ports import Port
+from nova.db.server import interface_cache
+from nova.db.sql.types import AnyColumn
+from nova.model.network.ports import Port
 
 LOG = logging.getLogger(__name__)
 

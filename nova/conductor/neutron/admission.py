@@ -16,9 +16,9 @@ from nova.clients.neutron import TOPOLOGY, Neutron
 from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import demands_of
-from nova.model.networks import PortDemand, RequestedNetwork
-from nova.model.ports import DIRECT, NeutronGroup, NeutronNetwork, Port
-from nova.model.security_groups import DEFAULT
+from nova.model.network.networks import PortDemand, RequestedNetwork
+from nova.model.network.ports import DIRECT, NeutronGroup, NeutronNetwork, Port
+from nova.model.network.security_groups import DEFAULT
 
 ACCELERATED = frozenset({"accelerator-direct", "accelerator-direct-physical"})
 AUTO = "auto"  # the id of a network that is made for the project when the server is bound

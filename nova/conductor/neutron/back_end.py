@@ -24,17 +24,17 @@ from nova.conductor.neutron.events import Detach, EventGatherer
 from nova.conductor.neutron.health import Healer, Reader
 from nova.conductor.neutron.left_ports import LeftPorts
 from nova.conductor.neutron.moves import Mover
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn, AnyRow
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import HostName
-from nova.model.networks import Interface, RequestedNetwork
-from nova.model.orders import BuildOrder
-from nova.model.ports import OWNER, belongs
-from nova.model.security_groups import GuestFirewall, HostFirewall
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerDetail
-from nova.model.states import VmState
+from nova.model.guest.orders import BuildOrder
+from nova.model.network.networks import Interface, RequestedNetwork
+from nova.model.network.ports import OWNER, belongs
+from nova.model.network.security_groups import GuestFirewall, HostFirewall
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerDetail
+from nova.model.server.states import VmState
 
 LOG = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, PortAdmission
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
-from nova.db.types import AnyColumn
-from nova.model.networks import Interface, RequestedNetwork
-from nova.model.ports import FAILED, OWNER, Port, belongs
-from nova.model.security_groups import DEFAULT
+from nova.db.sql.types import AnyColumn
+from nova.model.network.networks import Interface, RequestedNetwork
+from nova.model.network.ports import FAILED, OWNER, Port, belongs
+from nova.model.network.security_groups import DEFAULT
 
 LOG = logging.getLogger(__name__)
 

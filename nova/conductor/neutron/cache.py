@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from nova.clients.neutron import QUOTA_DETAILS, Neutron
-from nova.model.ports import NeutronGroup, NeutronNetwork, NeutronSubnet, Port
+from nova.model.network.ports import NeutronGroup, NeutronNetwork, NeutronSubnet, Port
 
 NETWORK_S, GROUP_S, ROOM_S, PORT_S = 60.0, 300.0, 30.0, 30.0
 DOUBT_S = 900.0  # longer than any request lasts that its caller has given up

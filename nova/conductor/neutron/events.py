@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from nova import concurrency, context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.health import Healer
-from nova.db import interface_cache, migrations
-from nova.db.types import AnyRow
-from nova.model.orders import NetworkEvent
-from nova.model.ports import ACTIVE
-from nova.model.server_parts import ExternalEvent
+from nova.db.server import interface_cache, migrations
+from nova.db.sql.types import AnyRow
+from nova.model.guest.orders import NetworkEvent
+from nova.model.network.ports import ACTIVE
+from nova.model.server.server_parts import ExternalEvent
 
 LOG = logging.getLogger(__name__)
 

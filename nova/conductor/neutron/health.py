@@ -17,12 +17,12 @@ from nova.conductor.engine.operation import Op
 from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder
 from nova.conductor.neutron.cache import DOUBT_S
-from nova.db import interface_cache
-from nova.db.server_row import AnyServer
-from nova.db.types import AnyRow
+from nova.db.server import interface_cache
+from nova.db.server.server_row import AnyServer
+from nova.db.sql.types import AnyRow
 from nova.model.base import utcnow
-from nova.model.networks import Interface
-from nova.model.ports import ACTIVE, OWNER, Port, belongs
+from nova.model.network.networks import Interface
+from nova.model.network.ports import ACTIVE, OWNER, Port, belongs
 
 LOG = logging.getLogger(__name__)
 

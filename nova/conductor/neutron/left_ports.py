@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from nova import errors
 from nova.clients.neutron import Neutron
-from nova.db.server_row import ServerRow
-from nova.model.ports import Port, belongs
+from nova.db.server.server_row import ServerRow
+from nova.model.network.ports import Port, belongs
 
 
 class LeftPorts:

@@ -16,8 +16,8 @@ from nova.conductor.engine.operation import Op
 from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder, given_ids, known_ids
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
-from nova.model.networks import Interface
-from nova.model.ports import ACTIVE, FAILED, Port, PortBinding, belongs
+from nova.model.network.networks import Interface
+from nova.model.network.ports import ACTIVE, FAILED, Port, PortBinding, belongs
 
 LOG = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments
-from nova.db import claims, port_claims
-from nova.model.networks import PortDemand
-from nova.model.port_requests import met_by
-from nova.model.ports import DIRECT, NeutronNetwork, Port, ResourceGroup
-from nova.model.topology import PackedDevice
+from nova.db.placement import claims, port_claims
+from nova.model.network.networks import PortDemand
+from nova.model.network.port_requests import met_by
+from nova.model.network.ports import DIRECT, NeutronNetwork, Port, ResourceGroup
+from nova.model.numa.topology import PackedDevice
 
 
 class ClaimedPorts:

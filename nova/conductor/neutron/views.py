@@ -8,15 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.networks import FixedAddress, Interface, RequestedNetwork, Subnet
-from nova.model.ports import (
-    UNBOUND,
-    NeutronFloating,
-    NeutronNetwork,
-    NeutronSubnet,
-    Port,
-    PortBinding,
-)
+from nova.model.network.networks import FixedAddress, Interface, RequestedNetwork, Subnet
+from nova.model.network.ports import UNBOUND, NeutronFloating, NeutronNetwork, NeutronSubnet, Port, PortBinding
 
 TAP = 14  # letters of a device's name that Linux takes, and one less
 

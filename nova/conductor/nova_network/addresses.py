@@ -20,15 +20,16 @@ from nova.conductor.engine import limits, quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.engine.operation import Op
-from nova.db import addresses as rows
-from nova.db import host_addresses, network_pools, networks, servers
-from nova.db.addresses import AddressRequest, Terms
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
+from nova.db.network import addresses as rows
+from nova.db.network import host_addresses, network_pools, networks
+from nova.db.network.addresses import AddressRequest, Terms
+from nova.db.server import servers
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
-from nova.model.networks import Interface, Network, RequestedNetwork
-from nova.model.quotas import UNLIMITED
+from nova.model.network.networks import Interface, Network, RequestedNetwork
+from nova.model.quota.quotas import UNLIMITED
 
 LOG = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.floating import Floating
 from nova.conductor.nova_network.groups import Groups
 from nova.conductor.nova_network.pools import Networks
-from nova.db import addresses, floating, security_groups
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyRow
+from nova.db.network import addresses, floating, security_groups
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyRow
 from nova.model.base import HostName
-from nova.model.networks import Interface, RequestedNetwork
-from nova.model.orders import BuildOrder
-from nova.model.security_groups import GuestFirewall, HostFirewall
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerDetail
+from nova.model.guest.orders import BuildOrder
+from nova.model.network.networks import Interface, RequestedNetwork
+from nova.model.network.security_groups import GuestFirewall, HostFirewall
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerDetail
 
 LOG = logging.getLogger(__name__)
 

@@ -24,16 +24,17 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine.deps import NO_VPN, Deps, VpnSettings
 from nova.conductor.engine.projects import check_project
-from nova.db import flavors, keypairs, networks
-from nova.db.engine import Connection
+from nova.db import flavors, keypairs
+from nova.db.network import networks
+from nova.db.sql.engine import Connection
 from nova.model.base import Page, Scope
-from nova.model.certificates import Cloudpipe, VpnCredentials
-from nova.model.flavors import FlavorQuery
-from nova.model.keypairs import NewKeypair
-from nova.model.networks import Network, RequestedNetwork
-from nova.model.security_groups import NewSecurityGroup, NewSecurityRule, SecurityGroupQuery
-from nova.model.servers import Condition, CreatedServers, NewServer, ServerDetail, ServerListQuery, ServerPage
-from nova.model.states import VmState
+from nova.model.flavor.flavors import FlavorQuery
+from nova.model.network.networks import Network, RequestedNetwork
+from nova.model.network.security_groups import NewSecurityGroup, NewSecurityRule, SecurityGroupQuery
+from nova.model.security.certificates import Cloudpipe, VpnCredentials
+from nova.model.server.keypairs import NewKeypair
+from nova.model.server.servers import Condition, CreatedServers, NewServer, ServerDetail, ServerListQuery, ServerPage
+from nova.model.server.states import VmState
 
 OPEN = (("udp", 1194, 1194), ("icmp", -1, -1))  # what the clients, and whoever looks whether it lives, send
 STATES = {VmState.BUILDING.value: "pending", VmState.ACTIVE.value: "running"}

@@ -16,10 +16,10 @@ from nova import context, errors
 from nova.clients.dns import Managers, Patient
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
-from nova.db import dns_domains, floating
-from nova.db.server_row import AnyServer
+from nova.db.network import dns_domains, floating
+from nova.db.server.server_row import AnyServer
 from nova.model.base import Scope
-from nova.model.floating import DnsDomain, DnsEntry, FloatingQuery
+from nova.model.network.floating import DnsDomain, DnsEntry, FloatingQuery
 
 LOG = logging.getLogger(__name__)
 

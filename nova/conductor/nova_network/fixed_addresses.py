@@ -9,13 +9,14 @@ import msgspec
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.nova_network.addresses import Addresses
-from nova.db import addresses as rows
-from nova.db import floating, network_pools, servers
-from nova.db.addresses import AddressRequest
-from nova.db.engine import Connection
-from nova.db.server_row import AnyServer, ServerRow
-from nova.model.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
-from nova.model.states import TaskState
+from nova.db.network import addresses as rows
+from nova.db.network import floating, network_pools
+from nova.db.network.addresses import AddressRequest
+from nova.db.server import servers
+from nova.db.server.server_row import AnyServer, ServerRow
+from nova.db.sql.engine import Connection
+from nova.model.network.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
+from nova.model.server.states import TaskState
 
 
 class FixedAddresses:

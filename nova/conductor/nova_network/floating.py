@@ -11,14 +11,21 @@ from nova.conductor.engine.announce.resources import once
 from nova.conductor.engine.network_options import FloatingOptions
 from nova.conductor.engine.operation import Op
 from nova.conductor.nova_network.dns import DnsNames
-from nova.db import floating, network_quota, services
-from nova.db.engine import Connection
-from nova.db.floating import Changed, HeldAddress
-from nova.model import address_ranges
+from nova.db.host import services
+from nova.db.network import floating, network_quota
+from nova.db.network.floating import Changed, HeldAddress
+from nova.db.sql.engine import Connection
 from nova.model.base import Scope
-from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery, FloatingRange
-from nova.model.networks import Interface
-from nova.model.quotas import UNLIMITED
+from nova.model.network import address_ranges
+from nova.model.network.floating import (
+    FloatingAddress,
+    FloatingAssociation,
+    FloatingPool,
+    FloatingQuery,
+    FloatingRange,
+)
+from nova.model.network.networks import Interface
+from nova.model.quota.quotas import UNLIMITED
 
 LOG = logging.getLogger(__name__)
 

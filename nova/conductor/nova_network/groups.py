@@ -12,14 +12,16 @@ from nova import context, errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.nova_network.firewall_updates import FirewallUpdates
-from nova.db import network_quota, servers, services
-from nova.db import security_groups as rows
-from nova.db.engine import Connection
-from nova.db.floating import UUID
-from nova.model import security_rules
+from nova.db.host import services
+from nova.db.network import network_quota
+from nova.db.network import security_groups as rows
+from nova.db.network.floating import UUID
+from nova.db.server import servers
+from nova.db.sql.engine import Connection
 from nova.model.base import Scope
-from nova.model.quotas import UNLIMITED
-from nova.model.security_groups import (
+from nova.model.host.services import ServiceQuery
+from nova.model.network import security_rules
+from nova.model.network.security_groups import (
     DEFAULT,
     GroupMembership,
     NewSecurityGroup,
@@ -29,8 +31,8 @@ from nova.model.security_groups import (
     SecurityGroupUpdate,
     SecurityRule,
 )
-from nova.model.servers import ServerQuery
-from nova.model.services import ServiceQuery
+from nova.model.quota.quotas import UNLIMITED
+from nova.model.server.servers import ServerQuery
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from nova import errors
 from nova.conductor.nova_network.coalescing import Batch, Coalescer
-from nova.model.networks import NetworkOnHost
+from nova.model.network.networks import NetworkOnHost
 from nova.rpc.contracts.network import NetworkRPC
 
 LOG = logging.getLogger(__name__)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from nova.db import guest_rules, security_groups
-from nova.db.engine import Connection
-from nova.db.servers import instance_name
-from nova.db.types import AnyRow
-from nova.model import security_rules
+from nova.db.network import guest_rules, security_groups
+from nova.db.server.servers import instance_name
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyRow
 from nova.model.base import HostName
-from nova.model.security_groups import (
-    AllowedTraffic,
-    GuestFirewall,
-    HostFirewall,
-    SecurityRule,
-)
+from nova.model.network import security_rules
+from nova.model.network.security_groups import AllowedTraffic, GuestFirewall, HostFirewall, SecurityRule
 
 
 def of_host(tx: Connection, host: HostName, template: str) -> HostFirewall:

@@ -15,9 +15,10 @@ from nova import errors
 from nova.conductor.engine.deps import Failures
 from nova.conductor.nova_network.coalescing import Batch, Coalescer
 from nova.conductor.nova_network.host_queues import HostQueues, HostUpdate
-from nova.db import networks, services
-from nova.db.engine import Database
-from nova.model.networks import NetworkOnHost
+from nova.db.host import services
+from nova.db.network import networks
+from nova.db.sql.engine import Database
+from nova.model.network.networks import NetworkOnHost
 from nova.rpc.contracts.network import NetworkRPC
 
 LOG = logging.getLogger(__name__)

@@ -8,13 +8,14 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.projects import check_project
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.fixed_addresses import FixedAddresses
-from nova.db import network_pools, network_quota, network_usage, networks, services
-from nova.db.engine import Connection
-from nova.model import addressing, bridges
+from nova.db.host import services
+from nova.db.network import network_pools, network_quota, network_usage, networks
+from nova.db.sql.engine import Connection
 from nova.model.base import Scope
-from nova.model.networks import Network, NetworkChange, NewNetwork
-from nova.model.quotas import UNLIMITED
-from nova.model.services import ServiceQuery
+from nova.model.host.services import ServiceQuery
+from nova.model.network import addressing, bridges
+from nova.model.network.networks import Network, NetworkChange, NewNetwork
+from nova.model.quota.quotas import UNLIMITED
 
 RESOURCE = "networks"
 

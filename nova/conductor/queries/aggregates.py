@@ -10,11 +10,11 @@ from typing import Any
 from nova import concurrency, errors
 from nova.conductor.engine import announce, zones
 from nova.conductor.engine.deps import Deps
-from nova.db import aggregates, hosts, services
-from nova.db.engine import Connection
-from nova.model.aggregates import ZONE, Aggregate, AggregateUpdate, NewAggregate
-from nova.model.images import Image
-from nova.model.services import ServiceQuery
+from nova.db.host import aggregates, hosts, services
+from nova.db.sql.engine import Connection
+from nova.model.host.aggregates import ZONE, Aggregate, AggregateUpdate, NewAggregate
+from nova.model.host.services import ServiceQuery
+from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.db import certificates
-from nova.model.certificates import CertificateQuery, CertificateRecord
+from nova.model.security.certificates import CertificateQuery, CertificateRecord
 
 PAGE = 1000  # rows an answer
 LONGEST = 255  # of a name: MariaDB would cut what is longer

@@ -1,7 +1,7 @@
 """How the cloud as a whole stands, for Prometheus: read when somebody asks, by whichever conductor is asked.
 
 Each conductor says the same, so a dashboard takes the largest of them. Names of hosts are bounded
-(:mod:`nova.db.cloud_figures`).
+(:mod:`nova.db.upkeep.cloud_figures`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import cloud_figures
-from nova.model.security_modes import SecurityMode
+from nova.db.upkeep import cloud_figures
+from nova.model.security.security_modes import SecurityMode
 
 LOG = logging.getLogger(__name__)
 

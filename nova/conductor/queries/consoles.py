@@ -11,11 +11,19 @@ import logging
 
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
-from nova.db import consoles, services
-from nova.db.engine import Connection
-from nova.db.types import AnyColumn, AnyRow
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleRequest, ConsoleType, TokenCheck
-from nova.model.states import TaskState
+from nova.db.host import services
+from nova.db.server import consoles
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, AnyRow
+from nova.model.guest.consoles import (
+    ConsoleAddress,
+    ConsoleConnection,
+    ConsoleGrant,
+    ConsoleRequest,
+    ConsoleType,
+    TokenCheck,
+)
+from nova.model.server.states import TaskState
 
 LOG = logging.getLogger(__name__)
 

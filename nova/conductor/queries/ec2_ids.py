@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nova.conductor.engine import ec2_numbers
 from nova.conductor.engine.deps import Deps
-from nova.db import ec2_ids
+from nova.db.server import ec2_ids
 
 
 class Ec2Ids:

@@ -8,10 +8,10 @@ from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import servers
-from nova.db.types import AnyRow
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerOrder
+from nova.db.server import servers
+from nova.db.sql.types import AnyRow
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerOrder
 
 LOG = logging.getLogger(__name__)
 

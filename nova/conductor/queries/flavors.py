@@ -12,11 +12,11 @@ from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.projects import check_project
 from nova.db import flavors, keypairs
-from nova.db.engine import Connection
-from nova.db.types import AnyColumn
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
-from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
+from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
 
 
 def capped(limit: int | None, most: int) -> int:

@@ -13,13 +13,14 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
-from nova.db import aggregates, hosts, services, strangers
-from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
-from nova.db.engine import Connection
-from nova.db.types import AnyColumn, AnyRow
-from nova.model.flavors import Flavor
-from nova.model.hosts import HostStates, HostUptime, NodeStamp
-from nova.model.services import (
+from nova.db.host import aggregates, hosts, services
+from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, AnyRow
+from nova.db.upkeep import strangers
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.hosts import HostStates, HostUptime, NodeStamp
+from nova.model.host.services import (
     Amounts,
     HostPowerChange,
     HostUsage,

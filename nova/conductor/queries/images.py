@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
-from nova.model.images import Image, ImageQuery, NewImage
+from nova.model.image.images import Image, ImageQuery, NewImage
 
 
 class ImageQueries:

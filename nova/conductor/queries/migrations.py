@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.conductor.engine.deps import Deps
-from nova.db import migrations, servers
-from nova.db.engine import Connection
-from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
-from nova.model.servers import ServerQuery
+from nova.db.server import migrations, servers
+from nova.db.sql.engine import Connection
+from nova.model.server.migrations import Migration, MigrationQuery, ServerMigrations
+from nova.model.server.servers import ServerQuery
 
 
 class Migrations:

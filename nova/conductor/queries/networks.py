@@ -7,7 +7,7 @@ from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db.types import AnyColumn, AnyRow
+from nova.db.sql.types import AnyColumn, AnyRow
 from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 
 

@@ -12,8 +12,7 @@ from typing import TypeVar
 from nova import errors
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
-from nova.db import services
-from nova.db.engine import Connection
+from nova.db.host import services
 from nova.db.placement import (
     allocations,
     candidates,
@@ -25,7 +24,8 @@ from nova.db.placement import (
     traits,
 )
 from nova.db.placement.locks import Locked
-from nova.model.providers import (
+from nova.db.sql.engine import Connection
+from nova.model.placement.providers import (
     CandidateQuery,
     Candidates,
     ClassInventory,

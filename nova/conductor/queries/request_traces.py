@@ -9,12 +9,12 @@ import msgspec
 
 from nova import context, decoding, tracing
 from nova.conductor.engine.deps import Deps
-from nova.db import actions, servers
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn, AnyRow
-from nova.model.actions import InstanceAction, PlacementStory
-from nova.model.flavors import Flavor
-from nova.model.scheduling import NoHost
+from nova.db.server import actions, servers
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.types import AnyColumn, AnyRow
+from nova.model.flavor.flavors import Flavor
+from nova.model.scheduling.decisions import NoHost
+from nova.model.server.actions import InstanceAction, PlacementStory
 
 #: Keys of an operation's arguments and data that say that it looks for a host, or found one.
 _PLACES = ("hosts", "host", "tried", "no_host")

@@ -7,11 +7,12 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
-from nova.db import ledger, server_groups
-from nova.db.engine import Connection
+from nova.db.quota import ledger
+from nova.db.server import server_groups
+from nova.db.sql.engine import Connection
 from nova.model.base import Scope
-from nova.model.quotas import UNLIMITED
-from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
+from nova.model.quota.quotas import UNLIMITED
+from nova.model.server.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
 
 
 class ServerGroups:

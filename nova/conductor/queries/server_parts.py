@@ -10,16 +10,26 @@ from nova import context, errors
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import ResetState
-from nova.db import claims, ledger, migrations, server_tags, servers, states
-from nova.db.engine import Connection
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.server import migrations, server_tags, servers, states
+from nova.db.sql.engine import Connection
 from nova.model.base import utcnow
-from nova.model.counting import classes
-from nova.model.diagnostics import Diagnostics
-from nova.model.migrations import ERROR
-from nova.model.server_parts import MOST_TAGS, NumaNode, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
-from nova.model.servers import ServerQuery, ServerTarget
-from nova.model.states import ACTIONS, METADATA_STATES, VmState
-from nova.model.topology import Packing
+from nova.model.numa.topology import Packing
+from nova.model.quota.counting import classes
+from nova.model.server.diagnostics import Diagnostics
+from nova.model.server.migrations import ERROR
+from nova.model.server.server_parts import (
+    MOST_TAGS,
+    NumaNode,
+    ServerPassword,
+    ServerTopology,
+    StateReset,
+    TagChange,
+    TagSet,
+)
+from nova.model.server.servers import ServerQuery, ServerTarget
+from nova.model.server.states import ACTIONS, METADATA_STATES, VmState
 
 
 class ServerParts:

@@ -15,13 +15,14 @@ from nova.conductor.actions.shelve import shelve
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries import request_traces
-from nova.db import actions, ledger, server_groups, server_lists, servers
-from nova.db.engine import Connection, DatabaseAway
-from nova.db.services import as_time
-from nova.db.types import AnyRow
-from nova.model.actions import ActionQuery, InstanceAction
-from nova.model.flavors import Flavor
-from nova.model.servers import (
+from nova.db.host.services import as_time
+from nova.db.quota import ledger
+from nova.db.server import actions, server_groups, server_lists, servers
+from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.types import AnyRow
+from nova.model.flavor.flavors import Flavor
+from nova.model.server.actions import ActionQuery, InstanceAction
+from nova.model.server.servers import (
     ConsoleQuery,
     LockChange,
     MetadataChange,
@@ -34,7 +35,7 @@ from nova.model.servers import (
     ServerTarget,
     ServerUpdate,
 )
-from nova.model.states import METADATA_STATES, VmState
+from nova.model.server.states import METADATA_STATES, VmState
 
 MATCHED_AT_ONCE = 2  # of a project, in each conductor process
 

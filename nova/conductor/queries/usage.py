@@ -9,13 +9,14 @@ import msgspec
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries.flavors import capped
-from nova.db import ledger, services, usage, usage_audits
-from nova.db.engine import Connection
-from nova.db.types import AnyRow
-from nova.model import periods
+from nova.db.host import services
+from nova.db.quota import ledger, usage, usage_audits
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyRow
 from nova.model.base import HostName, Time, utcnow
-from nova.model.services import Debt
-from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
+from nova.model.host.services import Debt
+from nova.model.quota import periods
+from nova.model.quota.usage import SECONDS_AN_HOUR, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
 
 TERMINATED = "terminated"
 

@@ -12,8 +12,8 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connect, devices
 from nova.db import volumes
-from nova.db.engine import Connection
-from nova.db.types import AnyColumn
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, RESERVATION, Cleanup
 from nova.model.volumes import ATTACHED, BlockDevice, VolumeAttachment
 

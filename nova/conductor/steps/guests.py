@@ -16,16 +16,27 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.placement import taken
 from nova.conductor.steps.volumes import connected
-from nova.db import claims, servers, services
-from nova.db.server_row import ServerRow
-from nova.db.servers import instance_name
+from nova.db.host import services
+from nova.db.placement import claims
+from nova.db.server import servers
+from nova.db.server.server_row import ServerRow
+from nova.db.server.servers import instance_name
 from nova.model.base import Time, utcnow
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome, PasswordOrder, RebuildOrder, RescueOrder
-from nova.model.port_requests import KINDS
-from nova.model.requirements import may_hold
-from nova.model.states import TaskState, VmState
-from nova.model.topology import Packing
+from nova.model.guest.orders import (
+    BuildOrder,
+    Disk,
+    Fence,
+    GuestOrder,
+    Outcome,
+    PasswordOrder,
+    RebuildOrder,
+    RescueOrder,
+)
+from nova.model.image.images import Image
+from nova.model.network.port_requests import KINDS
+from nova.model.numa.topology import Packing
+from nova.model.scheduling.requirements import may_hold
+from nova.model.server.states import TaskState, VmState
 from nova.model.volumes import VolumeDisk, root_of
 from nova.rpc.contracts.compute import ComputeRPC
 

@@ -17,11 +17,11 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
-from nova.db import services
-from nova.db.engine import Connection
-from nova.model.images import Image, NewImage
-from nova.model.orders import DiskSnapshot, Outcome, SnapshotOrder
-from nova.model.states import TaskState
+from nova.db.host import services
+from nova.db.sql.engine import Connection
+from nova.model.guest.orders import DiskSnapshot, Outcome, SnapshotOrder
+from nova.model.image.images import Image, NewImage
+from nova.model.server.states import TaskState
 
 LOG = logging.getLogger(__name__)
 

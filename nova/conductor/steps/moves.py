@@ -15,16 +15,19 @@ from nova.conductor.steps import moving
 from nova.conductor.steps.guests import ORDERS, results_of
 from nova.conductor.steps.placement import claim_of, cleanup_hosts, look_further, taken, wanted_flavor
 from nova.conductor.steps.volumes import VolumeStep, connect_next
-from nova.db import claims, hosts, ledger, migrations, services
-from nova.db.engine import Connection, DatabaseAway
-from nova.db.servers import instance_name
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
+from nova.db.host import hosts, services
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.server import migrations
+from nova.db.server.servers import instance_name
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.types import AnyColumn
 from nova.model.base import HostName
-from nova.model.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
-from nova.model.orders import Outcome
-from nova.model.servers import ServerMemo
-from nova.model.states import VmState
+from nova.model.guest.orders import Outcome
+from nova.model.server.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
+from nova.model.server.servers import ServerMemo
+from nova.model.server.states import VmState
 from nova.rpc.contracts.compute import ComputeRPC
 
 O = TypeVar("O")  # noqa: E741  (an order's type)

@@ -18,12 +18,12 @@ from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.conductor.steps.guests import build_order, fence, guarded, guest_order
 from nova.conductor.steps.placement import taken, wanted_flavor
 from nova.conductor.steps.volumes import connected
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyColumn
-from nova.model.counting import classes, larger
-from nova.model.flavors import Flavor
-from nova.model.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
-from nova.model.states import VmState
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.types import AnyColumn
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
+from nova.model.quota.counting import classes, larger
+from nova.model.server.states import VmState
 from nova.model.volumes import local
 
 

@@ -12,16 +12,19 @@ from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, ProposedHost, Result
 from nova.conductor.engine.workflow import Step
-from nova.db import claims, ledger, placement_facts, server_groups, services
-from nova.db.engine import Connection
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
-from nova.model import hints
-from nova.model.flavors import Flavor
-from nova.model.images import Image
-from nova.model.networks import Interface, PortDemand
-from nova.model.requirements import Needs, needs_of
-from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
+from nova.db.host import services
+from nova.db.placement import claims, placement_facts
+from nova.db.quota import ledger
+from nova.db.server import server_groups
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn
+from nova.model.flavor.flavors import Flavor
+from nova.model.image.images import Image
+from nova.model.network.networks import Interface, PortDemand
+from nova.model.scheduling import hints
+from nova.model.scheduling.decisions import NoHost, PlacementGroup, PlacementRequest, Selection
+from nova.model.scheduling.requirements import Needs, needs_of
 from nova.model.volumes import local
 
 

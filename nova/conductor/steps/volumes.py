@@ -21,11 +21,11 @@ from nova.conductor.engine.workflow import Step
 from nova.conductor.steps import volume_keys
 from nova.conductor.steps.placement import taken
 from nova.db import volumes
-from nova.db.engine import Connection, DatabaseAway
-from nova.db.states import PerServer
-from nova.db.types import AnyColumn
+from nova.db.server.states import PerServer
+from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, COMPLETE, RESERVATION, VOLUME, Cleanup
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
 from nova.model.volumes import (
     AVAILABLE,
     CREATING,

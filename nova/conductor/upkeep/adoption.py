@@ -14,15 +14,18 @@ from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit, strangers
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import adoptions, aggregates, ledger, lost_api, servers
-from nova.db import strangers as rows
-from nova.db.adoptions import FoundPlace
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.db.types import AnyRow
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState, VmState
-from nova.model.strangers import Adoption, StrangerKind
+from nova.db.host import aggregates
+from nova.db.quota import ledger
+from nova.db.schema import lost_api
+from nova.db.server import adoptions, servers
+from nova.db.server.adoptions import FoundPlace
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyRow
+from nova.db.upkeep import strangers as rows
+from nova.model.guest.orders import BuildOrder
+from nova.model.guest.strangers import Adoption, StrangerKind
+from nova.model.server.states import PowerState, VmState
 
 LOG = logging.getLogger(__name__)
 

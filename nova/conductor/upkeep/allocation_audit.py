@@ -11,15 +11,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nova import errors
-from nova.db import audits, enrolments, reports
-from nova.db.engine import Connection, Database
-from nova.db.types import AnyColumn, AnyRow
-from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
-from nova.model.counting import classes
-from nova.model.hosts import Inventory
-from nova.model.requirements import needs_of
-from nova.model.room import Room
-from nova.model.states import VmState
+from nova.db.host import enrolments, reports
+from nova.db.placement import audits
+from nova.db.sql.engine import Connection, Database
+from nova.db.sql.types import AnyColumn, AnyRow
+from nova.model.host.hosts import Inventory
+from nova.model.placement.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
+from nova.model.placement.room import Room
+from nova.model.quota.counting import classes
+from nova.model.scheduling.requirements import needs_of
+from nova.model.server.states import VmState
 from nova.model.volumes import local
 
 LOG = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
 
 
 def _judge(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Judged]:
-    """``tx`` is of the api database. The cell is read first, for cleanups (see :func:`nova.db.audits.rows`)."""
+    """``tx`` is of the api database. The cell is read first, for cleanups (:func:`nova.db.placement.audits.rows`)."""
     rows = audits.rows(cell, uuids)
     held, opened = audits.held(tx, uuids), audits.opened_lately(tx, uuids)
     found = []

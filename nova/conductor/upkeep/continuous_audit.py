@@ -13,10 +13,12 @@ from collections.abc import Iterable, Sequence
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import audits, lost_api, strangers
-from nova.db.strangers import StrangerFacts, StrangerKey
-from nova.model.audits import ORPHAN, Difference
-from nova.model.strangers import StrangerKind
+from nova.db.placement import audits
+from nova.db.schema import lost_api
+from nova.db.upkeep import strangers
+from nova.db.upkeep.strangers import StrangerFacts, StrangerKey
+from nova.model.guest.strangers import StrangerKind
+from nova.model.placement.audits import ORPHAN, Difference
 
 LOG = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import data_migrations as rows
-from nova.db import services
-from nova.db.data_migrations import Walk
-from nova.model.counting import classes
-from nova.model.servers import ServerFacts
+from nova.db.host import services
+from nova.db.schema import data_migrations as rows
+from nova.db.schema.data_migrations import Walk
+from nova.model.quota.counting import classes
+from nova.model.server.servers import ServerFacts
 from nova.version import is_older
 
 LOG = logging.getLogger(__name__)

@@ -14,9 +14,13 @@ from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conf.base import Options
-from nova.db import free_addresses, host_addresses, ledger, lock_rows, runners, servers, services, taken_messages
-from nova.db.types import AnyColumn
-from nova.model.services import ServiceQuery
+from nova.db.host import services
+from nova.db.network import free_addresses, host_addresses
+from nova.db.operation import runners, taken_messages
+from nova.db.quota import ledger, lock_rows
+from nova.db.server import servers
+from nova.db.sql.types import AnyColumn
+from nova.model.host.services import ServiceQuery
 from nova.rpc.proofs import WINDOW_S
 
 LOG = logging.getLogger(__name__)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 
 from nova.conductor.engine.deps import Deps
-from nova.db import audits, servers, strangers
-from nova.db.strangers import StrangerFacts, StrangerKey
-from nova.model.ports import Port
-from nova.model.strangers import StrangerKind
+from nova.db.placement import audits
+from nova.db.server import servers
+from nova.db.upkeep import strangers
+from nova.db.upkeep.strangers import StrangerFacts, StrangerKey
+from nova.model.guest.strangers import StrangerKind
+from nova.model.network.ports import Port
 
 LOG = logging.getLogger(__name__)
 

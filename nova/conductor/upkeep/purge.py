@@ -12,11 +12,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nova.conductor.engine.deps import ConductorSettings, Deps
-from nova.db import certificates, flavors, ledger, old_actions, servers, services, strangers, usage_audits
-from nova.db.engine import Connection
-from nova.db.old_actions import Retention
-from nova.model import periods
+from nova.db import certificates, flavors
+from nova.db.host import services
+from nova.db.operation import old_actions
+from nova.db.operation.old_actions import Retention
+from nova.db.quota import ledger, usage_audits
+from nova.db.server import servers
+from nova.db.sql.engine import Connection
+from nova.db.upkeep import strangers
 from nova.model.base import utcnow
+from nova.model.quota import periods
 
 LOG = logging.getLogger(__name__)
 

@@ -10,11 +10,13 @@ import logging
 from collections.abc import Mapping
 
 from nova.conductor.engine.deps import Deps
-from nova.db import class_usage, ledger, servers, timeouts
-from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
-from nova.model.counting import classes
-from nova.model.states import VmState
+from nova.db.operation import timeouts
+from nova.db.quota import class_usage, ledger
+from nova.db.server import servers
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.engine import Connection
+from nova.model.quota.counting import classes
+from nova.model.server.states import VmState
 
 LOG = logging.getLogger(__name__)
 

@@ -17,14 +17,24 @@ from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import audits, servers, services, strangers
-from nova.db.strangers import StrangerFacts, StrangerKey
-from nova.db.types import AnyRow
-from nova.model.audits import TOO_MUCH
+from nova.db.host import services
+from nova.db.placement import audits
+from nova.db.server import servers
+from nova.db.sql.types import AnyRow
+from nova.db.upkeep import strangers
+from nova.db.upkeep.strangers import StrangerFacts, StrangerKey
 from nova.model.base import HostName
-from nova.model.services import ServiceQuery
-from nova.model.states import PowerState
-from nova.model.strangers import MOST_STRANGERS, FoundStranger, Stranger, StrangerKind, StrangerRemoval, StrangerReport
+from nova.model.guest.strangers import (
+    MOST_STRANGERS,
+    FoundStranger,
+    Stranger,
+    StrangerKind,
+    StrangerRemoval,
+    StrangerReport,
+)
+from nova.model.host.services import ServiceQuery
+from nova.model.placement.audits import TOO_MUCH
+from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 

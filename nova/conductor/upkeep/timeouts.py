@@ -16,13 +16,14 @@ from nova.conductor.actions.by_name import begin_order
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.operation import ResetState
-from nova.db import states, timeouts
-from nova.db.engine import Connection
-from nova.db.services import as_time
-from nova.db.types import AnyColumn, AnyRow
+from nova.db.host.services import as_time
+from nova.db.operation import timeouts
+from nova.db.server import states
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Time
-from nova.model.servers import Fault, ServerMemo, ServerOrder
-from nova.model.states import VmState
+from nova.model.server.servers import Fault, ServerMemo, ServerOrder
+from nova.model.server.states import VmState
 
 LOG = logging.getLogger(__name__)
 

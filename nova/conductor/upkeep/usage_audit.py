@@ -15,11 +15,12 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import servers, usage_audits
-from nova.db.types import AnyRow
-from nova.model import periods
+from nova.db.quota import usage_audits
+from nova.db.server import servers
+from nova.db.sql.types import AnyRow
 from nova.model.base import Time, utcnow
-from nova.model.usage import DONE, HostAudit
+from nova.model.quota import periods
+from nova.model.quota.usage import DONE, HostAudit
 
 LOG = logging.getLogger(__name__)
 

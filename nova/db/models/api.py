@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from nova.db.types import Json, ident, key, long_text, moment, text
-from nova.model.servers import ServerFacts
-from nova.model.topology import HostTopology, Packing
+from nova.db.sql.types import Json, ident, key, long_text, moment, text
+from nova.model.numa.topology import HostTopology, Packing
+from nova.model.server.servers import ServerFacts
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -152,7 +152,7 @@ provider_aggregates = sa.Table(
     sa.Column("aggregate_uuid", ident(), primary_key=True),
     sa.Index("ix_provider_aggregates_aggregate", "aggregate_uuid"))
 
-#: Names beside the standard ones (``nova.model.traits``).
+#: Names beside the standard ones (``nova.model.placement.traits``).
 custom_traits = sa.Table("custom_traits", metadata, sa.Column("name", text(), primary_key=True),
                          sa.Column("created_at", moment(), nullable=False))
 custom_classes = sa.Table("custom_classes", metadata, sa.Column("name", text(), primary_key=True),

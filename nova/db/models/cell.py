@@ -7,17 +7,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.db.types import Json, ident, key, moment, text
-from nova.model.actions import ActionEvent
-from nova.model.consoles import ConsoleAddress
-from nova.model.flavors import Flavor
-from nova.model.hosts import Node
-from nova.model.images import Image
-from nova.model.migrations import MigrationProgress
-from nova.model.networks import Interface, PortDemand, RequestedNetwork
-from nova.model.orders import Disk
-from nova.model.servers import Fault, ServerMemo
-from nova.model.services import ContractVersion, DatabaseConnections
+from nova.db.sql.types import Json, ident, key, moment, text
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.consoles import ConsoleAddress
+from nova.model.guest.orders import Disk
+from nova.model.host.hosts import Node
+from nova.model.host.services import ContractVersion, DatabaseConnections
+from nova.model.image.images import Image
+from nova.model.network.networks import Interface, PortDemand, RequestedNetwork
+from nova.model.server.actions import ActionEvent
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.servers import Fault, ServerMemo
 from nova.model.volumes import BlockDevice
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
@@ -40,7 +40,7 @@ servers = sa.Table(
     sa.Column("terminated_at", moment()),
     sa.Column("deleted_at", moment()),
     sa.Column("archived_at", moment()),  # of a deleted server: no list shows it from then on
-    # states: written by nova.db.states alone
+    # states: written by nova.db.server.states alone
     sa.Column("epoch", key(), nullable=False, default=1),
     sa.Column("console_epoch", key(), nullable=False, default=0, server_default="0"),  # consoles given out before end
     sa.Column("vm_state", text(32), nullable=False),
@@ -214,7 +214,7 @@ enrolments = sa.Table(
     sa.Column("host", text(), nullable=False, unique=True),
     sa.Column("runs", Json(tuple[str, ...]), nullable=False),
     sa.Column("addresses", Json(tuple[str, ...]), nullable=False),  # where its consoles may be; empty: not told yet
-    sa.Column("token", text(), nullable=False),  # as the two below: wrapped, see nova.model.secret_wrap
+    sa.Column("token", text(), nullable=False),  # as the two below: wrapped, see nova.model.security.secret_wrap
     sa.Column("token_until", moment()),
     sa.Column("secret", text(), nullable=False),  # it proves what the host says, and what it is told
     sa.Column("former", text(), nullable=False),  # the one before
@@ -223,13 +223,13 @@ enrolments = sa.Table(
     sa.Column("enrolled_at", moment(), nullable=False),
     sa.Column("joined_at", moment()),  # when it brought its secret
     sa.Column("expelled_at", moment()),
-    sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.room
+    sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.placement.room
     sa.Column("claimed_room", Json(Mapping[str, int])),
     sa.Column("isolated_at", moment()),  # since when it speaks in the hosts' own vhost alone
     sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # from there
     sqlite_autoincrement=True)
 
-#: The cloud's security mode, and what was generated for it: see nova.db.security.
+#: The cloud's security mode, and what was generated for it: see nova.db.host.security.
 security_settings = sa.Table(
     "security_settings", metadata,
     sa.Column("name", text(64), primary_key=True),
@@ -446,7 +446,7 @@ usage_audits = sa.Table(
 strangers = sa.Table(
     "strangers", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
-    sa.Column("kind", text(16), nullable=False),  # of nova.model.strangers.StrangerKind
+    sa.Column("kind", text(16), nullable=False),  # of nova.model.guest.strangers.StrangerKind
     sa.Column("host", text(), nullable=False),
     sa.Column("name", text(), nullable=False),  # tells several of one kind and host apart
     sa.Column("server_uuid", ident(), nullable=False),

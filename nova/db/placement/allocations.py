@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import allocations, consumers, ledger, providers
-from nova.db.types import AnyColumn, AnyRow, Clause
-from nova.model.providers import (
+from nova.db.sql.types import AnyColumn, AnyRow, Clause
+from nova.model.placement.providers import (
     ConsumerAllocations,
     PlacementUsageQuery,
     ProviderAllocation,

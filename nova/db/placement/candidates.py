@@ -1,4 +1,4 @@
-"""Ways to meet a request: the rule of ``nova.model.candidates`` over the trees that may."""
+"""Ways to meet a request: the rule of ``nova.model.placement.candidates`` over the trees that may."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sqlalchemy.engine import Connection
 
 from nova.db.placement import forest
 from nova.db.placement.forest import Tree
-from nova.model.candidates import ParsedRequest, Sharing, Solution, shared_with
-from nova.model.providers import (
+from nova.model.placement.candidates import ParsedRequest, Sharing, Solution, shared_with
+from nova.model.placement.providers import (
     Candidate,
     CandidateQuery,
     Candidates,

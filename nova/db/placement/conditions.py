@@ -11,7 +11,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from nova.db.models.api import aggregate_hosts, aggregates, provider_aggregates, provider_traits, providers
-from nova.db.types import Clause
+from nova.db.sql.types import Clause
 
 DISABLED = "COMPUTE_STATUS_DISABLED"
 

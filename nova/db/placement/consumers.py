@@ -18,10 +18,10 @@ from nova.db.models.api import allocations, consumers, inventories, ledger, prov
 from nova.db.placement import inventories as inventory_rows
 from nova.db.placement import locks, names
 from nova.db.placement.locks import Locked
-from nova.db.provider_trees import amount, used_of
-from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import AnyRow, utc_now
-from nova.model.providers import Amount, ConsumerAllocations, Reshape
+from nova.db.placement.provider_trees import amount, used_of
+from nova.db.sql.statements import insert_all, insert_ignoring
+from nova.db.sql.types import AnyRow, utc_now
+from nova.model.placement.providers import Amount, ConsumerAllocations, Reshape
 
 UNCHECKED = -1  # the generation of those who ask at a version without generations
 

@@ -18,10 +18,10 @@ from nova.db.models.api import (
     providers,
 )
 from nova.db.placement.conditions import DISABLED, has_trait, in_tree_of, is_member
-from nova.db.provider_trees import amount, used_of
-from nova.db.types import AnyColumn, AnyRow, Clause
-from nova.model.candidates import Sharing
-from nova.model.providers import Amount, ProviderState, RequestGroup, ResourceRequest
+from nova.db.placement.provider_trees import amount, used_of
+from nova.db.sql.types import AnyColumn, AnyRow, Clause
+from nova.model.placement.candidates import Sharing
+from nova.model.placement.providers import Amount, ProviderState, RequestGroup, ResourceRequest
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 PAGE = 1000

@@ -13,8 +13,8 @@ from nova import errors
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.placement import locks, names
 from nova.db.placement.locks import Locked
-from nova.db.statements import insert_all
-from nova.model.providers import ClassInventory, ProviderInventories, ProviderUsages
+from nova.db.sql.statements import insert_all
+from nova.model.placement.providers import ClassInventory, ProviderInventories, ProviderUsages
 
 LOG = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import providers
-from nova.db.types import utc_now
+from nova.db.sql.types import utc_now
 
 TRIES = 5  # while somebody puts the provider below another root
 

@@ -10,10 +10,10 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import allocations, custom_classes, custom_traits, inventories, provider_traits
-from nova.db.statements import insert_ignoring
-from nova.db.types import AnyColumn, Clause, utc_now
-from nova.model.providers import RequestGroup, TraitQuery
-from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
+from nova.db.sql.statements import insert_ignoring
+from nova.db.sql.types import AnyColumn, Clause, utc_now
+from nova.model.placement.providers import RequestGroup, TraitQuery
+from nova.model.placement.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
 
 CUSTOM = "CUSTOM_"
 

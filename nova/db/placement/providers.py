@@ -19,10 +19,10 @@ from nova.db.models.api import (
 )
 from nova.db.placement import conditions, locks
 from nova.db.placement.locks import Locked
-from nova.db.provider_trees import amount, used_of
-from nova.db.statements import insert_ignoring
-from nova.db.types import AnyRow, Clause, utc_now
-from nova.model.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
+from nova.db.placement.provider_trees import amount, used_of
+from nova.db.sql.statements import insert_ignoring
+from nova.db.sql.types import AnyRow, Clause, utc_now
+from nova.model.placement.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
 
 # -- reads
 

@@ -12,8 +12,8 @@ from nova.db.models.api import aggregate_hosts, aggregates, provider_aggregates,
 from nova.db.placement import locks, names
 from nova.db.placement.conditions import DISABLED
 from nova.db.placement.locks import Locked
-from nova.db.statements import insert_all
-from nova.model.providers import ProviderAggregates, ProviderTraits
+from nova.db.sql.statements import insert_all
+from nova.model.placement.providers import ProviderAggregates, ProviderTraits
 
 
 def get(tx: Connection, uuid: str, disabled: Collection[str] = ()) -> ProviderTraits:

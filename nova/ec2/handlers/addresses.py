@@ -13,7 +13,7 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
 from nova.model.ec2 import ADDRESS
-from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQuery
+from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingQuery
 
 RULES = "os_compute_api:os-floating-ips"
 STANDARD = "standard"

@@ -19,10 +19,10 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.views import images as views
 from nova.ec2.views.instances import root_type
 from nova.ec2.xml import Tree
-from nova.model.bundles import RegisterBundle
 from nova.model.ec2 import IMAGE, KINDS, MACHINE
-from nova.model.images import Image, ImageQuery, NewImage
-from nova.model.server_orders import CreateImage as NewImageOfServer
+from nova.model.image.bundles import RegisterBundle
+from nova.model.image.images import Image, ImageQuery, NewImage
+from nova.model.server.server_orders import CreateImage as NewImageOfServer
 
 SHOW = "os_compute_api:servers:create_image"
 VOLUME_BACKED = f"{SHOW}:allow_volume_backed"

@@ -14,7 +14,7 @@ from nova.ec2.views.instances import PENDING, SHUTTING_DOWN, STOPPED, STOPPING, 
 from nova.ec2.xml import Tree
 from nova.model.base import utcnow
 from nova.model.ec2 import INSTANCE
-from nova.model.servers import ConsoleQuery, ServerDetail, ServerOrder, ServerQuery
+from nova.model.server.servers import ConsoleQuery, ServerDetail, ServerOrder, ServerQuery
 
 DELETE, REBOOT = "os_compute_api:servers:delete", "os_compute_api:servers:reboot"
 STOP, START = "os_compute_api:servers:stop", "os_compute_api:servers:start"

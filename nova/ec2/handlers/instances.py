@@ -16,9 +16,9 @@ from nova.ec2.views import instances as views
 from nova.ec2.xml import Tree
 from nova.model.base import Page
 from nova.model.ec2 import INSTANCE
-from nova.model.security_groups import GroupMembership
-from nova.model.servers import Condition, ServerDetail, ServerListQuery, ServerPage, ServerQuery, ServerTarget
-from nova.model.states import VmState
+from nova.model.network.security_groups import GroupMembership
+from nova.model.server.servers import Condition, ServerDetail, ServerListQuery, ServerPage, ServerQuery, ServerTarget
+from nova.model.server.states import VmState
 
 Found = TypeVar("Found", ServerTarget, ServerDetail)
 

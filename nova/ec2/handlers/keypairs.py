@@ -14,7 +14,7 @@ from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.ec2 import KEY_PAIR, ec2_id
-from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
+from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
 from nova.web import keys
 
 RULES = "os_compute_api:os-keypairs"

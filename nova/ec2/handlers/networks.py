@@ -11,7 +11,7 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
 from nova.model.ec2 import INTERFACE, NETWORK, SUBNET
-from nova.model.networks import Network
+from nova.model.network.networks import Network
 
 SUBNET_FILTERS: lists.FilterPaths = {"subnet-id": "subnetId", "state": "state", "cidr-block": "cidrBlock",
                                      "cidr": "cidrBlock", "vpc-id": "vpcId"}

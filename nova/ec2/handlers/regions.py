@@ -11,8 +11,8 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.views.instances import architecture
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
-from nova.model.flavors import Flavor, FlavorQuery
-from nova.model.services import Zone
+from nova.model.flavor.flavors import Flavor, FlavorQuery
+from nova.model.host.services import Zone
 
 USUAL_REGION = "nova"
 VERBOSE = "verbose"

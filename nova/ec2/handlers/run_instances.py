@@ -20,10 +20,10 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.views import instances as views
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
-from nova.model.flavors import Flavor, FlavorQuery
-from nova.model.images import Image
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import STOP, TERMINATE, CreatedServers, NewServer, ServerDetail
+from nova.model.flavor.flavors import Flavor, FlavorQuery
+from nova.model.image.images import Image
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import STOP, TERMINATE, CreatedServers, NewServer, ServerDetail
 
 CREATE = "os_compute_api:servers:create"
 ATTACH_VOLUME, ATTACH_NETWORK = f"{CREATE}:attach_volume", f"{CREATE}:attach_network"

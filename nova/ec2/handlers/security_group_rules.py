@@ -14,11 +14,11 @@ from nova.ec2.handlers.security_groups import ANY, ICMP, WHOLE, every_group, gro
 from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
-from nova.model import security_rules
 from nova.model.base import Scope
 from nova.model.ec2 import RULE
-from nova.model.security_groups import NewSecurityRule, SecurityGroup, SecurityRule
-from nova.model.security_rules import EVERYWHERE
+from nova.model.network import security_rules
+from nova.model.network.security_groups import NewSecurityRule, SecurityGroup, SecurityRule
+from nova.model.network.security_rules import EVERYWHERE
 
 #: What clients call a protocol, in small letters -> what rules have.
 PROTOCOLS = {"tcp": "tcp", "6": "tcp", "udp": "udp", "17": "udp", "icmp": "icmp", "1": "icmp", "icmpv6": "icmpv6",

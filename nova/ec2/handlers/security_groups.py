@@ -14,12 +14,7 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
 from nova.model.ec2 import GROUP
-from nova.model.security_groups import (
-    NewSecurityGroup,
-    SecurityGroup,
-    SecurityGroupQuery,
-    SecurityRule,
-)
+from nova.model.network.security_groups import NewSecurityGroup, SecurityGroup, SecurityGroupQuery, SecurityRule
 
 RULES = "os_compute_api:os-security-groups"
 ANY = "-1"

@@ -18,7 +18,7 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model import volumes as model
 from nova.model.ec2 import INSTANCE, SNAPSHOT, VOLUME
-from nova.model.servers import MetadataChange
+from nova.model.server.servers import MetadataChange
 from nova.model.volumes import VolumeMetadataChange, VolumeQuery
 
 CREATE, DELETE = "create", "delete"

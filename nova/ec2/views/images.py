@@ -9,10 +9,10 @@ from nova import errors
 from nova.ec2.request import Ec2Request
 from nova.ec2.views.instances import EBS, INSTANCE_STORE, architecture
 from nova.model.base import Json
-from nova.model.block_device_entries import bare, is_true
-from nova.model.block_devices import BLOCK_DEVICES, VIRTUAL, root_name
+from nova.model.block_device.block_device_entries import bare, is_true
+from nova.model.block_device.block_devices import BLOCK_DEVICES, VIRTUAL, root_name
 from nova.model.ec2 import MACHINE, image_prefix
-from nova.model.images import Image
+from nova.model.image.images import Image
 
 #: Glance's status -> EC2's state.
 STATES = {"active": "available", "queued": "pending", "saving": "pending", "uploading": "pending",

@@ -11,9 +11,9 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
 from nova.model.ec2 import MACHINE
-from nova.model.security_groups import SecurityGroup, SecurityGroupQuery
-from nova.model.servers import AttachedVolume, ServerDetail
-from nova.model.states import TaskState, VmState
+from nova.model.network.security_groups import SecurityGroup, SecurityGroupQuery
+from nova.model.server.servers import AttachedVolume, ServerDetail
+from nova.model.server.states import TaskState, VmState
 
 ROOT_DEVICE = "/dev/sda1"  # of clients that were never told another
 EBS, INSTANCE_STORE = "ebs", "instance-store"

@@ -21,7 +21,7 @@ def clock(options: Options) -> Finding:
     heartbeats told them."""
     from nova.manage.doctor.services import the_bus
     from nova.model.base import utcnow
-    from nova.model.services import ServiceQuery
+    from nova.model.host.services import ServiceQuery
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
@@ -89,7 +89,7 @@ def attachments(options: Options) -> Finding:
 
 def hosts(options: Options) -> Finding:
     """Compute hosts that are down, or out of use: a drain that nobody took back is easily forgotten."""
-    from nova.model.services import ServiceQuery
+    from nova.model.host.services import ServiceQuery
 
     found = asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-compute")))
     if isinstance(found, Finding):
@@ -109,7 +109,7 @@ def hosts(options: Options) -> Finding:
 
 def enrolled(options: Options) -> Finding:
     """Hosts that an operator has to look at: that claim too much to be believed, or whose secret no key opens."""
-    from nova.model import room
+    from nova.model.placement import room
 
     found = asked(options, lambda conductor: conductor.list_enrolled_hosts())
     if isinstance(found, Finding):
@@ -128,8 +128,8 @@ def enrolled(options: Options) -> Finding:
 def tasks(options: Options) -> Finding:
     """Operations that have come no further for long: their servers' rows are written with each step."""
     from nova.model.base import utcnow
-    from nova.model.servers import Condition, ServerListQuery
-    from nova.model.states import TaskState
+    from nova.model.server.servers import Condition, ServerListQuery
+    from nova.model.server.states import TaskState
 
     busy = Condition(column="task_state", op="in", values=tuple(task.value for task in TaskState))
     found = asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
@@ -147,7 +147,7 @@ def tasks(options: Options) -> Finding:
 def failures(options: Options) -> Finding:
     """Servers that turned to ERROR lately, and why the newest did."""
     from nova.model.base import utcnow
-    from nova.model.servers import Condition, ServerListQuery
+    from nova.model.server.servers import Condition, ServerListQuery
 
     found = asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
         conditions=(Condition(column="vm_state", value="error"),), sort=(("updated_at", "desc"),),
@@ -165,7 +165,7 @@ def failures(options: Options) -> Finding:
 def capacity(options: Options) -> Finding:
     """Hosts that gave more than they have by now: they shrank, or their ratio did."""
     from nova.cmd.conductor import databases as both
-    from nova.db import audits
+    from nova.db.placement import audits
 
     if not (options.database.connection and options.api_database.connection):
         return Finding(OK, "what hosts gave is looked at on a conductor's host")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host, unanswered
-from nova.model.services import Service, ServiceQuery
+from nova.model.host.services import Service, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)

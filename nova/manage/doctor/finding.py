@@ -74,7 +74,7 @@ def unanswered(error: errors.NovaError) -> Finding:
 
 def of_database(error: errors.NovaError) -> bool:
     """Whether a conductor said it, of its database: it answers, and so does the broker."""
-    from nova.db.engine import DatabaseAway, DatabaseBusy
+    from nova.db.sql.engine import DatabaseAway, DatabaseBusy
 
     return error.code in (DatabaseAway.code, DatabaseBusy.code)
 

@@ -15,7 +15,7 @@ from nova.conf.base import Options
 from nova.manage.doctor.daemons import runs_network
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_host, some
 from nova.manage.doctor.services import broker_address
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 from nova.privileged import sandbox
 from nova.privileged.runner import SYSTEM_PATH, SystemRunner
 
@@ -92,7 +92,7 @@ def bridge_tools(options: Options) -> Finding:
 
 def consoles(options: Options) -> Finding:
     """Whether users can come to consoles, as far as this machine knows it."""
-    from nova.model.services import ServiceQuery
+    from nova.model.host.services import ServiceQuery
 
     if is_host(options):
         return console_addresses(options)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
-from nova.db import security
+from nova.db.host import security
 from nova.manage.databases import synced
 from nova.manage.doctor.finding import OK, WARN, Finding
-from nova.model.security_modes import HOST_GAINS, SecurityMode
+from nova.model.security.security_modes import HOST_GAINS, SecurityMode
 
 
 def security_mode(options: Options) -> Finding:

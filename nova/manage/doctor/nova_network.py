@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, Finding, asked, some
-from nova.model import bridges
 from nova.model.base import Scope
+from nova.model.network import bridges
 
 
 def networks(options: Options) -> Finding:
     """Whether some are on a bridge that serves another: servers on these can not be started."""
     from nova.conf.network import neutron_in_use
-    from nova.model.network_managers import named
+    from nova.model.network.network_managers import named
 
     if neutron_in_use(options):
         return Finding(OK, "networks are Neutron's")

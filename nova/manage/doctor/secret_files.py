@@ -11,7 +11,7 @@ from nova.conf.base import Options
 from nova.manage.doctor.finding import NAMED, OK, WARN, Finding, is_host
 from nova.manage.doctor.written import written
 from nova.manage.secret_files import readers
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 
 SPLIT = "nova-manage secrets split (--dry-run shows what it would do)"
 

@@ -16,7 +16,7 @@ from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host, of_database
 from nova.model.base import Library
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 
 LONGEST_PAGE = 1 << 16  # bytes
 
@@ -91,7 +91,7 @@ def broker_address(url: str) -> tuple[str, int]:
 def databases(options: Options) -> Finding:
     """Whether both databases answer and have the newest schema: on a conductor's host, no other has their URLs."""
     from nova.cmd.conductor import databases as both
-    from nova.db import migrate
+    from nova.db.schema import migrate
 
     if not (options.database.connection and options.api_database.connection):
         return Finding(OK, "there is no database URL here: only nova-conductor's host has any")
@@ -113,7 +113,7 @@ def glance(options: Options) -> Finding:
     from nova.clients import glance as client
     from nova.clients import session
     from nova.manage.doctor.standing import refused
-    from nova.model.images import ImageQuery
+    from nova.model.image.images import ImageQuery
 
     bad = refused(options, "glance")
     if bad:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.model.base import Json
-from nova.model.images import Image
+from nova.model.image.images import Image
 from nova.notifications.facts import SpecFacts
 from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, SERVERS_FLAVOR

@@ -11,8 +11,8 @@ import msgspec
 from defusedxml.common import DefusedXmlException
 
 from nova import errors
-from nova.model.bundles import ITSELF, KERNEL, MACHINE, RAMDISK, BundleFacts, BundleMapping
-from nova.model.image_properties import ARCHITECTURES, LOOSE
+from nova.model.image.bundles import ITSELF, KERNEL, MACHINE, RAMDISK, BundleFacts, BundleMapping
+from nova.model.image.image_properties import ARCHITECTURES, LOOSE
 from nova.objectstore.files import RecordDamaged
 from nova.objectstore.names import check_bucket, check_key
 from nova.objectstore.s3_errors import S3Error

@@ -14,8 +14,8 @@ import msgspec
 
 from nova import concurrency, context, errors
 from nova.conf.base import Options
-from nova.model.bundles import MACHINE, BundleFacts, RegisterBundle, RegisteredImage
-from nova.model.images import NewImage
+from nova.model.image.bundles import MACHINE, BundleFacts, RegisterBundle, RegisteredImage
+from nova.model.image.images import NewImage
 from nova.objectstore.bundles import manifest
 from nova.objectstore.bundles.jobs import BundleJob, HeldJob, JobFolder
 from nova.objectstore.bundles.turns import JobTurns

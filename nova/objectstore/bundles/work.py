@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from nova import concurrency, errors
 from nova.clients.image_data import SeekableFile, Upload
 from nova.model.base import Json
-from nova.model.images import Image, NewImage
+from nova.model.image.images import Image, NewImage
 from nova.objectstore.bundles.jobs import BundleJob
 from nova.objectstore.bundles.manifest import location_of
 from nova.objectstore.bundles.streams import BundleKey, Parts, decrypt, read_key

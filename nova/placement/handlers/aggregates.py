@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.base import Json
-from nova.model.providers import ProviderAggregates
+from nova.model.placement.providers import ProviderAggregates
 from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import providers as views
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from nova.model.base import Json
-from nova.model.providers import ConsumerAllocations, ProviderAllocation, Reshape
+from nova.model.placement.providers import ConsumerAllocations, ProviderAllocation, Reshape
 from nova.placement import versions
 from nova.placement.handlers.inventories import whole
 from nova.placement.request import PlacementAPIRequest, canonical, keyed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.base import Json
-from nova.model.providers import CandidateQuery
+from nova.model.placement.providers import CandidateQuery
 from nova.placement import versions, wants
 from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import allocations as views

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nova import errors
 from nova.model.base import Json
-from nova.model.providers import ClassInventory, ProviderInventories
+from nova.model.placement.providers import ClassInventory, ProviderInventories
 from nova.placement import versions
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 from nova.placement.views import inventories as views

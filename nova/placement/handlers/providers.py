@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid as uuids
 
-from nova.model.providers import NewProvider, ProviderQuery, ProviderUpdate
+from nova.model.placement.providers import NewProvider, ProviderQuery, ProviderUpdate
 from nova.placement import versions, wants
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical
 from nova.placement.views import providers as views

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.model.base import Json, utcnow
-from nova.model.providers import ProviderTraits, TraitQuery
+from nova.model.placement.providers import ProviderTraits, TraitQuery
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 
 ASSOCIATED = {"true": True, "false": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.model.base import Json
-from nova.model.providers import PlacementUsageQuery
+from nova.model.placement.providers import PlacementUsageQuery
 from nova.placement import versions
 from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import providers as views

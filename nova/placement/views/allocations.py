@@ -6,7 +6,13 @@ from collections.abc import Collection
 from typing import Any
 
 from nova.model.base import Json
-from nova.model.providers import Candidate, Candidates, ConsumerAllocations, ProviderConsumers, ProviderSummary
+from nova.model.placement.providers import (
+    Candidate,
+    Candidates,
+    ConsumerAllocations,
+    ProviderConsumers,
+    ProviderSummary,
+)
 from nova.placement import versions
 from nova.placement.request import PlacementAPIRequest
 from nova.web.ranges import within

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.base import Json
-from nova.model.providers import ClassInventory, ProviderInventories
+from nova.model.placement.providers import ClassInventory, ProviderInventories
 
 
 def record(one: ClassInventory) -> dict[str, Json]:

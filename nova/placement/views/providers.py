@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nova.model.base import Json
-from nova.model.providers import Provider, ProviderAggregates, ProviderUsages
+from nova.model.placement.providers import Provider, ProviderAggregates, ProviderUsages
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 from nova.web.ranges import within
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.certificates import SignedCertificate, VpnCredentials
+from nova.model.security.certificates import SignedCertificate, VpnCredentials
 from nova.rpc.interface import Contract, call
 
 

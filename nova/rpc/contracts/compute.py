@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
-from nova.model.consoles import ConsoleAddress, ConsoleType
-from nova.model.diagnostics import Diagnostics
-from nova.model.guests import DevicePlace
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image
-from nova.model.orders import (
+from nova.model.guest.consoles import ConsoleAddress, ConsoleType
+from nova.model.guest.guests import DevicePlace
+from nova.model.guest.orders import (
     BuildOrder,
     ConsoleOutput,
     GuestOrder,
@@ -27,7 +23,11 @@ from nova.model.orders import (
     VolumeOrder,
     VolumeSnapshotOrder,
 )
-from nova.model.strangers import KeptGuest
+from nova.model.guest.strangers import KeptGuest
+from nova.model.host.aggregates import CachedImage
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image
+from nova.model.server.diagnostics import Diagnostics
 from nova.model.volumes import Connector
 from nova.rpc.interface import Contract, Timeout, call, cast
 

@@ -4,41 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import HostName, Time
-from nova.model.diagnostics import Diagnostics
-from nova.model.hosts import HostStates, NodeStamp
-from nova.model.images import Image, ImageQuery
-from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
-from nova.model.server_orders import (
-    ChangePassword,
-    CreateBackup,
-    CreateImage,
-    EvacuateServer,
-    LiveMigrateServer,
-    MigrateServer,
-    MigrationOrder,
-    RebuildServer,
-    RescueServer,
-    ResizeServer,
-    UnshelveServer,
-)
-from nova.model.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
-from nova.model.servers import (
-    ConsoleQuery,
-    CreatedServers,
-    LockChange,
-    MetadataChange,
-    NewServer,
-    ServerDetail,
-    ServerListQuery,
-    ServerOrder,
-    ServerPage,
-    ServerQuery,
-    ServerTarget,
-    ServerUpdate,
-)
-from nova.model.services import (
+from nova.model.host.hosts import HostStates, NodeStamp
+from nova.model.host.services import (
     Alive,
     Debt,
     Heartbeat,
@@ -54,7 +22,39 @@ from nova.model.services import (
     ServiceUpdate,
     Zone,
 )
-from nova.model.usage import UsageAudits, UsagePage, UsageQuery
+from nova.model.image.images import Image, ImageQuery
+from nova.model.quota.usage import UsageAudits, UsagePage, UsageQuery
+from nova.model.server.actions import ActionQuery, InstanceAction
+from nova.model.server.diagnostics import Diagnostics
+from nova.model.server.migrations import Migration, MigrationQuery, ServerMigrations
+from nova.model.server.server_orders import (
+    ChangePassword,
+    CreateBackup,
+    CreateImage,
+    EvacuateServer,
+    LiveMigrateServer,
+    MigrateServer,
+    MigrationOrder,
+    RebuildServer,
+    RescueServer,
+    ResizeServer,
+    UnshelveServer,
+)
+from nova.model.server.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
+from nova.model.server.servers import (
+    ConsoleQuery,
+    CreatedServers,
+    LockChange,
+    MetadataChange,
+    NewServer,
+    ServerDetail,
+    ServerListQuery,
+    ServerOrder,
+    ServerPage,
+    ServerQuery,
+    ServerTarget,
+    ServerUpdate,
+)
 from nova.rpc.contracts.conductor_api_data import ApiDatabaseCalls
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.contracts.conductor_ec2 import Ec2Calls

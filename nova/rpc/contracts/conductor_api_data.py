@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
 from nova.model.base import Scope
-from nova.model.certificates import CertificateQuery, CertificateRecord
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
-from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
-from nova.model.quotas import QuotaClass, QuotaSet, QuotaUpdate
-from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
+from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.model.host.aggregates import Aggregate, AggregateUpdate, NewAggregate
+from nova.model.quota.quotas import QuotaClass, QuotaSet, QuotaUpdate
+from nova.model.security.certificates import CertificateQuery, CertificateRecord
+from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
+from nova.model.server.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
 from nova.rpc.interface import call
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, TokenCheck
+from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, TokenCheck
 from nova.rpc.interface import call
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.images import Image, NewImage
+from nova.model.image.images import Image, NewImage
 from nova.rpc.interface import call
 
 

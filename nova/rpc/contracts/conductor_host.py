@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from nova.model.base import HostName
-from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.hosts import HypervisorDown, Inventory
-from nova.model.migrations import ProgressReport
-from nova.model.networks import LeaseChange, NetworkOnHost
-from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
-from nova.model.security_groups import HostFirewall
-from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration
-from nova.model.strangers import StrangerRemoval, StrangerReport
+from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.guest.strangers import StrangerRemoval, StrangerReport
+from nova.model.host.hosts import HypervisorDown, Inventory
+from nova.model.host.services import Alive, Heartbeat, KnownHost, Registered, Registration
+from nova.model.network.networks import LeaseChange, NetworkOnHost
+from nova.model.network.security_groups import HostFirewall
+from nova.model.server.migrations import ProgressReport
 from nova.model.volumes import VolumeCounts
 from nova.rpc.interface import Contract, Timeout, call, cast
 

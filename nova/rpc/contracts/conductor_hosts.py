@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.model.base import HostName
-from nova.model.services import EnrolledHost
-from nova.model.strangers import Adoption, Stranger
+from nova.model.guest.strangers import Adoption, Stranger
+from nova.model.host.services import EnrolledHost
 from nova.rpc.interface import call
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nova.model.base import HostName
-from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.host.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.interface import Contract, Timeout, call
 
 

@@ -7,8 +7,7 @@ back end has no word for is NotSupported.
 from __future__ import annotations
 
 from nova.model.base import Scope
-from nova.model.certificates import Cloudpipe
-from nova.model.floating import (
+from nova.model.network.floating import (
     DnsDomain,
     DnsEntry,
     FloatingAddress,
@@ -17,8 +16,15 @@ from nova.model.floating import (
     FloatingQuery,
     FloatingRange,
 )
-from nova.model.networks import FixedAddressRow, Interface, Network, NetworkChange, NewNetwork, RequestedNetwork
-from nova.model.security_groups import (
+from nova.model.network.networks import (
+    FixedAddressRow,
+    Interface,
+    Network,
+    NetworkChange,
+    NewNetwork,
+    RequestedNetwork,
+)
+from nova.model.network.security_groups import (
     GroupMembership,
     NewSecurityGroup,
     NewSecurityRule,
@@ -27,7 +33,8 @@ from nova.model.security_groups import (
     SecurityGroupUpdate,
     SecurityRule,
 )
-from nova.model.servers import ServerQuery
+from nova.model.security.certificates import Cloudpipe
+from nova.model.server.servers import ServerQuery
 from nova.rpc.interface import call
 
 

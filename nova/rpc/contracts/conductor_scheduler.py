@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.model.hosts import HostStates, NodeStamp
-from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.host.hosts import HostStates, NodeStamp
+from nova.model.host.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Contract, Timeout, call
 

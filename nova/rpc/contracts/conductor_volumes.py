@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.servers import ServerQuery
+from nova.model.server.servers import ServerQuery
 from nova.model.volumes import (
     AttachVolume,
     BlockDevice,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.consoles import Console, ConsoleConnection, ConsoleRequest, TokenCheck
+from nova.model.guest.consoles import Console, ConsoleConnection, ConsoleRequest, TokenCheck
 from nova.rpc.interface import Contract, call
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.consoles import ConsoleConnection, TokenCheck
+from nova.model.guest.consoles import ConsoleConnection, TokenCheck
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.interface import Contract, call
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.base import HostName
-from nova.model.networks import NetworkOnHost
+from nova.model.network.networks import NetworkOnHost
 from nova.rpc.interface import Contract, Timeout, call
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.bundles import BundleFacts, RegisterBundle, RegisteredImage
+from nova.model.image.bundles import BundleFacts, RegisterBundle, RegisteredImage
 from nova.rpc.interface import Contract, Timeout, call
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.providers import (
+from nova.model.placement.providers import (
     CandidateQuery,
     Candidates,
     ClassInventory,

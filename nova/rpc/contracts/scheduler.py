@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.model.hosts import HostStates
-from nova.model.scheduling import PlacementRequest, Selection
+from nova.model.host.hosts import HostStates
+from nova.model.scheduling.decisions import PlacementRequest, Selection
 from nova.rpc.interface import Contract, Timeout, call, cast
 
 

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable
 
 from nova.conf.base import Options
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from nova.scheduler.views import HostAggregates, HostFacts, HostView
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler import operators
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView

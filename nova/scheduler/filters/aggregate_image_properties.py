@@ -6,7 +6,7 @@ with it (and the separator) are meant.
 
 from __future__ import annotations
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 

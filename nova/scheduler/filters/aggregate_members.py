@@ -5,8 +5,8 @@ Hosts whose aggregates name nobody are for everybody.
 
 from __future__ import annotations
 
-from nova.model.aggregates import TENANT
-from nova.model.scheduling import PlacementRequest
+from nova.model.host.aggregates import TENANT
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostAggregates, HostView
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nova.model.hosts import HostState
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.host.hosts import HostState
+from nova.model.scheduling.decisions import PlacementRequest, Resources
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import DISABLED, HostView
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nova.model.base import Json
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler import operators
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView

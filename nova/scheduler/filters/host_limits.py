@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import ClassVar
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 

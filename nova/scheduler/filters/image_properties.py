@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
-from nova.model.image_properties import CONDITION
-from nova.model.scheduling import PlacementRequest
+from nova.model.image.image_properties import CONDITION
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostFacts, HostView
 

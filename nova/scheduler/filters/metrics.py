@@ -6,8 +6,8 @@ Asked, too, when it is not enabled, where ``[metrics]required`` says that the we
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.model.ratios import ratios
-from nova.model.scheduling import PlacementRequest
+from nova.model.placement.ratios import ratios
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.numa_cache import Verdicts
 from nova.scheduler.views import HostView

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nova.conf.base import Options
-from nova.model.hints import DIFFERENT_HOST, SAME_HOST, named
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
+from nova.model.scheduling.hints import DIFFERENT_HOST, SAME_HOST, named
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 

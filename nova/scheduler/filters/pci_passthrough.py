@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.model.scheduling import PlacementRequest
-from nova.model.topology import Wanted
+from nova.model.numa.topology import Wanted
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.numa_cache import Verdicts
 from nova.scheduler.views import HostView

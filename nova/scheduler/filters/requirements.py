@@ -1,6 +1,6 @@
 """What flavor and image ask for beside vcpus, memory and disk: traits, aggregates, other resources, in groups.
 
-The claim checks it again by the same rule (:mod:`nova.model.candidates`), so it is always asked.
+The claim checks it again by the same rule (:mod:`nova.model.placement.candidates`), so it is always asked.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.conf.base import Options
-from nova.model.candidates import ParsedRequest
-from nova.model.hosts import HostState
-from nova.model.providers import RequestGroup, ResourceRequest
-from nova.model.scheduling import PlacementRequest
+from nova.model.host.hosts import HostState
+from nova.model.placement.candidates import ParsedRequest
+from nova.model.placement.providers import RequestGroup, ResourceRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.provider_fit import PLAIN, Taking, tree_of
 from nova.scheduler.views import HostView

@@ -6,8 +6,8 @@ refuse is no proposal.
 
 from __future__ import annotations
 
-from nova.model.scheduling import PlacementRequest
-from nova.model.server_groups import AFFINITY, ANTI_AFFINITY
+from nova.model.scheduling.decisions import PlacementRequest
+from nova.model.server.server_groups import AFFINITY, ANTI_AFFINITY
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.conf.base import Options
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import ALL_FIELDS
 from nova.scheduler.views import HostView
 

@@ -6,7 +6,7 @@ Hosts of several cells would tell their cell; then this compares it with that of
 
 from __future__ import annotations
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 

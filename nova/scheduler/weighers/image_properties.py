@@ -1,12 +1,12 @@
 """ImagePropertiesWeigher: hosts whose servers' images share properties with the request's are better.
 
 What counts, and how much, is said by ``image_props_weight_setting``; the conductor counts it, where the multiplier is
-not 0 (``nova/db/placement_facts.py``).
+not 0 (``nova/db/placement/placement_facts.py``).
 """
 
 from __future__ import annotations
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 

@@ -7,7 +7,7 @@ else it has ``weight_of_unavailable`` in their place.
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters.metrics import setting
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher

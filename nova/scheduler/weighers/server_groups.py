@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nova.model.scheduling import PlacementRequest
-from nova.model.server_groups import SOFT_AFFINITY, SOFT_ANTI_AFFINITY
+from nova.model.scheduling.decisions import PlacementRequest
+from nova.model.server.server_groups import SOFT_AFFINITY, SOFT_ANTI_AFFINITY
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 

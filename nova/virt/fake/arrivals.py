@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from nova import decoding
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.fake.hypervisor import FakeHypervisor, file_name
 from nova.virt.fake.store import FakeGuest
 

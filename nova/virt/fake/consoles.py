@@ -10,8 +10,8 @@ import json
 import uuid
 
 from nova import errors
-from nova.model.consoles import PROTOCOLS, ConsoleType
-from nova.model.states import PowerState
+from nova.model.guest.consoles import PROTOCOLS, ConsoleType
+from nova.model.server.states import PowerState
 from nova.virt.fake.hypervisor import UP, Part, knobbed
 from nova.virt.fake.store import FakeGuest
 from nova.virt.interface import ConsolePlace

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nova import errors
-from nova.model.orders import BuildOrder, DiskSnapshot, SnapshotOrder, boots_from_volume
+from nova.model.guest.orders import BuildOrder, DiskSnapshot, SnapshotOrder, boots_from_volume
 from nova.virt.fake.hypervisor import Part, disk_name, file_name, knobbed
 from nova.virt.image_clones import CloneParent
 from nova.virt.interface import LocalImages

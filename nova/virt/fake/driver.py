@@ -12,9 +12,9 @@ from pathlib import Path
 
 from nova import concurrency
 from nova.conf.base import Options
-from nova.model.hosts import Node
-from nova.model.orders import GuestState
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestState
+from nova.model.host.hosts import Node
+from nova.model.server.states import PowerState
 from nova.virt import interface
 from nova.virt.fake.arrivals import Arrivals
 from nova.virt.fake.consoles import FakeRemoteConsoles

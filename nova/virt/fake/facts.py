@@ -7,12 +7,12 @@ import time
 
 from nova import errors
 from nova.model.base import utcnow
-from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
-from nova.model.guests import DevicePlace
-from nova.model.hosts import HostUptime
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
-from nova.model.topology import Packing
+from nova.model.guest.guests import DevicePlace
+from nova.model.guest.orders import BuildOrder
+from nova.model.host.hosts import HostUptime
+from nova.model.numa.topology import Packing
+from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.server.states import PowerState
 from nova.virt.fake.hypervisor import Part, knobbed
 
 #: action on the host -> what it is then, and the word for it

@@ -14,8 +14,8 @@ from typing import Any, TypeVar, cast
 from nova import concurrency, errors
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.orders import BuildOrder, Disk, GuestState, boots_from_volume, kept_part
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk, GuestState, boots_from_volume, kept_part
+from nova.model.server.states import PowerState
 from nova.model.volumes import VolumeDisk
 from nova.virt.fake.knobs import Knobs
 from nova.virt.fake.store import FakeGuest, Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova import errors
-from nova.model.orders import BuildOrder, RescueOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, RescueOrder
+from nova.model.server.states import PowerState
 from nova.virt.fake.hypervisor import OFF, UP, Part, knobbed
 from nova.virt.interface import LocalImages
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder
+from nova.model.server.states import PowerState
 from nova.virt.fake.arrivals import Arrivals
 from nova.virt.fake.hypervisor import FakeHypervisor, Part, knobbed
 

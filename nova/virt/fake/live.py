@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from nova import concurrency, errors
-from nova.model.migrations import MigrationProgress
-from nova.model.orders import GuestArrival, GuestOnSource, LiveOrder, MoveOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestArrival, GuestOnSource, LiveOrder, MoveOrder
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.states import PowerState
 from nova.virt.fake.arrivals import ARRIVED, COMING, Arrivals
 from nova.virt.fake.hypervisor import UP, FakeHypervisor, Part, disk_name, knobbed
 from nova.virt.fake.moves import copy_of, offer

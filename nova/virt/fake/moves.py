@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from nova import decoding, errors
-from nova.model.orders import DiskOnSource, GuestOnSource, MoveOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import DiskOnSource, GuestOnSource, MoveOrder
+from nova.model.server.states import PowerState
 from nova.virt.fake.hypervisor import Part, disk_name, knobbed
 from nova.virt.fake.store import FakeGuest
 from nova.virt.interface import LocalImages

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nova.model.orders import BuildOrder, InterfaceOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, InterfaceOrder
+from nova.model.server.states import PowerState
 from nova.virt.fake.hypervisor import OFF, Part, knobbed
 from nova.virt.fake.store import FakeGuest
 

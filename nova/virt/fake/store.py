@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from nova import decoding
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
-from nova.model.topology import Packing
+from nova.model.guest.orders import BuildOrder
+from nova.model.numa.topology import Packing
+from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.providers import ClassInventory
-from nova.model.topology import Cpus, HostCell, HostTopology, Pages, PciDevice
+from nova.model.numa.topology import Cpus, HostCell, HostTopology, Pages, PciDevice
+from nova.model.placement.providers import ClassInventory
 
 CELLS = re.compile(r"(\d+) cells? x (\d+) cpus? x (\d+) MB")
 #: What may follow, after commas -> the word that it sets.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nova import errors
-from nova.model.orders import VolumeOrder, VolumeSnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import VolumeOrder, VolumeSnapshotOrder
+from nova.model.server.states import PowerState
 from nova.model.volumes import Connector, VolumeCounts, VolumeDisk
 from nova.virt.fake.hypervisor import OFF, FakeHypervisor, Part, knobbed
 from nova.virt.fake.store import FakeGuest, Store

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from nova import concurrency, errors
 from nova.conf.base import Options
-from nova.model.hosts import Node
-from nova.model.orders import GuestState
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestState
+from nova.model.host.hosts import Node
+from nova.model.server.states import PowerState
 from nova.privileged import sandbox
 from nova.privileged.brick import Brick, HostWords, is_installed
 from nova.privileged.client import in_use

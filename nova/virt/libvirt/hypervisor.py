@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from nova import errors
-from nova.model.migrations import MigrationProgress
-from nova.model.states import PowerState
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.states import PowerState
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.model import address_space, image_flavor_conflicts
-from nova.model.extra_specs import SPECS
-from nova.model.image_properties import CHOICES, LOOSE
+from nova.model.flavor.extra_specs import SPECS
+from nova.model.image.image_properties import CHOICES, LOOSE
+from nova.model.scheduling import address_space, image_flavor_conflicts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ IMAGE: dict[str, Sets] = {
     "hw_vm_mode": Sets("", _of("hvm")),
 }
 
-#: What a flavor sets stands above what its image asks for (but see BOUNDED and nova.model.image_flavor_conflicts).
+#: What a flavor sets stands above its image's (but see BOUNDED and nova.model.scheduling.image_flavor_conflicts).
 FLAVOR: dict[str, Sets] = {
     "hw:cpu_sockets": Sets("sockets", _some),
     "hw:cpu_cores": Sets("cores", _some),

@@ -8,9 +8,9 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable
 
-from nova.model.pci_aliases import class_of, normal_traits
-from nova.model.providers import ChildProvider, ClassInventory
-from nova.model.topology import PciDevice
+from nova.model.numa.pci_aliases import class_of, normal_traits
+from nova.model.numa.topology import PciDevice
+from nova.model.placement.providers import ChildProvider, ClassInventory
 
 MANAGED, LIVE_MIGRATABLE = "COMPUTE_MANAGED_PCI_DEVICE", "HW_PCI_LIVE_MIGRATABLE"
 NETWORK_FUNCTION = "SRIOV_NET_VF"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nova import errors
-from nova.model.pci_aliases import normal_class, normal_traits
-from nova.model.topology import PciDevice
+from nova.model.numa.pci_aliases import normal_class, normal_traits
+from nova.model.numa.topology import PciDevice
 
 OPTION = "[pci]device_spec"
 PARTS = ("domain", "bus", "slot", "function")

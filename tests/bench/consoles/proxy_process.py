@@ -21,13 +21,13 @@ class Auth:
     """Knows tokens, and at which port of this machine, which is ``host``, the console of each is."""
 
     def __init__(self, ports: dict[str, int], host: str) -> None:
-        from nova.model.consoles import token_hash
+        from nova.model.guest.consoles import token_hash
 
         self.host = host
         self.ports = {token_hash(token): port for token, port in ports.items()}
 
     def check_token(self, check: Any) -> Any:
-        from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
+        from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
 
         if check.token_hash not in self.ports:
             raise errors.NotFound("There is no such token.")

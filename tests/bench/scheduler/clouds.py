@@ -23,14 +23,14 @@ from nova.conductor.engine.workflow import Step
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.steps.placement import ClaimResources, SelectHosts, TakeNextHost
 from nova.conf import filter_scheduler, metrics, scheduler
-from nova.db import ledger
-from nova.db.engine import Connection, Database
 from nova.db.models import api as api_tables
-from nova.db.states import Entry
-from nova.model.flavors import Flavor
-from nova.model.hosts import HostStates, NodeStamp
-from nova.model.images import Image
-from nova.model.scheduling import PlacementRequest, Selection
+from nova.db.quota import ledger
+from nova.db.server.states import Entry
+from nova.db.sql.engine import Connection, Database
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.hosts import HostStates, NodeStamp
+from nova.model.image.images import Image
+from nova.model.scheduling.decisions import PlacementRequest, Selection
 from nova.rpc import codec
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import nova.cmd.scheduler
 import nova.rpc.transport  # noqa: F401  what the daemon has loaded, too
-from nova.model.hosts import HostStates
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.host.hosts import HostStates
+from nova.model.scheduling.decisions import PlacementRequest, Resources
 from nova.rpc import codec
 from nova.scheduler.service import SchedulerService
 from tests.bench.scheduler.clouds import scheduler_settings

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from nova.model.base import utcnow
-from nova.model.flavors import Flavor
-from nova.model.hosts import HostState, HostStates
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.hosts import HostState, HostStates
+from nova.model.scheduling.decisions import PlacementRequest, Resources
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.snapshot import HostTable
 from tests.bench.scheduler import flavors, fleet

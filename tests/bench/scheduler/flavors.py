@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nova.model.flavors import Flavor
+from nova.model.flavor.flavors import Flavor
 
 
 class Share(NamedTuple):

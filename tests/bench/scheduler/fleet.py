@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from nova.db import migrate
-from nova.db.engine import Connection, Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.db.statements import insert_all
-from nova.db.types import utc_now
-from nova.model.hosts import Node
+from nova.db.schema import migrate
+from nova.db.sql.engine import Connection, Database
+from nova.db.sql.statements import insert_all
+from nova.db.sql.types import utc_now
+from nova.model.host.hosts import Node
 
 MARK = "made_by_the_scheduler_bench"  # a table: databases without it are somebody's
 CHUNK = 1000

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from nova.conductor.hosts.feed import MOST_BYTES, fitting
-from nova.model.hosts import HostStates
-from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
+from nova.model.host.hosts import HostStates
+from nova.model.numa.topology import HostCell, HostTopology, Pages, PciDevice
 from nova.rpc import codec
 from tests.bench.scheduler.clouds import Cloud
 from tests.bench.scheduler.report import Report

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from nova.db.engine import Database
 from nova.db.models import cell
-from nova.model.flavors import Flavor
-from nova.model.migrations import MigrationProgress
+from nova.db.sql.engine import Database
+from nova.model.flavor.flavors import Flavor
+from nova.model.server.migrations import MigrationProgress
 from tests.functional.live.caller import MEMBER, PROJECT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.aggregates import AggregateUpdate
+from nova.model.host.aggregates import AggregateUpdate
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"

@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.api import legacy_v2
 from nova.context import RequestContext
-from nova.model.certificates import SignedCertificate
+from nova.model.security.certificates import SignedCertificate
 from nova.policies import Policy
 from tests.fakes.api import ADMIN, READER, ApiClient, configuration
 

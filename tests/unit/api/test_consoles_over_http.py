@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.consoles import ConsoleAddress, ConsoleRequest, ConsoleType
-from nova.model.states import TaskState
+from nova.model.guest.consoles import ConsoleAddress, ConsoleRequest, ConsoleType
+from nova.model.server.states import TaskState
 from tests.fakes.api import ADMIN, READER, ApiClient
 from tests.fakes.consoles import TOKEN
 

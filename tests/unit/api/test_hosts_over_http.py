@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.services import HostPowerChange
+from nova.model.host.services import HostPowerChange
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 

@@ -7,7 +7,7 @@ import datetime
 import msgspec
 import pytest
 
-from nova.model.actions import ActionEvent, InstanceAction
+from nova.model.server.actions import ActionEvent, InstanceAction
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5)

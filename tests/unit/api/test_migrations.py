@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from nova.model.server_orders import MigrationOrder
-from nova.model.states import TaskState, VmState
+from nova.model.server.server_orders import MigrationOrder
+from nova.model.server.states import TaskState, VmState
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 UUID = "11111111-2222-4333-8444-555555555555"

@@ -11,7 +11,7 @@ from nova import errors
 from nova.api import app, legacy_networks
 from nova.api.absent import GONE
 from nova.api.routing import Route
-from nova.model.networks import FixedAddressRow
+from nova.model.network.networks import FixedAddressRow
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 
 

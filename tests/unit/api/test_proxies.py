@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nova.model.networks import NEUTRON
+from nova.model.network.networks import NEUTRON
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 

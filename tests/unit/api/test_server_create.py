@@ -9,8 +9,8 @@ import pytest
 from oslo_policy import opts as policy_options
 
 from nova.api.handlers.server_create import PASSWORD_LETTERS, new_password
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import CreatedServers, NewServer
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import CreatedServers, NewServer
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 
 IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nova.model.servers import LocalDisk, NewServer
+from nova.model.server.servers import LocalDisk, NewServer
 from nova.model.volumes import BlockDevice
 from tests.fakes.api import ApiClient, configuration
 from tests.unit.api.test_server_create import IMAGE, NET, body, ordered, refused, ruled

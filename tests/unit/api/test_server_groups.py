@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model.server_groups import ServerGroup
+from nova.model.server.server_groups import ServerGroup
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nova.model.server_orders import (
+from nova.model.server.server_orders import (
     ChangePassword,
     CreateBackup,
     CreateImage,
@@ -18,7 +18,7 @@ from nova.model.server_orders import (
     ResizeServer,
     UnshelveServer,
 )
-from nova.model.states import VmState
+from nova.model.server.states import VmState
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 from tests.fakes.conductor_servers import LIFE
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova.model.base import Scope
-from nova.model.servers import Condition, ServerListQuery
+from nova.model.server.servers import Condition, ServerListQuery
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
-from nova.model.server_parts import ExternalEvent
-from nova.model.states import PowerState, TaskState, VmState
+from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.states import PowerState, TaskState, VmState
 from tests.fakes.api import ADMIN, DEMO, READER, ApiClient
 
 UUID = "11111111-2222-4333-8444-555555555555"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nova.model.servers import Fault, ServerDetail
-from nova.model.states import TaskState, VmState
+from nova.model.server.servers import Fault, ServerDetail
+from nova.model.server.states import TaskState, VmState
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 STRANGER, NOBODY = "other:other", "nobody:demo"

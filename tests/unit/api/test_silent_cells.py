@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.servers import ServerListQuery
+from nova.model.server.servers import ServerListQuery
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 
 UUID = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from nova.model.base import utcnow
-from nova.model.usage import DONE, RUNNING, HostAudit, UsageAudits
+from nova.model.quota.usage import DONE, RUNNING, HostAudit, UsageAudits
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 from tests.fakes.conductor import server_usage
 

@@ -17,7 +17,7 @@ from nova import conf as nova_conf
 from nova import errors
 from nova.clients import session
 from nova.clients.vendordata import DYNAMIC, Target, Vendordata, VendorOptions
-from nova.model.guests import GuestFacts
+from nova.model.guest.guests import GuestFacts
 from nova.rpc.transport import open_transport
 from tests.fakes.console_papers import Authority
 

@@ -10,7 +10,7 @@ from nova import concurrency, context, errors
 from nova import conf as nova_conf
 from nova.clients import session
 from nova.clients.glance import Glance
-from nova.model.images import ImageQuery, NewImage
+from nova.model.image.images import ImageQuery, NewImage
 from tests.fakes.glance import FakeGlance
 
 

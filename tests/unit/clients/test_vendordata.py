@@ -12,7 +12,7 @@ import pytest
 from nova import errors
 from nova.clients import vendordata
 from nova.clients.vendordata import DYNAMIC, STATIC, Target, Vendordata, VendorOptions
-from nova.model.guests import GuestFacts
+from nova.model.guest.guests import GuestFacts
 
 FACTS = GuestFacts(uuid="u1", id=1, name="n", hostname="h", project_id="p1", image_id="i1", metadata={"a": "b"},
                    user_data="eA==")

@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from nova import conf, errors
 from nova.cmd import conductor
-from nova.model.topology import PciRequest, PciSpec
+from nova.model.numa.topology import PciRequest, PciSpec
 
 
 def options(**of_pci: object) -> cfg.ConfigOpts:

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from nova import conf, errors, http_server
 from nova.cmd.cert import Cert
 from nova.cmd.objectstore import ObjectStoreDaemon
-from nova.model.bundles import RegisterBundle
+from nova.model.image.bundles import RegisterBundle
 from nova.rpc.buses import control_bus, has_control_bus
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC

@@ -11,7 +11,7 @@ import pytest
 from nova import errors
 from nova.cmd import api
 from nova.cmd.reporting import Reporting
-from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.host.services import Alive, Heartbeat, Registered, Registration
 from tests.fakes.small_cloud import until
 
 

@@ -8,8 +8,8 @@ import time
 from nova import context
 from nova.compute import order_table
 from nova.compute.orders import batches, permission
-from nova.model.orders import SnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import SnapshotOrder
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, new_uuid, wait_until
 

@@ -6,7 +6,7 @@ import pytest
 
 from nova import errors
 from nova.compute.reports.heartbeat import ASKS_EVERY, Beats
-from nova.model.services import Alive, Heartbeat
+from nova.model.host.services import Alive, Heartbeat
 from nova.rpc.client import Peers
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.hearing import Hearing

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
 from nova.virt.image_clones import CloneParent
 from tests.fakes.compute import World, build_order
 from tests.unit.compute.test_renewed_bases import Cache

@@ -12,8 +12,8 @@ from nova import errors
 from nova.compute import service
 from nova.compute.reports import host_info as questions
 from nova.compute.reports import identity
-from nova.model.services import Alive, Debt
-from nova.model.states import PowerState
+from nova.model.host.services import Alive, Debt
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.server import check_signatures
 from tests.fakes.compute import HOST, World, beside, build_order, guest_order, new_uuid, wait_until

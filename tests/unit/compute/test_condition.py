@@ -14,8 +14,8 @@ from nova.compute.reports.build_stats import BuildHealth, counting, moved
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import HostProcessors, frequency, monitors, ticks
 from nova.conf import compute as compute_options
-from nova.model.hosts import Node
-from nova.model.states import PowerState
+from nova.model.host.hosts import Node
+from nova.model.server.states import PowerState
 from nova.virt.interface import Driver
 from tests.fakes.compute import HOST, FakeClock, build_order, options
 from tests.fakes.conductor_host import FakeConductorHost

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import MoveOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import MoveOrder
+from nova.model.server.states import PowerState
 from tests.fakes.compute import build_order, fence, guest_order
 
 META = "openstack/latest/meta_data.json"

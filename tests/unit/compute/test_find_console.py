@@ -10,7 +10,7 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import errors
 from nova.compute.reports.consoles import offers_of
-from nova.model.consoles import ConsoleType
+from nova.model.guest.consoles import ConsoleType
 from tests.fakes.compute import build_order
 
 T = ConsoleType

@@ -14,10 +14,10 @@ from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
 from nova.compute.orders.with_firewall import guarding
-from nova.model.networks import FixedAddress, Interface
-from nova.model.orders import GuestOrder
-from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
-from nova.model.security_rules import guarded
+from nova.model.guest.orders import GuestOrder
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.network.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
+from nova.model.network.security_rules import guarded
 from nova.privileged.runner import Completed
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.compute import build_order

@@ -12,7 +12,7 @@ from nova import errors
 from nova.compute.filter.flows import everybody, judge_anew, narrowed
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged.runner import Completed
 
 SSH = AllowedTraffic(protocol="tcp", from_port=22, to_port=22, cidr="0.0.0.0/0")

@@ -8,10 +8,10 @@ import time
 import msgspec
 import pytest
 
-from nova.model.flavors import Flavor
-from nova.model.orders import Disk, ExpectedGuest, MoveOrder
-from nova.model.services import Debt
-from nova.model.states import PowerState, VmState
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import Disk, ExpectedGuest, MoveOrder
+from nova.model.host.services import Debt
+from nova.model.server.states import PowerState, VmState
 from nova.privileged.runner import PrivateRunner
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, wait_until
 

@@ -12,9 +12,9 @@ from nova import errors
 from nova.compute.guests.build import BuildTools, images_of
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.volumes import VolumeOrders
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, ExpectedGuest, MoveOrder, VolumeOrder
-from nova.model.states import PowerState, VmState
+from nova.model.guest.orders import BuildOrder, ExpectedGuest, MoveOrder, VolumeOrder
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState, VmState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
 from nova.virt.fake import FakeDriver
 from nova.virt.interface import Driver

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from nova.compute.orders import permission
-from nova.model.orders import Disk
-from nova.model.states import PowerState
+from nova.model.guest.orders import Disk
+from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
 
 STEPS = ("create_disks", "plug", "write_config_drive", "start_new")

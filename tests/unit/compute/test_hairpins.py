@@ -9,9 +9,9 @@ import pytest
 
 from nova import errors
 from nova.compute.orders.with_hairpin import devices
-from nova.model.networks import Interface
-from nova.model.orders import InterfaceOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import InterfaceOrder
+from nova.model.network.networks import Interface
+from nova.model.server.states import PowerState
 from tests.fakes.compute import build_order, fence, guest_order
 
 CARD = Interface(id="one-port", mac="fa:16:3e:00:00:01", network_id="net", label="net", device="tap1", bridge="br100")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from nova.model.orders import GuestOnSource, MoveOrder, RebuildOrder
-from nova.model.states import PowerState
-from nova.model.topology import PackedCell, PackedDevice, Packing
+from nova.model.guest.orders import GuestOnSource, MoveOrder, RebuildOrder
+from nova.model.numa.topology import PackedCell, PackedDevice, Packing
+from nova.model.server.states import PowerState
 from tests.fakes.compute import World, beside, build_order, fence, guest_order, wait_until
 
 TOPOLOGY = "2 cells x 4 cpus x 4096 MB, 64 x 2048 KB pages, 2 devices"  # pinned: 2, 3 and 6, 7

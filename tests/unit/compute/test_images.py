@@ -18,7 +18,7 @@ from nova.clients import session
 from nova.clients.glance import Glance
 from nova.compute.guests import images
 from nova.compute.guests.images import CacheSettings, ImageCache
-from nova.model.images import Image
+from nova.model.image.images import Image
 from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.virt import image_files
 from tests.fakes.glance import DirectImages, FakeGlance

@@ -10,8 +10,8 @@ import pytest
 from nova.compute.host import Host
 from nova.compute.reports.inventory import InventoryReports, offered
 from nova.conf import compute as compute_options
-from nova.model.hosts import HostUptime, Node
-from nova.model.traits import is_trait
+from nova.model.host.hosts import HostUptime, Node
+from nova.model.placement.traits import is_trait
 from nova.virt import interface
 from tests.fakes.compute import HOST, FakeClock, options
 from tests.fakes.conductor_host import FakeConductorHost

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.orders import Disk, PasswordOrder, RebuildOrder, RescueOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import Disk, PasswordOrder, RebuildOrder, RescueOrder
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from tests.fakes.compute import beside, build_order, fence, guest_order, wait_until
 
 RUNNING, PAUSED, SHUTDOWN, SUSPENDED = (PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN,

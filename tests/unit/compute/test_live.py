@@ -8,9 +8,9 @@ import pytest
 
 from nova import errors
 from nova.compute.guests import live_progress
-from nova.model.migrations import MigrationProgress
-from nova.model.orders import LiveOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import LiveOrder
+from nova.model.server.migrations import MigrationProgress
+from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, wait_until
 from tests.fakes.conductor_host import FakeConductorHost
 from tests.unit.compute.test_guest_moves import marked, move_order

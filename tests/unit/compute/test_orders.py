@@ -16,8 +16,8 @@ from nova.compute.host import HostClock
 from nova.compute.order_table import BUILD, DESTROY, MIGRATE, REBOOT, START, STOP
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import REMEMBERED_S, Orders, Work
-from nova.model.orders import Outcome
-from nova.model.states import PowerState
+from nova.model.guest.orders import Outcome
+from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until
 from tests.sampling import examples
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nova.compute.filter import frame_rules, packet_rules
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.model.forbidden_ranges import Forbidden
-from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.model.network.forbidden_ranges import Forbidden
+from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged.forbidden_rules import MetadataService
 
 MAC = "fa:16:3e:00:00:05"

@@ -12,9 +12,9 @@ from nova.compute.guests.plug_events import KEPT_S, MOST, PlugEvents
 from nova.compute.guests.starting import Starter, VifPlugging
 from nova.compute.order_table import PREPARE
 from nova.compute.orders.orders import Key, Work
-from nova.model.networks import Interface
-from nova.model.orders import GuestOrder, MoveOrder, NetworkEvent, RebuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestOrder, MoveOrder, NetworkEvent, RebuildOrder
+from nova.model.network.networks import Interface
+from nova.model.server.states import PowerState
 from tests.fakes.compute import FakeClock, World, beside, build_order, fence, guest_order, wait_until
 
 RUNNING, PAUSED, SHUTDOWN = PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN

@@ -11,9 +11,9 @@ from nova import errors
 from nova.compute.guests.build import BuildTools
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.interfaces import Plugging
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, InterfaceOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, InterfaceOrder
+from nova.model.network.networks import Interface
+from nova.model.server.states import PowerState
 from nova.virt.interface import Driver
 from tests.fakes.compute import beside, build_order, fence, guest_order
 

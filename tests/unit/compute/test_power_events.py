@@ -9,7 +9,7 @@ import pytest
 
 from nova.compute.reports import power_events
 from nova.compute.service import ComputeService
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
 
 

@@ -10,8 +10,8 @@ import pytest
 from nova import errors
 from nova.compute.guests import precache
 from nova.compute.service import ComputeParts, ComputeService
-from nova.model.aggregates import CachedImage
-from nova.model.images import Image
+from nova.model.host.aggregates import CachedImage
+from nova.model.image.images import Image
 from tests.fakes.compute import HOST, World
 
 

@@ -9,9 +9,9 @@ from nova.compute.reports import provider_config
 from nova.compute.reports.inventory import InventoryReports, offered
 from nova.compute.reports.provider_config import strangers, with_additions
 from nova.conf import compute as compute_options
-from nova.model.hosts import Node
-from nova.model.providers import ClassInventory
-from nova.model.topology import HostCell, HostTopology
+from nova.model.host.hosts import Node
+from nova.model.numa.topology import HostCell, HostTopology
+from nova.model.placement.providers import ClassInventory
 from nova.virt.interface import Driver
 from tests.fakes.compute import HOST, options
 from tests.fakes.conductor_host import FakeConductorHost

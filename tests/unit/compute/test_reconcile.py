@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, ExpectedGuest
-from nova.model.security_groups import GuestFirewall, HostFirewall
-from nova.model.security_rules import guarded
-from nova.model.states import PowerState, VmState
+from nova.model.guest.orders import BuildOrder, ExpectedGuest
+from nova.model.network.networks import Interface
+from nova.model.network.security_groups import GuestFirewall, HostFirewall
+from nova.model.network.security_rules import guarded
+from nova.model.server.states import PowerState, VmState
 from tests.fakes.compute import HOST, build_order, guest_order
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.states import PowerState
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from tests.fakes.compute import build_order, guest_order
 
 IMAGE = Image(id="b5ad2c9e-0c1f-4c55-9d5b-0d1a5f7d8c11", disk_format="qcow2", status="active")

@@ -10,10 +10,10 @@ import pytest
 
 from nova import errors
 from nova.compute.service import ComputeParts
-from nova.model.orders import SnapshotOrder
-from nova.model.rbd_locations import RbdLocation
-from nova.model.services import Debt
-from nova.model.states import PowerState
+from nova.model.guest.orders import SnapshotOrder
+from nova.model.host.services import Debt
+from nova.model.image.rbd_locations import RbdLocation
+from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until
 
 IMAGE = new_uuid()

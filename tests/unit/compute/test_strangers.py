@@ -8,9 +8,9 @@ import pytest
 
 from nova import errors
 from nova.compute import strangers
-from nova.model.orders import ExpectedGuest
-from nova.model.states import PowerState
-from nova.model.strangers import FoundStranger, StrangerKind, StrangerRemoval, StrangerReport
+from nova.model.guest.orders import ExpectedGuest
+from nova.model.guest.strangers import FoundStranger, StrangerKind, StrangerRemoval, StrangerReport
+from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, build_order
 
 GUEST = StrangerKind.GUEST

@@ -7,14 +7,14 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from nova.db import services
+from nova.db.host import services
 from nova.db.models.cell import cleanups, servers
 from nova.manage import doctor, host_commands
 from nova.manage.drain_plan import DrainRequest
 from nova.manage.host_drain import pages
 from nova.model.base import utcnow
-from nova.model.servers import Condition
-from nova.model.services import ServiceUpdate
+from nova.model.host.services import ServiceUpdate
+from nova.model.server.servers import Condition
 from nova.rpc import transport
 from tests.fakes.small_cloud import SmallCloud, node_id
 from tests.unit.manage.test_doctor import options

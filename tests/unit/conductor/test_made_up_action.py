@@ -22,8 +22,8 @@ from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.runner import Runner
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep
-from nova.model.orders import GuestOrder, Outcome
-from nova.model.states import ACTIONS, Action, PowerState, TaskState, VmState
+from nova.model.guest.orders import GuestOrder, Outcome
+from nova.model.server.states import ACTIONS, Action, PowerState, TaskState, VmState
 from nova.rpc.interface import Contract, Timeout, call
 from nova.rpc.local import connect
 from tests.fakes.failing_cloud import FailingCloud

@@ -14,7 +14,7 @@ from oslo_config import cfg
 from nova import conf, errors
 from nova.cmd.consoleauth import base_urls
 from nova.console.service import ConsoleAuthService
-from nova.model.consoles import (
+from nova.model.guest.consoles import (
     ConsoleAddress,
     ConsoleConnection,
     ConsoleGrant,

@@ -16,7 +16,7 @@ from nova import errors
 from nova.console import codes, gate, kinds, relay, rfb, sessions, target
 from nova.console.recording import recorded
 from nova.console.stream import Stream
-from nova.model.consoles import ConsoleConnection, ConsoleType, TokenCheck, token_hash
+from nova.model.guest.consoles import ConsoleConnection, ConsoleType, TokenCheck, token_hash
 from tests.fakes.console_front import GOOD, SERVER, FakeConsoleAuth
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
 from nova.console.sessions import Full, Session, SessionLimits, Sessions
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
+from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
 
 MANY = SessionLimits(100, 100, 100, 100)
 

@@ -17,7 +17,7 @@ from nova import errors
 from nova.conf import register
 from nova.console import target
 from nova.console.target import Reach, TargetError
-from nova.model.consoles import ConsoleAddress
+from nova.model.guest.consoles import ConsoleAddress
 from tests.fakes.console_peers import close, exactly, reset, serving
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.console import tokens, urls
-from nova.model.consoles import ConsoleType, token_hash
+from nova.model.guest.consoles import ConsoleType, token_hash
 
 T = "5b2c8a0e-8d5c-4f0e-9a55-0b7f6f4a6c10"
 NOVNC, SERIAL = ConsoleType.NOVNC, ConsoleType.SERIAL

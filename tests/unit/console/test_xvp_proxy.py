@@ -13,7 +13,7 @@ from nova import errors, http_server
 from nova.console import codes, gate, kinds, relay, xvp
 from nova.console.sessions import SessionLimits, Sessions
 from nova.console.target import Reach
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
+from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
 from tests.fakes.console_peers import PATIENCE_S, exactly, reset, serving, tcp_pair
 
 TOKEN = "4f7b2f3e-6f0e-4c39-8a52-0f5f36f3a3a1"

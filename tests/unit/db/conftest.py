@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
+from nova.db.sql.engine import Database
 from tests.fakes.databases import QuickDatabase
 
 

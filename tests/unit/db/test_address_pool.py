@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import networks
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.model.networks import Interface, RequestedNetwork
+from nova.db.network import networks
+from nova.db.sql.engine import Database
+from nova.model.network.networks import Interface, RequestedNetwork
 from tests.fakes.rows import add_network, add_servers, new_uuid, server_row
 
 

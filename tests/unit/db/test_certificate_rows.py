@@ -9,9 +9,9 @@ import pytest
 from nova import errors
 from nova.conductor.queries import certificates as queries
 from nova.db import certificates
-from nova.db.engine import Database
+from nova.db.sql.engine import Database
 from nova.model.base import utcnow
-from nova.model.certificates import CertificateQuery, CertificateRecord
+from nova.model.security.certificates import CertificateQuery, CertificateRecord
 
 END = datetime.datetime(2027, 1, 1)
 JOE = CertificateQuery(user_id="joe")

@@ -11,14 +11,13 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import audits, claims, ledger, provider_trees, reports
-from nova.db.engine import Database
+from nova.db.host import reports
 from nova.db.models import api as tables
-from nova.model.audits import NodeHolder
-from nova.model.hosts import Inventory, Node
-from nova.model.providers import ChildProvider, ClassInventory, RequestGroup, ResourceRequest
-from nova.model.scheduling import HostRequirements, Resources
-from nova.model.topology import (
+from nova.db.placement import audits, claims, provider_trees
+from nova.db.quota import ledger
+from nova.db.sql.engine import Database
+from nova.model.host.hosts import Inventory, Node
+from nova.model.numa.topology import (
     GuestCell,
     GuestTopology,
     HostCell,
@@ -28,6 +27,9 @@ from nova.model.topology import (
     PciSpec,
     Wanted,
 )
+from nova.model.placement.audits import NodeHolder
+from nova.model.placement.providers import ChildProvider, ClassInventory, RequestGroup, ResourceRequest
+from nova.model.scheduling.decisions import HostRequirements, Resources
 from tests import sampling
 from tests.fakes.rows import SMALL, add_ledger, new_uuid
 

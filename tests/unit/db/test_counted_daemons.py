@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nova.db import cloud_figures
-from nova.db.engine import Database
 from nova.db.models.cell import services
+from nova.db.sql.engine import Database
+from nova.db.upkeep import cloud_figures
 from nova.model.base import utcnow
 
 DOWN_AFTER_S = 60

@@ -7,10 +7,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import claims, ledger
-from nova.db.engine import Database
 from nova.db.models import api as tables
-from nova.model.scheduling import Resources
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.sql.engine import Database
+from nova.model.scheduling.decisions import Resources
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 
 

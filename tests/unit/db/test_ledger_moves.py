@@ -8,10 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import claims, hosts, ledger, server_groups
-from nova.db.engine import Database
+from nova.db.host import hosts
 from nova.db.models import api as tables
-from nova.model.scheduling import Resources
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.server import server_groups
+from nova.db.sql.engine import Database
+from nova.model.scheduling.decisions import Resources
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 
 BIG = Resources(vcpus=2, memory_mb=1024, disk_gb=2)

@@ -9,15 +9,18 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from nova import errors
-from nova.db import engine, networks, server_lists, servers, services
-from nova.db.engine import Database, DatabaseAway, DatabaseBusy
+from nova.db.host import services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
-from nova.db.statements import insert_all, update_where
-from nova.db.types import utc_now
+from nova.db.network import networks
+from nova.db.server import server_lists, servers
+from nova.db.sql import engine
+from nova.db.sql.engine import Database, DatabaseAway, DatabaseBusy
+from nova.db.sql.statements import insert_all, update_where
+from nova.db.sql.types import utc_now
 from nova.model.base import Page
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import Condition, ServerListQuery
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import Condition, ServerListQuery
 from tests.fakes.rows import add_network, add_servers, new_uuid, server_row
 
 

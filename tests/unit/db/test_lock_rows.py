@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from nova.db import ledger, lock_rows, network_quota
-from nova.db.engine import Database, DatabaseBusy
 from nova.db.models.api import quota_locks
 from nova.db.models.cell import network_quota_locks
+from nova.db.network import network_quota
+from nova.db.quota import ledger, lock_rows
+from nova.db.sql.engine import Database, DatabaseBusy
 
 
 def owners(database: Database, table: sa.Table = quota_locks) -> list[str]:

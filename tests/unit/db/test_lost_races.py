@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection
 
-from nova.db import engine
-from nova.db.engine import TRIES, Database, DatabaseAway, DatabaseBusy
+from nova.db.sql import engine
+from nova.db.sql.engine import TRIES, Database, DatabaseAway, DatabaseBusy
 
 #: As MariaDB says it; certification finds a conflict with another node's transaction at the commit.
 DEADLOCK = (1213, "Deadlock found when trying to get lock; try restarting transaction")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from nova.db import migrate
 from nova.db.models.cell import services
+from nova.db.schema import migrate
 from tests.bench.scheduler import fleet
 from tests.fakes.databases import QuickDatabase
 from tests.functional.backends import SQLite

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import migrate
-from nova.db.engine import Database
 from nova.db.models import api, cell
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
 
 SCHEMAS = {"api": api, "cell": cell}
 

@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import migrations, servers
-from nova.db.engine import Database
 from nova.db.models import cell as tables
+from nova.db.server import migrations, servers
+from nova.db.sql.engine import Database
 from nova.model.base import Page
-from nova.model.flavors import Flavor
-from nova.model.migrations import (
+from nova.model.flavor.flavors import Flavor
+from nova.model.server.migrations import (
     EVACUATION,
     LIVE_MIGRATION,
     LIVE_STATUSES,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import placement_facts
-from nova.db.engine import Database
 from nova.db.models.api import aggregate_metadata
-from nova.model.images import Image
-from nova.model.states import TaskState
+from nova.db.placement import placement_facts
+from nova.db.sql.engine import Database
+from nova.model.image.images import Image
+from nova.model.server.states import TaskState
 from tests.fakes.rows import add_servers, server_row
 
 

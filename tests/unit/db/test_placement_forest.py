@@ -8,13 +8,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from nova.db import provider_trees
-from nova.db.engine import Database
 from nova.db.models import api as tables
-from nova.db.placement import candidates, forest
-from nova.db.statements import insert_all
-from nova.model.candidates import Sharing, shared_with, solutions
-from nova.model.providers import CandidateQuery, Candidates, ProviderState, ResourceRequest
+from nova.db.placement import candidates, forest, provider_trees
+from nova.db.sql.engine import Database
+from nova.db.sql.statements import insert_all
+from nova.model.placement.candidates import Sharing, shared_with, solutions
+from nova.model.placement.providers import CandidateQuery, Candidates, ProviderState, ResourceRequest
 from tests.fakes.rows import new_uuid
 from tests.unit.model import test_candidate_rule as made_up
 

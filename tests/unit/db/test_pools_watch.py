@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nova
-from nova.db.engine import Database
+from nova.db.sql.engine import Database
 from tests.fakes import pools
 
 NESTED = """

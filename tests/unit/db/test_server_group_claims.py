@@ -12,11 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.db import claims, ledger, server_groups
-from nova.db.engine import Database
 from nova.db.models import api as tables
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.db.server import server_groups
+from nova.db.sql.engine import Database
 from nova.model.base import Scope
-from nova.model.server_groups import AFFINITY, ANTI_AFFINITY, NewServerGroup
+from nova.model.server.server_groups import AFFINITY, ANTI_AFFINITY, NewServerGroup
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 from tests.sampling import examples

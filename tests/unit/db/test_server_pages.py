@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.db import server_lists
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.model import states
+from nova.db.server import server_lists
+from nova.db.sql.engine import Database
 from nova.model.base import Page, Scope
-from nova.model.servers import Condition, ServerListQuery
-from nova.model.states import TaskState, VmState
+from nova.model.server import states
+from nova.model.server.servers import Condition, ServerListQuery
+from nova.model.server.states import TaskState, VmState
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import BORN, add_servers, plugged, server_row
 from tests.sampling import examples

@@ -8,8 +8,8 @@ import types
 
 import pytest
 
-from nova.db import engine
-from nova.db.engine import Database, DatabaseAway
+from nova.db.sql import engine
+from nova.db.sql.engine import Database, DatabaseAway
 
 pytestmark = pytest.mark.in_turn(1, 5)  # waits for time-outs
 

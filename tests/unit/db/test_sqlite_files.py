@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nova.db import engine
-from nova.db.engine import Database
+from nova.db.sql import engine
+from nova.db.sql.engine import Database
 
 
 @pytest.fixture

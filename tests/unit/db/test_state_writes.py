@@ -9,11 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import runners, states
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.model.servers import ServerMemo
-from nova.model.states import ACTIONS, TaskState, VmState, refusal
+from nova.db.operation import runners
+from nova.db.server import states
+from nova.db.sql.engine import Database
+from nova.model.server.servers import ServerMemo
+from nova.model.server.states import ACTIONS, TaskState, VmState, refusal
 from tests.fakes.rows import BORN, add_servers, new_uuid, server_row
 
 LEASE_S = 20

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.queries import usage as queries
-from nova.db import usage
-from nova.db.engine import Database
 from nova.db.models import cell as tables
+from nova.db.quota import usage
+from nova.db.sql.engine import Database
 from nova.model.base import Page
-from nova.model.flavors import Flavor
-from nova.model.usage import ProjectUsage, UsageQuery
+from nova.model.flavor.flavors import Flavor
+from nova.model.quota.usage import ProjectUsage, UsageQuery
 from tests.fakes.rows import add_servers, server_row
 
 HOUR = datetime.timedelta(hours=1)

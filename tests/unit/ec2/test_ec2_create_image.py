@@ -14,7 +14,7 @@ from nova.ec2.handlers import images
 from nova.ec2.handlers.images import ImageOfInstance
 from nova.ec2.ids import IdCache
 from nova.ec2.request import DryRun, Ec2Request, Ec2Site
-from nova.model.servers import LockChange
+from nova.model.server.servers import LockChange
 from nova.policies import Policy
 from tests.fakes.api import configuration
 from tests.fakes.failing_cloud import FailingCloud

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nova.ec2.views.instances import STATES, TASKS
-from nova.model.networks import FixedAddress, Interface
-from nova.model.security_groups import SecurityGroupQuery
-from nova.model.states import TaskState, VmState
+from nova.model.network.networks import FixedAddress, Interface
+from nova.model.network.security_groups import SecurityGroupQuery
+from nova.model.server.states import TaskState, VmState
 from tests.fakes.conductor import LAUNCHED
 from tests.fakes.ec2 import OLD, TODAY, Ec2Client
 

@@ -11,8 +11,8 @@ import pytest
 from nova import errors
 from nova.context import current
 from nova.ec2.handlers import run_instances
-from nova.model.security_groups import SecurityGroupQuery
-from nova.model.servers import CreatedServers, NewServer, ServerPage
+from nova.model.network.security_groups import SecurityGroupQuery
+from nova.model.server.servers import CreatedServers, NewServer, ServerPage
 from tests.fakes.ec2 import OLD, Ec2Answer, Ec2Client
 from tests.fakes.shelves import replace
 

@@ -6,8 +6,8 @@ import pytest
 
 from nova import errors
 from nova.clients.image_proxy import ImageProxy, ProxySettings
-from nova.model.image_tickets import WRITE
-from nova.model.rbd_locations import rbd_location
+from nova.model.image.image_tickets import WRITE
+from nova.model.image.rbd_locations import rbd_location
 from tests.fakes.glance import FakeGlance
 from tests.fakes.image_proxies import HOST, QUICK, SECRET, RunningProxy, glance_at, ticket
 

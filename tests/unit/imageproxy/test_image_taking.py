@@ -10,8 +10,8 @@ from nova import errors
 from nova.clients.glance import TAKING
 from nova.clients.image_proxy import ImageProxy, ProxySettings
 from nova.clients.image_taking import LONGEST_S, take
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
 from tests.fakes.glance import FakeGlance
 from tests.fakes.image_proxies import HOST, QUICK, SECRET, RunningProxy, ticket
 

@@ -8,7 +8,7 @@ import pytest
 
 from nova import errors
 from nova.imageproxy.gate import FILE, LOCATIONS, RECORD, Gate, ImageRequest
-from nova.model.image_tickets import (
+from nova.model.image.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
     READ,

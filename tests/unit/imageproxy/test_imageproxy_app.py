@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from nova import errors
-from nova.model.image_tickets import (
+from nova.model.image.image_tickets import (
     READ,
     WRITE,
     ImageTicket,

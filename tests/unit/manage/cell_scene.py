@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from nova.conf.base import Options
-from nova.db.engine import Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.db.types import utc_now
+from nova.db.sql.engine import Database
+from nova.db.sql.types import utc_now
 from nova.manage import cell_commands, main, output
 from nova.rpc import transport
 from tests.fakes.databases import QuickDatabase

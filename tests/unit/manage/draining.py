@@ -12,14 +12,14 @@ import msgspec
 
 from nova import context, errors
 from nova.manage.host_drain import DrainClock
-from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Scope, utcnow
-from nova.model.flavors import Flavor
-from nova.model.migrations import Migration, MigrationQuery
-from nova.model.server_orders import LiveMigrateServer, MigrateServer
-from nova.model.servers import ServerDetail, ServerListQuery, ServerOrder, ServerPage
-from nova.model.services import Debt, Service, ServiceQuery, ServiceUpdate
-from nova.model.states import TaskState, VmState
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.services import Debt, Service, ServiceQuery, ServiceUpdate
+from nova.model.server.actions import ActionQuery, InstanceAction
+from nova.model.server.migrations import Migration, MigrationQuery
+from nova.model.server.server_orders import LiveMigrateServer, MigrateServer
+from nova.model.server.servers import ServerDetail, ServerListQuery, ServerOrder, ServerPage
+from nova.model.server.states import TaskState, VmState
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.contract import ContractFake
 

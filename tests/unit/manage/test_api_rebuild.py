@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import aggregates, flavors, keypairs, ledger
-from nova.db.engine import Database
+from nova.db import flavors, keypairs
+from nova.db.host import aggregates
 from nova.db.models import api
+from nova.db.quota import ledger
+from nova.db.sql.engine import Database
 from nova.manage import main
 from nova.model.base import Scope
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
-from nova.model.keypairs import KeypairQuery
+from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.model.server.keypairs import KeypairQuery
 from nova.web import keys
 from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_servers, new_uuid, server_row

@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import actions, server_lists, servers
-from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.model.actions import ActionQuery
+from nova.db.server import actions, server_lists, servers
+from nova.db.sql.engine import Database
 from nova.model.base import Page, Scope, utcnow
-from nova.model.servers import ServerListQuery
+from nova.model.server.actions import ActionQuery
+from nova.model.server.servers import ServerListQuery
 from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_servers, server_row
 from tests.unit.manage.tool_scene import Tool, tool

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nova.manage import cell_urls
-from nova.model.cells import CELL, CELL0
+from nova.model.host.cells import CELL, CELL0
 from tests.fakes.rows import add_servers, server_row
 from tests.unit.manage.cell_scene import BROKER, DATABASE, CellScene, cells
 

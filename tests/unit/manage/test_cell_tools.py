@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nova.model.cells import CELL, CELL0
+from nova.model.host.cells import CELL, CELL0
 from tests.unit.manage.cell_scene import BROKER, DATABASE, CellScene, cells
 
 __all__ = ["cells"]

@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.manage import doctor, main
-from nova.model.services import Debt
+from nova.model.host.services import Debt
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import LocalBus

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova.cmd import tool_ending
-from nova.db.engine import Database
 from nova.db.models import cell as tables
+from nova.db.sql.engine import Database
 from nova.manage import databases, main
 from tests.unit.manage.tool_scene import Tool, tool
 

@@ -9,11 +9,11 @@ import pytest
 from nova import errors
 from nova.manage import doctor
 from nova.model.base import Scope, utcnow
-from nova.model.flavors import Flavor
-from nova.model.networks import Network
-from nova.model.servers import Fault, ServerDetail, ServerListQuery, ServerPage
-from nova.model.services import EnrolledHost, Service
-from nova.model.states import TaskState, VmState
+from nova.model.flavor.flavors import Flavor
+from nova.model.host.services import EnrolledHost, Service
+from nova.model.network.networks import Network
+from nova.model.server.servers import Fault, ServerDetail, ServerListQuery, ServerPage
+from nova.model.server.states import TaskState, VmState
 from nova.rpc import transport
 from tests.unit.manage.test_doctor import options
 

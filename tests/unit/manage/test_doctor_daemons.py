@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.db.server_limits import ServerLimit
+from nova.db.sql.server_limits import ServerLimit
 from nova.manage import doctor
 from nova.manage.doctor import services
 from nova.manage.doctor.connections import judged
 from nova.manage.doctor.daemons import Expected, expected
 from nova.model.base import utcnow
-from nova.model.services import DatabaseConnections, KnownHost, Service
+from nova.model.host.services import DatabaseConnections, KnownHost, Service
 from nova.privileged.runner import Completed
 from tests.unit.manage.test_doctor import options
 from tests.unit.manage.test_doctor_cloud import service

@@ -12,8 +12,8 @@ import pytest
 from nova import errors
 from nova.manage import enrolment_commands, main
 from nova.model.base import utcnow
-from nova.model.secret_wrap import SecretWrap
-from nova.model.services import EnrolledHost
+from nova.model.host.services import EnrolledHost
+from nova.model.security.secret_wrap import SecretWrap
 
 
 class Conductor:

@@ -14,10 +14,10 @@ from nova import context, errors
 from nova.manage import drain_plan, host_commands, main
 from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, DrainRequest, Move, Stay, Wait, plan
 from nova.manage.host_drain import POLL_S, Drain
-from nova.model.action_restrictions import built_with, restriction
-from nova.model.server_orders import LiveMigrateServer
-from nova.model.servers import ServerOrder
-from nova.model.states import TaskState, VmState
+from nova.model.server.action_restrictions import built_with, restriction
+from nova.model.server.server_orders import LiveMigrateServer
+from nova.model.server.servers import ServerOrder
+from nova.model.server.states import TaskState, VmState
 from tests.fakes.restricted_servers import port
 from tests.unit.manage.draining import DrainedConductor, MadeUpClock
 
@@ -435,7 +435,7 @@ def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainedConduct
 
 
 def test_show_tells_of_servers_moves_and_cleanups(cloud: DrainedConductor) -> None:
-    from nova.model.services import Debt
+    from nova.model.host.services import Debt
 
     cloud.add(), cloud.add(), cloud.add(VmState.STOPPED)
     cloud.moved(cloud.add(VmState.RESIZED, host="h2"))

@@ -6,7 +6,7 @@ import pytest
 
 from nova.manage import image_property_commands as commands
 from nova.manage.image_property_commands import PropertyRefused
-from nova.model.images import Image
+from nova.model.image.images import Image
 from tests.fakes.rows import add_servers, server_row
 
 

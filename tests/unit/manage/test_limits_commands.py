@@ -12,12 +12,13 @@ from nova.clients import keystone as clients
 from nova.clients import session
 from nova.clients.keystone import ProjectLimits
 from nova.clients.session import Credentials
-from nova.db import flavors, quotas
-from nova.db.engine import Database
+from nova.db import flavors
 from nova.db.models import api as models
+from nova.db.quota import quotas
+from nova.db.sql.engine import Database
 from nova.manage import limits_commands, main
 from nova.manage.limits_commands import LimitsMigration, migrate
-from nova.model.flavors import NewFlavor
+from nova.model.flavor.flavors import NewFlavor
 from tests.fakes.rows import add_ledger
 from tests.unit.manage.test_doctor import options
 

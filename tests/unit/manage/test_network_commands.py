@@ -10,7 +10,7 @@ import pytest
 
 from nova import context, errors
 from nova.manage import main, network_commands
-from nova.model.networks import FixedAddressRow, Network
+from nova.model.network.networks import FixedAddressRow, Network
 from tests.fakes.conductor import FakeConductor
 
 OPTIONS = types.SimpleNamespace(num_networks=2, use_ipv6=False, fixed_range_v6="fd00::/48")

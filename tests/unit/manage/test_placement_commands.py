@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db.engine import Database
 from nova.db.models import api
+from nova.db.sql.engine import Database
 from nova.manage import doctor, main
 from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_provider, new_uuid

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nova import errors
-from nova.db.engine import Database
+from nova.db.sql.engine import Database
 from nova.manage import database_commands, databases
 from nova.model.base import utcnow
 from tests.fakes.databases import QuickDatabase, as_if_synced

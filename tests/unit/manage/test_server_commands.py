@@ -11,8 +11,8 @@ import pytest
 from nova import errors
 from nova.manage import main
 from nova.manage.server_commands import FROM_ITS_HOST, INNER, story
-from nova.model.servers import ServerDetail
-from nova.model.states import ACTIONS, TaskState, VmState, refusal
+from nova.model.server.servers import ServerDetail
+from nova.model.server.states import ACTIONS, TaskState, VmState, refusal
 from nova.rpc import transport
 from tests.fakes.conductor import FakeConductor
 

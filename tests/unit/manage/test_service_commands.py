@@ -10,7 +10,7 @@ import pytest
 from nova import errors
 from nova.manage import main
 from nova.model.base import utcnow
-from nova.model.services import ContractVersion, Registration, ServiceQuery
+from nova.model.host.services import ContractVersion, Registration, ServiceQuery
 from nova.rpc import transport
 from tests.fakes.small_cloud import SmallCloud
 

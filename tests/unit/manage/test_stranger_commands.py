@@ -10,8 +10,8 @@ import pytest
 from nova import errors
 from nova.manage import doctor, stranger_commands
 from nova.manage.main import parser
-from nova.model.states import PowerState
-from nova.model.strangers import FoundStranger, KeptGuest, StrangerKind, StrangerReport
+from nova.model.guest.strangers import FoundStranger, KeptGuest, StrangerKind, StrangerReport
+from nova.model.server.states import PowerState
 from nova.rpc import transport
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud

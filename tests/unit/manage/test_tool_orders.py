@@ -7,7 +7,7 @@ import re
 import pytest
 
 from nova.manage.upgrade_checks import Result
-from nova.model.cells import CELL, CELL0
+from nova.model.host.cells import CELL, CELL0
 from tests.unit.manage.test_cell_tools import (
     KOLLA,
     charms,

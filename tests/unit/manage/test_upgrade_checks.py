@@ -14,15 +14,16 @@ from nova import conf, configuration, errors, version
 from nova.clients import session
 from nova.clients.session import Credentials
 from nova.cmd import tool_log
-from nova.db import hosts, migrate
-from nova.db.engine import Database
+from nova.db.host import hosts
+from nova.db.host.services import RunningRelease
 from nova.db.models.cell import nodes, services
-from nova.db.services import RunningRelease
-from nova.db.types import utc_now
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
+from nova.db.sql.types import utc_now
 from nova.manage import status, upgrade_checks
 from nova.manage.doctor.finding import BAD, OK, Finding
 from nova.manage.upgrade_checks import Result, UpgradeFinding
-from nova.model.images import Image
+from nova.model.image.images import Image
 from tests.fakes.databases import QuickDatabase, as_if_synced
 from tests.fakes.rows import add_servers, new_uuid, server_row
 from tests.fakes.small_cloud import SmallCloud

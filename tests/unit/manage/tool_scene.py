@@ -12,9 +12,9 @@ from oslo_config import cfg
 from nova import conf
 from nova.cmd import tool_ending
 from nova.conf.base import Options
-from nova.db.engine import Database
 from nova.db.models.cell import services
-from nova.db.types import utc_now
+from nova.db.sql.engine import Database
+from nova.db.sql.types import utc_now
 from nova.manage import main, upgrade_checks
 from nova.rpc import transport
 from tests.fakes.rows import new_uuid

@@ -22,9 +22,9 @@ from nova.errors import Conflict, NotFound, Unavailable
 from nova.metadata.app import MetadataApp
 from nova.metadata.cache import Cache, Making
 from nova.metadata.options import MetadataOptions, from_conf
-from nova.model import guest_tree
-from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.networks import FixedAddress, Interface
+from nova.model.guest import guest_tree
+from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.network.networks import FixedAddress, Interface
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.contract import ContractFake
 

@@ -7,10 +7,11 @@ import json
 import msgspec
 import pytest
 
-from nova.model import pci_aliases, port_requests
-from nova.model.action_restrictions import RESTRICTED, RESTRICTIONS, BuiltWith, restriction
-from nova.model.networks import Interface
-from nova.model.states import ACTIONS
+from nova.model.network import port_requests
+from nova.model.network.networks import Interface
+from nova.model.numa import pci_aliases
+from nova.model.server.action_restrictions import RESTRICTED, RESTRICTIONS, BuiltWith, restriction
+from nova.model.server.states import ACTIONS
 from tests.fakes.restricted_servers import CASES, PLAIN, Case
 
 EMPTYING = {"rebuild", "rescue", "shelve", "evacuate"}

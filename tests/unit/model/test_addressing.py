@@ -9,9 +9,9 @@ import pytest
 
 from nova import errors
 from nova.errors import Conflict, Invalid
-from nova.model import addressing
-from nova.model.addressing import Defaults, plan
-from nova.model.networks import Network, NewNetwork
+from nova.model.network import addressing
+from nova.model.network.addressing import Defaults, plan
+from nova.model.network.networks import Network, NewNetwork
 
 
 def asked(**fields) -> NewNetwork:

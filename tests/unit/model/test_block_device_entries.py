@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from nova.model.block_device_entries import BadEntryError, DeviceEntry, new_entry, of_image, old_entry, with_root
-from nova.model.servers import LocalDisk
+from nova.model.block_device.block_device_entries import (
+    BadEntryError,
+    DeviceEntry,
+    new_entry,
+    of_image,
+    old_entry,
+    with_root,
+)
+from nova.model.server.servers import LocalDisk
 from nova.model.volumes import BlockDevice
 
 ID = "70a599e0-31e7-49b7-b260-868f441e862b"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.block_devices import count_local, image_entries, merged, root_name
-from nova.model.flavors import Flavor
-from nova.model.servers import LocalDisk
+from nova.model.block_device.block_devices import count_local, image_entries, merged, root_name
+from nova.model.flavor.flavors import Flavor
+from nova.model.server.servers import LocalDisk
 from nova.model.volumes import BlockDevice
 
 ID, SNAP, OTHER = (f"{digit * 8}-0000-4000-8000-000000000000" for digit in "123")

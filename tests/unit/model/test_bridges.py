@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model import bridges
-from nova.model.networks import Network
+from nova.model.network import bridges
+from nova.model.network.networks import Network
 
 
 def network(number: int, bridge: str | None = "br100", **fields: Any) -> Network:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nova.model import candidates
-from nova.model.candidates import ParsedRequest, Sharing, Solution
-from nova.model.providers import Amount, ProviderState, RequestGroup, ResourceRequest
+from nova.model.placement import candidates
+from nova.model.placement.candidates import ParsedRequest, Sharing, Solution
+from nova.model.placement.providers import Amount, ProviderState, RequestGroup, ResourceRequest
 
 CLASSES, TRAITS, AGGREGATES = ("VCPU", "MEMORY_MB", "VGPU"), ("T0", "T1", "T2"), ("g0", "g1")
 

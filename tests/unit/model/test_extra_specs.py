@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from nova.model import extra_specs, traits
+from nova.model.flavor import extra_specs
+from nova.model.placement import traits
 
 
 @pytest.mark.parametrize(("key", "value"), [

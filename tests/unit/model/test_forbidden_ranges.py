@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.forbidden_ranges import Forbidden, RangeSetting, collapsed, parsed, worked_out
+from nova.model.network.forbidden_ranges import Forbidden, RangeSetting, collapsed, parsed, worked_out
 
 
 @pytest.mark.parametrize("words, expected", [

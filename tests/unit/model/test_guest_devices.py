@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nova.model.guest_devices import dedicated_cpus, devices, has_devices
-from nova.model.guests import DevicePlace
-from nova.model.networks import Interface
-from nova.model.topology import PackedCell, Packing
+from nova.model.guest.guest_devices import dedicated_cpus, devices, has_devices
+from nova.model.guest.guests import DevicePlace
+from nova.model.network.networks import Interface
+from nova.model.numa.topology import PackedCell, Packing
 
 PLAIN = Interface(id="v", mac="FA:16:3E:00:00:01", network_id="n", label="l", details={"vlan": "7"})
 TAGGED = msgspec.structs.replace(PLAIN, tag="front")

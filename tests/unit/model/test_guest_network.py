@@ -7,11 +7,11 @@ import json
 import msgspec
 import pytest
 
-from nova.model import guest_tree
-from nova.model.guest_network import network_config, network_data
-from nova.model.guest_tree import TreeOptions
-from nova.model.guests import GuestFacts
-from nova.model.networks import FixedAddress, GuestRoute, Interface, Subnet
+from nova.model.guest import guest_tree
+from nova.model.guest.guest_network import network_config, network_data
+from nova.model.guest.guest_tree import TreeOptions
+from nova.model.guest.guests import GuestFacts
+from nova.model.network.networks import FixedAddress, GuestRoute, Interface, Subnet
 
 V4 = Subnet(id="s4", cidr="10.0.0.0/24", gateway="10.0.0.1", dns=("10.0.0.2",), dhcp=False,
             routes=(GuestRoute(cidr="10.9.0.0/16", gateway="10.0.0.9"),))

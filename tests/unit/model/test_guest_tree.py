@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova.model import guest_tree
-from nova.model.guest_tree import TreeOptions, VendorData
-from nova.model.guests import GuestFacts
-from nova.model.networks import FixedAddress, Interface
+from nova.model.guest import guest_tree
+from nova.model.guest.guest_tree import TreeOptions, VendorData
+from nova.model.guest.guests import GuestFacts
+from nova.model.network.networks import FixedAddress, Interface
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CONTRACT = Path(__file__).resolve().parents[4] / "shared" / "contract" / "metadata.yaml"

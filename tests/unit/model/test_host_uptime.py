@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from nova.model.hosts import HostUptime
+from nova.model.host.hosts import HostUptime
 
 NOW = datetime.datetime(2026, 3, 4, 5, 6, 7)
 #: How the public command-line clients take the line apart.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model import image_flavor_conflicts
-from nova.model.extra_specs import SPECS
-from nova.model.image_properties import problem
+from nova.model.flavor.extra_specs import SPECS
+from nova.model.image.image_properties import problem
+from nova.model.scheduling import image_flavor_conflicts
 from nova.virt.libvirt import properties
 
 CONTRADICTIONS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model import image_properties
+from nova.model.image import image_properties
 
 
 @pytest.mark.parametrize(("name", "value"), [

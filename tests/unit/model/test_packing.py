@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from nova.model.numa_fit import UNKNOWN, pack, usage
-from nova.model.topology import HostCell, HostTopology, Packing, PciSpec, Wanted
+from nova.model.numa.fit import UNKNOWN, pack, usage
+from nova.model.numa.topology import HostCell, HostTopology, Packing, PciSpec, Wanted
 from tests.unit.model.topologies import PF, VF, cell, guest, large_host, nics, request
 
 TWO = HostTopology(cells=(cell(0, range(8), (0, 1), 2, pages={2048: 256}, socket=0),

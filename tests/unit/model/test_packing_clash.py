@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from nova.model.numa_fit import pack
-from nova.model.numa_fit_recheck import clash
-from nova.model.topology import (
+from nova.model.numa.fit import pack
+from nova.model.numa.fit_recheck import clash
+from nova.model.numa.topology import (
     GuestCell,
     GuestTopology,
     HostCell,

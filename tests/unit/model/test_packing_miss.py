@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from nova.model.numa_fit import pack
-from nova.model.numa_fit_miss import Lack, lacks
-from nova.model.topology import HostTopology, Packing, Wanted
+from nova.model.numa.fit import pack
+from nova.model.numa.fit_miss import Lack, lacks
+from nova.model.numa.topology import HostTopology, Packing, Wanted
 from tests.unit.model import topologies
 from tests.unit.model.topologies import VF, cell, guest, nics, request
 

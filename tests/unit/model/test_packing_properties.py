@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nova.model.numa_fit import pack, usage, why_not
-from nova.model.numa_fit_free import Room, pages_of
-from nova.model.numa_fit_recheck import clash
-from nova.model.topology import GuestTopology, HostCell, HostTopology, Packing, PciDevice, PciRequest, Wanted
+from nova.model.numa.fit import pack, usage, why_not
+from nova.model.numa.fit_free import Room, pages_of
+from nova.model.numa.fit_recheck import clash
+from nova.model.numa.topology import GuestTopology, HostCell, HostTopology, Packing, PciDevice, PciRequest, Wanted
 from tests.unit.model import topologies
 
 MANY = settings(max_examples=60, deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.rbd_locations import RbdLocation, rbd_location
+from nova.model.image.rbd_locations import RbdLocation, rbd_location
 
 FSID = "42232501-085c-48e2-97b8-c0da3f3056a0"
 

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.model import candidates, pci_aliases
-from nova.model.flavors import Flavor
-from nova.model.providers import Amount, ProviderState, RequestGroup
-from nova.model.requirements import may_hold, needs_of
-from nova.model.scheduling import HostRequirements, Resources
-from nova.model.topology import GuestTopology, PciRequest, PciSpec
+from nova.model.flavor.flavors import Flavor
+from nova.model.numa import pci_aliases
+from nova.model.numa.topology import GuestTopology, PciRequest, PciSpec
+from nova.model.placement import candidates
+from nova.model.placement.providers import Amount, ProviderState, RequestGroup
+from nova.model.scheduling.decisions import HostRequirements, Resources
+from nova.model.scheduling.requirements import may_hold, needs_of
 
 DEDICATED = {"hw:cpu_policy": "dedicated"}
 MIXED = {"hw:cpu_policy": "mixed"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model import room
-from nova.model.providers import ClassInventory
+from nova.model.placement import room
+from nova.model.placement.providers import ClassInventory
 
 
 def inventory(total: int, reserved: int = 0, ratio: float = 1.0, name: str = "VCPU") -> ClassInventory:

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from nova import errors
-from nova.model.secret_wrap import MARK, SecretWrap, new_key
+from nova.model.security.secret_wrap import MARK, SecretWrap, new_key
 
 OLD, NEW = new_key(), new_key()
 SECRET = "5" * 64

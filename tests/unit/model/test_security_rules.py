@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model import security_rules
-from nova.model.networks import FixedAddress, Interface, Subnet
-from nova.model.security_groups import AllowedTraffic, NewSecurityRule, SecurityRule
+from nova.model.network import security_rules
+from nova.model.network.networks import FixedAddress, Interface, Subnet
+from nova.model.network.security_groups import AllowedTraffic, NewSecurityRule, SecurityRule
 
 
 def wanted(**fields):

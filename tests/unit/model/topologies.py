@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from nova.model.topology import (
+from nova.model.numa.topology import (
     GuestCell,
     GuestTopology,
     HostCell,

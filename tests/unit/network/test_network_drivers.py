@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model import gateways
+from nova.model.network import gateways
 from nova.network import drivers, ipv6, manager
 from nova.network.gateway import Gateway
 from nova.network.manager import Flat, Manager, Vlans

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model.forbidden_ranges import Forbidden
-from nova.model.networks import NetworkOnHost
+from nova.model.network.forbidden_ranges import Forbidden
+from nova.model.network.networks import NetworkOnHost
 from nova.network import firewall
 from nova.network.local_network import Here, here
 from nova.privileged.iptables import Table

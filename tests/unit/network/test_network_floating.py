@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.floating import FloatingOnHost
-from nova.model.networks import NetworkOnHost
+from nova.model.network.floating import FloatingOnHost
+from nova.model.network.networks import NetworkOnHost
 from nova.network import firewall, isolation
 from nova.network.floating import RECORD, FloatingOnDevices
 from nova.network.local_network import here

@@ -8,7 +8,7 @@ import pytest
 
 from nova import concurrency, errors
 from nova.errors import Conflict, Unavailable
-from nova.model.networks import NetworkOnHost
+from nova.model.network.networks import NetworkOnHost
 from nova.network import service as network_service
 from nova.network.host import Filters, Machine, NetworkHost, NoHostSide
 from nova.network.leases import LeaseBook, LeaseEvent

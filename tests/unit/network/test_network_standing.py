@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.networks import NetworkOnHost
+from nova.model.network.networks import NetworkOnHost
 from nova.network.device_records import Standing, Standings
 from nova.privileged.links import Address
 from tests.fakes.host_machinery import FakeLinks

@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.cert.service import CertService
-from nova.model.bundles import RegisterBundle
+from nova.model.image.bundles import RegisterBundle
 from nova.objectstore.bundles.service import of_options
 from tests.fakes.bundle_world import BUCKET, OWNER, BundleWorld, glance_at
 from tests.fakes.bundles import put

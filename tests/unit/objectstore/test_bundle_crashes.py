@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nova import concurrency
-from nova.model.bundles import RegisterBundle
+from nova.model.image.bundles import RegisterBundle
 from nova.objectstore.bundles import service as bundles_service
 from tests.fakes.bundle_world import KEYS, KILLED, OWNER, BundleWorld, save_key
 from tests.fakes.bundles import bundle

@@ -13,7 +13,7 @@ from nova import errors
 from nova.clients.glance import Glance
 from nova.clients.image_data import Upload
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
-from nova.model.bundles import RegisterBundle
+from nova.model.image.bundles import RegisterBundle
 from tests.fakes.bundle_world import KEYS, BundleWorld
 from tests.fakes.bundles import bundle
 from tests.unit.testing.served import FakeCloud, fake_cloud

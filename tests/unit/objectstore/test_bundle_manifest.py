@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement
 import pytest
 
 from nova import errors
-from nova.model.bundles import BundleMapping
+from nova.model.image.bundles import BundleMapping
 from nova.objectstore.bundles.manifest import (
     LONGEST,
     BundleLocation,

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from nova import errors
-from nova.model.bundles import BundleFacts, RegisterBundle
+from nova.model.image.bundles import BundleFacts, RegisterBundle
 from nova.objectstore.bundles import service as bundles_service
 from nova.objectstore.bundles.jobs import BundleJob
 from nova.objectstore.bundles.service import BundleRules

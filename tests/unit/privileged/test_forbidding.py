@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.model.forbidden_ranges import Forbidden, RangeSetting
+from nova.model.network.forbidden_ranges import Forbidden, RangeSetting
 from nova.privileged.forbidding import ASK_AGAIN_S, ASK_EVERY_S, Forbidding
 
 OWN = RangeSetting()  # what the host works out by itself

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nova import errors
 from nova.model.base import utcnow
-from nova.model.hosts import HostState, HostStates
+from nova.model.host.hosts import HostState, HostStates
 from nova.rpc import codec
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.services import Registered, Registration
+from nova.model.host.services import Registered, Registration
 from nova.rpc import host_secret
 from nova.rpc.host_secret import FILE, NEXT, TOKEN, HostSecret
 

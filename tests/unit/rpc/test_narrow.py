@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.services import ContractVersion
+from nova.model.host.services import ContractVersion
 from nova.rpc import bus as buses
 from nova.rpc.buses import control_bus
 from nova.rpc.contracts.conductor import ConductorRPC

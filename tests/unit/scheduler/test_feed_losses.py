@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.conductor.hosts.feed import _newer
-from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates
-from nova.model.providers import Amount, ProviderState
-from nova.model.scheduling import Resources
-from nova.model.topology import HostCell, HostTopology, PackedCell, Packing
+from nova.model.host.hosts import AggregateMembers, AggregateStates, HostState, HostStates
+from nova.model.numa.topology import HostCell, HostTopology, PackedCell, Packing
+from nova.model.placement.providers import Amount, ProviderState
+from nova.model.scheduling.decisions import Resources
 from nova.scheduler.snapshot import AMOUNTS, PARTS, HostTable
 from tests.fakes.scheduling import Clock, host_state, later
 

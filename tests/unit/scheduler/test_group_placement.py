@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.model.scheduling import PlacementGroup
-from nova.model.server_groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
+from nova.model.scheduling.decisions import PlacementGroup
+from nova.model.server.server_groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
 from nova.scheduler.filters.server_groups import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.weighers.server_groups import ServerGroupSoftAffinityWeigher, ServerGroupSoftAntiAffinityWeigher

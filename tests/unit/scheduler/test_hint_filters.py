@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.model.hints import all_named
-from nova.model.ratios import ratios
+from nova.model.placement.ratios import ratios
+from nova.model.scheduling.hints import all_named
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.cidr_affinity import SimpleCIDRAffinityFilter
 from nova.scheduler.filters.json_query import MOST_TERMS, JsonFilter

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.model.hosts import HostStates, NodeStamp
-from nova.model.scheduling import Resources
+from nova.model.host.hosts import HostStates, NodeStamp
+from nova.model.scheduling.decisions import Resources
 from nova.scheduler.snapshot import HostTable, merged_state
 from tests.fakes.scheduling import NOW, Clock, host_state, later, table_of
 

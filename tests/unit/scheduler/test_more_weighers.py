@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.model.topology import HostTopology, PackedDevice, Packing, PciDevice
+from nova.model.numa.topology import HostTopology, PackedDevice, Packing, PciDevice
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.weighers import all_weighers

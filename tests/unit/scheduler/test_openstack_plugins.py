@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from nova import conf
-from nova.model.hosts import AggregateMembers, AggregateStates, HostStates
-from nova.model.scheduling import PlacementGroup
+from nova.model.host.hosts import AggregateMembers, AggregateStates, HostStates
+from nova.model.scheduling.decisions import PlacementGroup
 from nova.scheduler import plugins, service
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.plugin_objects import PluginHostState, RequestSpec

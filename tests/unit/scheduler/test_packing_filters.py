@@ -7,10 +7,10 @@ import random
 import msgspec
 import pytest
 
-from nova.model.numa_fit import pack
-from nova.model.providers import RequestGroup, ResourceRequest
-from nova.model.scheduling import HostRequirements
-from nova.model.topology import HostTopology, Packing, PciDevice, Wanted
+from nova.model.numa.fit import pack
+from nova.model.numa.topology import HostTopology, Packing, PciDevice, Wanted
+from nova.model.placement.providers import RequestGroup, ResourceRequest
+from nova.model.scheduling.decisions import HostRequirements
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from nova.scheduler.numa_cache import Verdicts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.model.aggregates import placed
-from nova.model.hosts import AggregateMembers, AggregateStates, HostStates
+from nova.model.host.aggregates import placed
+from nova.model.host.hosts import AggregateMembers, AggregateStates, HostStates
 from nova.scheduler.filters import always
 from nova.scheduler.snapshot import HostTable
 from tests.fakes.scheduling import Clock, host_state, later, placement_request, table_of

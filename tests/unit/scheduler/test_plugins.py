@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler import plugins
 from nova.scheduler.filters import Filter
 from nova.scheduler.pipeline import Pipeline

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nova.model.traits import TRAITS
+from nova.model.placement.traits import TRAITS
 from nova.scheduler import prefilters
 from nova.scheduler.pipeline import Pipeline
 from tests.fakes.scheduling import filter_options, host_state, placement_request, snapshot_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.model.hosts import HostStates
+from nova.model.host.hosts import HostStates
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.ranking import Ranking
 from nova.scheduler.ranking_cache import Changes

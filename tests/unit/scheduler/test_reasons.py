@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.providers import Amount, RequestGroup, ResourceRequest
-from nova.model.scheduling import HostRequirements, PlacementGroup, Refusal
+from nova.model.placement.providers import Amount, RequestGroup, ResourceRequest
+from nova.model.scheduling.decisions import HostRequirements, PlacementGroup, Refusal
 from nova.scheduler import reasons
 from nova.scheduler.filters import Filter
 from nova.scheduler.pipeline import Pipeline

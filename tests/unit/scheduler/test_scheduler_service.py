@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from nova import errors
-from nova.model.hosts import HostStates
-from nova.model.scheduling import Refusal
+from nova.model.host.hosts import HostStates
+from nova.model.scheduling.decisions import Refusal
 from nova.rpc import local
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nova.model.topology import HostCell, HostTopology
+from nova.model.numa.topology import HostCell, HostTopology
 from nova.scheduler.interning import Shared
 from tests.fakes.scheduling import host_state, table_of
 

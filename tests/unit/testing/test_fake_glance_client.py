@@ -11,7 +11,7 @@ from keystoneauth1 import session as ksession
 from nova import context, errors
 from nova.clients import image_data, session
 from nova.clients.glance import Glance
-from nova.model.images import ImageQuery, NewImage
+from nova.model.image.images import ImageQuery, NewImage
 from tests.unit.testing.served import FakeCloud
 
 DATA = b"some data of an image" * 1000

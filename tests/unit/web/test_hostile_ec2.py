@@ -21,8 +21,8 @@ from nova.ec2.lists import MOST_NAMED, MOST_VALUES
 from nova.ec2.parameters import MOST
 from nova.ec2.request import Ec2Site
 from nova.model.base import Json
-from nova.model.bundles import BundleFacts, RegisteredImage
-from nova.model.servers import AttachedVolume
+from nova.model.image.bundles import BundleFacts, RegisteredImage
+from nova.model.server.servers import AttachedVolume
 from nova.model.volumes import VolumeUse
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC

@@ -17,7 +17,7 @@ import pytest
 from nova.cmd import api as api_daemon
 from nova.ec2 import app
 from nova.ec2.actions import ACTIONS, is_reading
-from nova.model.servers import CreatedServers, NewServer
+from nova.model.server.servers import CreatedServers, NewServer
 from nova.objectstore.app import S3Application
 from nova.objectstore.content import Identity
 from nova.objectstore.store import ObjectStore

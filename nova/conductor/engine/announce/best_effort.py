@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from nova.conductor.engine.deps import Deps
-from nova.db import notification_rows
-from nova.db.servers import instance_name
-from nova.db.types import AnyColumn
-from nova.model import periods
+from nova.db.server import notification_rows
+from nova.db.server.servers import instance_name
+from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
+from nova.model.quota import periods
 from nova.notifications.facts import SHOWN, NotifiedServer, Period, Who
 from nova.notifications.message import Event
 

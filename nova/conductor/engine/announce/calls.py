@@ -20,12 +20,14 @@ from nova import context, errors
 from nova.conductor.engine.announce.best_effort import facts, quietly, read
 from nova.conductor.engine.announce.resources import once, server
 from nova.conductor.engine.deps import Deps
-from nova.db import aggregates, flavors, keypairs, server_groups, services
-from nova.db.types import AnyColumn, AnyRow
-from nova.model.aggregates import ZONE
+from nova.db import flavors, keypairs
+from nova.db.host import aggregates, services
+from nova.db.server import server_groups
+from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Scope
-from nova.model.server_groups import hinted
-from nova.model.services import ServiceQuery
+from nova.model.host.aggregates import ZONE
+from nova.model.host.services import ServiceQuery
+from nova.model.server.server_groups import hinted
 from nova.notifications.facts import Failure, States, Who
 from nova.notifications.kinds import KINDS
 

@@ -14,8 +14,8 @@ from nova.conductor.engine.announce.best_effort import facts, period, quietly, r
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
-from nova.db.notification_rows import Announced
-from nova.model.flavors import Flavor
+from nova.db.server.notification_rows import Announced
+from nova.model.flavor.flavors import Flavor
 from nova.notifications.facts import Failure, NotifiedServer, SpecFacts, States, TaskFacts, Who, shown
 from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, ActionNotification, event_type
 from nova.notifications.message import Event

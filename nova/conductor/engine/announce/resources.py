@@ -11,10 +11,10 @@ from typing import Any
 from nova import context
 from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import Deps
-from nova.db import notification_rows
-from nova.db.types import AnyColumn
+from nova.db.server import notification_rows
+from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
-from nova.model.hosts import HypervisorDown
+from nova.model.host.hosts import HypervisorDown
 from nova.model.volumes import VolumeCounts
 from nova.notifications.facts import Failure, States, UnreachedHypervisor, UsedVolume, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import servers
-from nova.db.types import AnyColumn, AnyRow
+from nova.db.server import servers
+from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.base import Scope
-from nova.model.ports import Port, belongs
+from nova.model.network.ports import Port, belongs
 
 
 def known_id(id: str, what: str) -> str:

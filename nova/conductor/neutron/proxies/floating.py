@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import known_id, ports_of, said, server_row
-from nova.db.types import AnyColumn
+from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
-from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
-from nova.model.ports import NeutronFloating, NeutronNetwork, Port
+from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
+from nova.model.network.ports import NeutronFloating, NeutronNetwork, Port
 
 
 class FloatingByNeutron:

@@ -9,10 +9,10 @@ from typing import Any
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, said, server_row
-from nova.db.types import AnyColumn
+from nova.db.sql.types import AnyColumn
 from nova.model.base import Page, Scope
-from nova.model.ports import NeutronGroup, NeutronRule, Port
-from nova.model.security_groups import (
+from nova.model.network.ports import NeutronGroup, NeutronRule, Port
+from nova.model.network.security_groups import (
     GroupMembership,
     NewSecurityGroup,
     NewSecurityRule,
@@ -21,7 +21,7 @@ from nova.model.security_groups import (
     SecurityGroupUpdate,
     SecurityRule,
 )
-from nova.model.servers import ServerQuery
+from nova.model.server.servers import ServerQuery
 
 TRIES = 4  # at a port that others change, too
 ANY = -1  # a port or an ICMP type that does not matter

@@ -6,8 +6,8 @@ from nova import errors
 from nova.clients.neutron import Neutron
 from nova.conductor.neutron.proxies.asking import is_id
 from nova.model.base import Scope
-from nova.model.networks import NEUTRON, Network
-from nova.model.ports import NeutronNetwork
+from nova.model.network.networks import NEUTRON, Network
+from nova.model.network.ports import NeutronNetwork
 
 
 class NetworksByNeutron:

@@ -8,7 +8,7 @@ import libvirt
 
 from nova import errors
 from nova.model.base import Library
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.connection.link import Link, reason_of, unless
 from nova.virt.libvirt.hypervisor import Definitions
 

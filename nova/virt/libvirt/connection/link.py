@@ -19,7 +19,7 @@ import libvirt
 
 from nova import concurrency, errors
 from nova.model.base import Library
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.hypervisor import Lost, PowerEvent, Sink
 
 LOG = logging.getLogger(__name__)

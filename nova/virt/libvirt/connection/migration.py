@@ -9,7 +9,7 @@ import libvirt
 
 from nova import errors
 from nova.model.base import Library
-from nova.model.migrations import MigrationProgress
+from nova.model.server.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
 from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
 

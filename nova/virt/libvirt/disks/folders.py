@@ -23,8 +23,8 @@ from typing import TypeVar
 import msgspec
 
 from nova import concurrency, decoding
-from nova.model.orders import BuildOrder, kept_part
-from nova.model.topology import Packing
+from nova.model.guest.orders import BuildOrder, kept_part
+from nova.model.numa.topology import Packing
 from nova.virt.libvirt.disks.records import DiskRecord, PlugRecord, RescueRecord, VolumeRecord
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
+from nova.model.image.images import Image
 from nova.privileged import disk_exports
 from nova.virt import image_files
 from nova.virt.image_clones import CloneParent

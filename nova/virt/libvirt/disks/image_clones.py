@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
 from nova.privileged.rbd import Rbd
 from nova.virt.image_clones import CloneParent
 

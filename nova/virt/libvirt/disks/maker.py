@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from nova import concurrency
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
 from nova.privileged import filesystems
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import CommandRunner

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.orders import BuildOrder, Disk, boots_from_volume
+from nova.model.guest.orders import BuildOrder, Disk, boots_from_volume
 from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings

@@ -11,7 +11,7 @@ import contextlib
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.rbd_locations import SNAPSHOT, RbdLocation
+from nova.model.image.rbd_locations import SNAPSHOT, RbdLocation
 from nova.privileged.rbd import Rbd
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.states import PowerState
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml import running

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nova import errors
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
 from nova.virt.libvirt.disks import plan, volume_files
 from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker

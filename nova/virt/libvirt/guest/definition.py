@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
 from nova.model.volumes import BlockDevice
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.records import DiskRecord, VolumeRecord

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nova.model.base import Library
-from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
-from nova.model.guests import DevicePlace
-from nova.model.states import PowerState
+from nova.model.guest.guests import DevicePlace
+from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor, state_of

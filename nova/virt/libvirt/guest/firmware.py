@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nova import errors
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
 from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.machines import is_kind, runnable

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import msgspec
 
 from nova import errors
-from nova.model.orders import InterfaceOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import InterfaceOrder
+from nova.model.server.states import PowerState
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.definition import vif_specs

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from nova import errors
 from nova.concurrency import Clock
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.model.orders import BuildOrder
-from nova.model.topology import Packing
+from nova.model.guest.orders import BuildOrder
+from nova.model.numa.topology import Packing
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.xml.specs import HostDeviceSpec, NodeSpec, PlacementSpec
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.topology import Packing
+from nova.model.numa.topology import Packing
 from nova.virt.libvirt.properties import NO
 
 

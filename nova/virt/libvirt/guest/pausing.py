@@ -12,8 +12,8 @@ import logging
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces

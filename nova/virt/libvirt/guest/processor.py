@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nova import errors
 from nova.model.base import Library
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
 from nova.virt.libvirt.guest.numa_placement import threads_of
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.processors import FEATURES, address_modes, flags_of, mode_of, usable_models

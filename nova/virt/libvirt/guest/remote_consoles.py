@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.consoles import PROTOCOLS, ConsoleType
+from nova.model.guest.consoles import PROTOCOLS, ConsoleType
 from nova.virt.interface import ConsolePlace
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml.consoles import lines_of, screen_of

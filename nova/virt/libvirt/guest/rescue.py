@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, RescueOrder, boots_from_volume
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, RescueOrder, boots_from_volume
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.backends.files import PART

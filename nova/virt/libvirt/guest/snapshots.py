@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import concurrency, errors
-from nova.model.orders import DiskSnapshot, SnapshotOrder
-from nova.model.rbd_locations import RbdLocation
+from nova.model.guest.orders import DiskSnapshot, SnapshotOrder
+from nova.model.image.rbd_locations import RbdLocation
 from nova.privileged import guest_files
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.libvirt.disks.backends.files import PART

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from nova import errors
-from nova.model.orders import VolumeSnapshotOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import VolumeSnapshotOrder
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.volume_files import VolumeFile, chain

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder
+from nova.model.server.states import PowerState
 from nova.model.volumes import BlockDevice
 from nova.privileged.qemu_img import QemuImg
 from nova.virt.libvirt.disks.folders import Folders

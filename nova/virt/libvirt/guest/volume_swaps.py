@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 
 from nova import errors
-from nova.model.orders import VolumeOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import VolumeOrder
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.guest.volume_parts import VolumeParts
 from nova.virt.libvirt.hypervisor import BlockJob

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nova import errors
-from nova.model.orders import VolumeOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import VolumeOrder
+from nova.model.server.states import PowerState
 from nova.model.volumes import Connector, VolumeCounts, VolumeDisk
 from nova.virt.libvirt.guest.diagnostics import disk_uses
 from nova.virt.libvirt.guest.release import Released

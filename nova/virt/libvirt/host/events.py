@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from nova import concurrency, errors
-from nova.model.orders import GuestState
+from nova.model.guest.orders import GuestState
 from nova.virt.interface import PowerListener
 from nova.virt.libvirt.hypervisor import Lost, PowerEvent
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nova import errors
-from nova.model.providers import ChildProvider, ClassInventory
-from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
+from nova.model.numa.topology import HostCell, HostTopology, Pages, PciDevice
+from nova.model.placement.providers import ChildProvider, ClassInventory
 from nova.privileged.runner import CommandRunner
 from nova.virt import cpu_sets
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nova import errors
-from nova.model import address_space
 from nova.model.base import utcnow
-from nova.model.hosts import HostUptime, Node
+from nova.model.host.hosts import HostUptime, Node
+from nova.model.scheduling import address_space
 from nova.privileged import dmi, kvm
 from nova.privileged.client import in_use
 from nova.privileged.runner import CommandRunner

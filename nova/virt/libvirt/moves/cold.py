@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from nova import errors
-from nova.model.orders import GuestOnSource, MoveOrder
+from nova.model.guest.orders import GuestOnSource, MoveOrder
 from nova.privileged import disk_exports
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan

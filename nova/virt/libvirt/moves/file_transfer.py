@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from nova import errors
-from nova.model.orders import BuildOrder, GuestOnSource
+from nova.model.guest.orders import BuildOrder, GuestOnSource
 from nova.privileged import disk_exports, guest_files
 from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner

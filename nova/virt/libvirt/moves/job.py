@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nova import concurrency, errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.interface import ProgressListener
 from nova.virt.libvirt.hypervisor import Departure, LibvirtHypervisor
 from nova.virt.libvirt.moves.watch import Act, Due, MigrationWatch

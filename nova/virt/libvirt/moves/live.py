@@ -14,8 +14,8 @@ import msgspec
 
 from nova import decoding, errors
 from nova.migrationproxy import Channel, libvirt_uri, socket_uri
-from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
+from nova.model.server.states import PowerState
 from nova.privileged import disk_exports
 from nova.privileged.qemu_img import Overlay, QemuImg
 from nova.virt.interface import LocalImages, ProgressListener

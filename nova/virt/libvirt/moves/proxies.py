@@ -30,7 +30,7 @@ from nova.migrationproxy import (
     Ready,
     TunnelPlan,
 )
-from nova.model.orders import MigrationGate
+from nova.model.guest.orders import MigrationGate
 from nova.privileged import pid_files
 from nova.privileged.runner import conversation
 from nova.virt.libvirt.settings.moves import MoveSettings, is_host

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from nova import decoding, errors
-from nova.model.orders import DiskOnSource, GuestOnSource
+from nova.model.guest.orders import DiskOnSource, GuestOnSource
 from nova.privileged import disk_exports
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.disks.folders import Folder

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, user, vhostuser
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifKind, VifRequirements, tap_name

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.privileged import links
 from nova.privileged.os_vif_plugs import LINUX_BRIDGE, VifPort
 from nova.virt.libvirt.disks.records import PlugRecord

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.privileged import links, vfs
 from nova.privileged.os_vif_plugs import Plugs
 from nova.privileged.ovs import OpenVSwitch

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec

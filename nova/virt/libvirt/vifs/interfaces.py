@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder
+from nova.model.guest.orders import BuildOrder
+from nova.model.network.networks import Interface
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.disks.records import PlugRecord

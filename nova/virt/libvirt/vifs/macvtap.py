@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.privileged import vfs
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.privileged.os_vif_plugs import OVS, VifPort
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, named, plain, tap_name

@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, plain
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from nova.model.guests import DevicePlace
+from nova.model.guest.guests import DevicePlace
 from nova.virt.libvirt.xml.build import add
 from nova.virt.libvirt.xml.devices import AGENT_CHANNEL
 

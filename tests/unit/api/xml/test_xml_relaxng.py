@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from nova.api.xml.namespaces import ATOM, COMMON, COMPUTE
-from nova.model.servers import Fault
+from nova.model.server.servers import Fault
 from tests.fakes.conductor_networks import PORT
 from tests.unit.api.xml import samples
 from tests.unit.api.xml.client import XMLClient, tree

@@ -8,7 +8,7 @@ from typing import Any
 from nova import errors
 from nova.conductor.engine.operation import Op
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.model.networks import FixedAddress, Interface, RequestedNetwork
+from nova.model.network.networks import FixedAddress, Interface, RequestedNetwork
 
 NETWORK, FULL = "3cb9bc59-5699-4588-a4b1-b87f96708bc6", "11111111-5699-4588-a4b1-b87f96708bc6"
 PORT = "ce531f90-199f-48c0-816c-13e38010b442"

@@ -16,9 +16,9 @@ from nova import context, errors
 from nova.conductor.actions.checks import check_flavor
 from nova.db import flavors
 from nova.db.models import cell as tables
-from nova.model.flavors import Flavor, NewFlavor
-from nova.model.images import Image
-from nova.model.server_orders import RebuildServer, ResizeServer
+from nova.model.flavor.flavors import Flavor, NewFlavor
+from nova.model.image.images import Image
+from nova.model.server.server_orders import RebuildServer, ResizeServer
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import BASE, CASES, OTHER, Case, ready
 from tests.fakes.small_cloud import DEMO

@@ -8,7 +8,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.actions.create import sane_hostname
-from nova.model.servers import NewServer, ServerListQuery
+from nova.model.server.servers import NewServer, ServerListQuery
 from tests.fakes.api import ApiClient
 from tests.fakes.small_cloud import DEMO, SmallCloud
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.quotas import QuotaClass
+from nova.model.image.images import Image
+from nova.model.quota.quotas import QuotaClass
 from tests.fakes.small_cloud import SmallCloud
 
 IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"

@@ -13,7 +13,7 @@ import webob
 
 from nova.api import app
 from nova.api.request import ComputeSite
-from nova.model.flavors import NewFlavor
+from nova.model.flavor.flavors import NewFlavor
 from nova.policies import Policy
 from nova.rpc.contracts.cert import CertRPC
 from nova.web import auth

@@ -9,8 +9,8 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.actions.create import CreateAdmission
-from nova.model.quotas import QuotaUpdate
-from nova.model.servers import CreatedServers, NewServer
+from nova.model.quota.quotas import QuotaUpdate
+from nova.model.server.servers import CreatedServers, NewServer
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 
 KEY = "11111111-2222-4333-8444-555555555555"

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import cell as tables
-from nova.model.images import Image
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import NewServer
+from nova.model.image.images import Image
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import NewServer
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
 KEY = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"

@@ -10,9 +10,9 @@ import pytest
 from nova.conductor.queries.placement import placement_service
 from nova.db import flavors
 from nova.model.base import Scope
-from nova.model.flavors import NewFlavor
-from nova.model.providers import ClassInventory, ProviderQuery, ProviderTraits
-from nova.model.servers import ServerQuery
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.placement.providers import ClassInventory, ProviderQuery, ProviderTraits
+from nova.model.server.servers import ServerQuery
 from nova.scheduler.service import SchedulerService
 from tests.fakes import living_cloud
 from tests.fakes.living_cloud import LivingCloud

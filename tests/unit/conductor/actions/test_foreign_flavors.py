@@ -9,8 +9,8 @@ import pytest
 
 from nova import context, errors
 from nova.db import flavors
-from nova.model.flavors import NewFlavor
-from nova.model.server_orders import ResizeServer
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.server.server_orders import ResizeServer
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO
 

@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.upkeep import periodic
-from nova.db import server_groups
 from nova.db.models import api as tables
+from nova.db.server import server_groups
 from nova.model.base import Page, Scope
-from nova.model.quotas import QuotaUpdate
-from nova.model.scheduling import PlacementRequest, Selection
-from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
-from nova.model.servers import NewServer, ServerListQuery, ServerQuery
+from nova.model.quota.quotas import QuotaUpdate
+from nova.model.scheduling.decisions import PlacementRequest, Selection
+from nova.model.server.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
+from nova.model.server.servers import NewServer, ServerListQuery, ServerQuery
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud, changed, until
 from tests.unit.conductor.queries.test_statement_counts import statements

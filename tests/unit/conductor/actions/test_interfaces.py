@@ -13,8 +13,8 @@ from nova import context, errors
 from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.engine.workflow import Step
 from nova.conductor.registry import ATTACH_INTERFACE, DETACH_INTERFACE, OF_DEVICES
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import ServerOrder
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import ServerOrder
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, until

@@ -11,10 +11,10 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.actions import live_migrate
-from nova.model.migrations import MigrationProgress, ProgressReport
-from nova.model.orders import Outcome
-from nova.model.server_orders import MigrationOrder
-from nova.model.servers import ServerQuery
+from nova.model.guest.orders import Outcome
+from nova.model.server.migrations import MigrationProgress, ProgressReport
+from nova.model.server.server_orders import MigrationOrder
+from nova.model.server.servers import ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, until
 

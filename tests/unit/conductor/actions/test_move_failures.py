@@ -11,7 +11,7 @@ import pytest
 from nova import errors
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.registry import CONFIRM_RESIZE, EVACUATE, LIVE_MIGRATE, MIGRATE, MOVES, RESIZE, REVERT_RESIZE
-from nova.model.server_parts import StateReset
+from nova.model.server.server_parts import StateReset
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.taken_steps import without_volumes
 from tests.sampling import fifth

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.db import flavors
 from nova.db.models import cell as cell_tables
-from nova.model.flavors import NewFlavor
-from nova.model.images import Image
-from nova.model.quotas import QuotaUpdate
-from nova.model.server_groups import NewServerGroup
-from nova.model.server_orders import ResizeServer
-from nova.model.server_parts import StateReset
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.image.images import Image
+from nova.model.quota.quotas import QuotaUpdate
+from nova.model.server.server_groups import NewServerGroup
+from nova.model.server.server_orders import ResizeServer
+from nova.model.server.server_parts import StateReset
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.rows import new_uuid

@@ -12,9 +12,10 @@ import pytest
 from nova import context, errors
 from nova.db import keypairs
 from nova.db.models import api, cell
-from nova.model.keypairs import NewKeypair
-from nova.model.quotas import QuotaUpdate
-from nova.model.server_orders import (
+from nova.model.host.services import ServiceUpdate
+from nova.model.quota.quotas import QuotaUpdate
+from nova.model.server.keypairs import NewKeypair
+from nova.model.server.server_orders import (
     ChangePassword,
     CreateBackup,
     CreateImage,
@@ -22,9 +23,8 @@ from nova.model.server_orders import (
     RescueServer,
     UnshelveServer,
 )
-from nova.model.servers import ServerOrder, ServerQuery
-from nova.model.services import ServiceUpdate
-from nova.model.states import ACTIONS, VmState, refusal
+from nova.model.server.servers import ServerOrder, ServerQuery
+from nova.model.server.states import ACTIONS, VmState, refusal
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import BASE, CASES, OTHER, RESCUE, ready

@@ -11,7 +11,7 @@ import pytest
 from nova import context, errors
 from nova.conductor.engine.workflow import Step
 from nova.conductor.registry import ON_ONE_HOST
-from nova.model.states import ACTIONS
+from nova.model.server.states import ACTIONS
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import CASES, PASSWORD, Case, ready
 from tests.fakes.small_cloud import DEMO

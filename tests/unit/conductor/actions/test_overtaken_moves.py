@@ -10,10 +10,10 @@ import pytest
 
 from nova import errors
 from nova.conductor.steps import FenceLedger
-from nova.db import ledger
 from nova.db.models import cell as cell_tables
-from nova.model.orders import Outcome
-from nova.model.server_parts import StateReset
+from nova.db.quota import ledger
+from nova.model.guest.orders import Outcome
+from nova.model.server.server_parts import StateReset
 from tests.fakes.compute_hosts import silent
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import until

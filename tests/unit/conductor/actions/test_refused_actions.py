@@ -14,15 +14,15 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.operation import Arguments
-from nova.db.engine import Connection
 from nova.db.models.cell import servers
+from nova.db.sql.engine import Connection
 from nova.manage.drain_plan import COLD, LIVE, DrainRequest, Move, Stay, plan
 from nova.manage.server_commands import INNER, story
-from nova.model.action_restrictions import RESTRICTED, restriction
-from nova.model.images import Image
-from nova.model.server_orders import EvacuateServer, LiveMigrateServer, RebuildServer, RescueServer
-from nova.model.servers import ServerOrder, ServerQuery
-from nova.model.states import ACTIONS, TaskState, VmState
+from nova.model.image.images import Image
+from nova.model.server.action_restrictions import RESTRICTED, restriction
+from nova.model.server.server_orders import EvacuateServer, LiveMigrateServer, RebuildServer, RescueServer
+from nova.model.server.servers import ServerOrder, ServerQuery
+from nova.model.server.states import ACTIONS, TaskState, VmState
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.restricted_servers import ALIASES, CASES, Case
 from tests.fakes.small_cloud import DEMO

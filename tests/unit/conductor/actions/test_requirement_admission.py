@@ -10,13 +10,13 @@ import pytest
 from nova import context, errors
 from nova.db import flavors
 from nova.model.base import Scope
-from nova.model.flavors import NewFlavor
-from nova.model.pci_aliases import parse
-from nova.model.providers import ClassInventory
-from nova.model.server_orders import RebuildServer, ResizeServer
-from nova.model.server_parts import NumaNode
-from nova.model.servers import NewServer, ServerQuery
-from nova.model.topology import HostTopology, PciDevice
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.numa.pci_aliases import parse
+from nova.model.numa.topology import HostTopology, PciDevice
+from nova.model.placement.providers import ClassInventory
+from nova.model.server.server_orders import RebuildServer, ResizeServer
+from nova.model.server.server_parts import NumaNode
+from nova.model.server.servers import NewServer, ServerQuery
 from tests.fakes.small_cloud import DEMO, SmallCloud
 from tests.unit.conductor.queries.test_statement_counts import statements
 from tests.unit.model.topologies import cell

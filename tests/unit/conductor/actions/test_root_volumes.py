@@ -15,11 +15,11 @@ from nova.conductor.actions import rebuild_root
 from nova.conductor.engine.runner import Runner
 from nova.conductor.registry import ALL, REBUILD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.db.models import cell as tables
-from nova.model.images import Image
-from nova.model.orders import Outcome
-from nova.model.server_orders import CreateBackup, RebuildServer, RescueServer, UnshelveServer
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerOrder
+from nova.model.guest.orders import Outcome
+from nova.model.image.images import Image
+from nova.model.server.server_orders import CreateBackup, RebuildServer, RescueServer, UnshelveServer
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerOrder
 from nova.model.volumes import BlockDevice, VolumeConnection
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud, until

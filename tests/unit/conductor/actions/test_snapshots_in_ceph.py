@@ -10,8 +10,8 @@ import pytest
 
 from nova import context, errors
 from nova.clients.glance import TAKING
-from nova.model.server_orders import CreateImage
-from nova.model.servers import ServerOrder
+from nova.model.server.server_orders import CreateImage
+from nova.model.server.servers import ServerOrder
 from tests.fakes.compute_hosts import FakeCompute, refused
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import ready

@@ -15,10 +15,10 @@ from nova.conductor.actions.stopped_images import CREATE_IMAGE_STOPPED
 from nova.conductor.engine.journal import LEASE_S
 from nova.conductor.engine.workflow import Step
 from nova.db import volumes as rows
-from nova.model.orders import Outcome
-from nova.model.server_orders import CreateImage
-from nova.model.servers import ServerOrder
-from nova.model.states import API_NAMES, ENDS_CONSOLES
+from nova.model.guest.orders import Outcome
+from nova.model.server.server_orders import CreateImage
+from nova.model.server.servers import ServerOrder
+from nova.model.server.states import API_NAMES, ENDS_CONSOLES
 from nova.model.volumes import BlockDevice, VolumeLimits, snapshot_name
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud

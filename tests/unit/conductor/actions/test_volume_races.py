@@ -10,7 +10,7 @@ import pytest
 
 from nova import context, errors
 from nova.db import volumes as rows
-from nova.model.servers import ServerOrder
+from nova.model.server.servers import ServerOrder
 from nova.model.volumes import AttachVolume
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 from tests.unit.conductor.actions.test_volumes import attach, check_free, check_whole, overdue, with_volume

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.registry import MERGE_VOLUME_SNAPSHOT, SNAPSHOT_VOLUME
 from nova.db.models import cell as tables
-from nova.model.orders import Outcome
+from nova.model.guest.orders import Outcome
 from nova.model.volumes import NewAssistedSnapshot, OldAssistedSnapshot, VolumeSnapshot
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud

@@ -15,7 +15,7 @@ from nova.conductor.actions import volume_swaps
 from nova.conductor.registry import SWAP_VOLUME
 from nova.db import volumes as rows
 from nova.db.models import cell as tables
-from nova.model.orders import Outcome
+from nova.model.guest.orders import Outcome
 from nova.model.volumes import VolumeUse
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud

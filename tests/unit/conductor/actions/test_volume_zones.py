@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.engine import zones
 from nova.db.models import cell as tables
-from nova.model.server_orders import UnshelveServer
+from nova.model.server.server_orders import UnshelveServer
 from nova.model.volumes import BlockDevice
 from tests.fakes.small_cloud import DEMO, SmallCloud
 from tests.unit.conductor.actions.test_volumes import attach, boots, check_free, check_whole

@@ -20,20 +20,21 @@ from nova.conductor.engine.begin import begin
 from nova.conductor.engine.operation import Arguments
 from nova.conductor.registry import ATTACH_VOLUME, DETACH_VOLUME
 from nova.conductor.steps import volumes as volume_steps
-from nova.db import operations, servers
 from nova.db import volumes as rows
 from nova.db.models import cell as tables
+from nova.db.operation import operations
+from nova.db.server import servers
 from nova.model.base import Scope
-from nova.model.orders import Outcome
-from nova.model.server_orders import (
+from nova.model.guest.orders import Outcome
+from nova.model.server.server_orders import (
     CreateImage,
     EvacuateServer,
     LiveMigrateServer,
     MigrateServer,
     UnshelveServer,
 )
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerQuery
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerQuery
 from nova.model.volumes import AttachVolume, BlockDevice
 from tests.fakes.compute_hosts import refused
 from tests.fakes.rows import new_uuid

@@ -13,15 +13,15 @@ from nova import context, errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.announce import calls
 from nova.conductor.service import conductor_service
-from nova.model.aggregates import AggregateUpdate, NewAggregate
 from nova.model.base import Scope
-from nova.model.flavors import NewFlavor
-from nova.model.images import Image
-from nova.model.keypairs import NewKeypair
-from nova.model.server_groups import NewServerGroup
-from nova.model.server_parts import StateReset, TagChange
-from nova.model.servers import LockChange, ServerUpdate
-from nova.model.services import Registration, ServiceQuery, ServiceUpdate
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.host.aggregates import AggregateUpdate, NewAggregate
+from nova.model.host.services import Registration, ServiceQuery, ServiceUpdate
+from nova.model.image.images import Image
+from nova.model.server.keypairs import NewKeypair
+from nova.model.server.server_groups import NewServerGroup
+from nova.model.server.server_parts import StateReset, TagChange
+from nova.model.server.servers import LockChange, ServerUpdate
 from nova.notifications.kinds import KINDS
 from nova.notifications.notifier import Notifier, NotifierOptions, Silent
 from nova.rpc.contracts.conductor import ConductorRPC

@@ -9,7 +9,7 @@ import pytest
 from nova.conductor.engine.announce.resources import MOST_MESSAGE, MOST_NAME
 from nova.conductor.hosts import hypervisors
 from nova.conductor.hosts.hypervisors import EVERY_S, HypervisorReports
-from nova.model.hosts import HypervisorDown
+from nova.model.host.hosts import HypervisorDown
 from tests.fakes.small_cloud import SmallCloud
 from tests.unit.conductor.engine.test_announced_operations import listen, message, settled
 

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.model.orders import GuestState, PowerReport
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestState, PowerReport
+from nova.model.server.states import PowerState
 from nova.notifications.message import NotificationMessage
 from nova.notifications.notifier import Notifier, NotifierOptions, Silent
 from tests.fakes.compute_hosts import refused, silent
@@ -244,7 +244,7 @@ def test_delete_when_the_runner_dies_at_any_write_then_nothing_is_told_twice(
 
 def test_create_when_telling_fails_then_the_server_is_made_and_the_loss_is_counted(
         cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    from nova.db import notification_rows
+    from nova.db.server import notification_rows
 
     kept = listen(cloud)
     # the read is of this database alone, and there is no other way to make just it fail

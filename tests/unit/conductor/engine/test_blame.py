@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.operation import Op
-from nova.db.states import Entry
+from nova.db.server.states import Entry
 from tests.fakes.rows import server_value
 
 

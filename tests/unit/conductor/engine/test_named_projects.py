@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.db import quotas
+from nova.db.quota import quotas
 from nova.model.base import Scope
 from tests.fakes.api import ADMIN, ApiClient, configuration
 from tests.fakes.small_cloud import SmallCloud

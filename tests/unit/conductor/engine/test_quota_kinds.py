@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.model.keypairs import NewKeypair
-from nova.model.quotas import QuotaClass, QuotaUpdate
-from nova.model.server_groups import ANTI_AFFINITY, NewServerGroup
-from nova.model.servers import MetadataChange
+from nova.model.quota.quotas import QuotaClass, QuotaUpdate
+from nova.model.server.keypairs import NewKeypair
+from nova.model.server.server_groups import ANTI_AFFINITY, NewServerGroup
+from nova.model.server.servers import MetadataChange
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
 NUMBERS = itertools.count()

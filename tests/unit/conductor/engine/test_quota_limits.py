@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import api as tables
-from nova.db.types import utc_now
-from nova.model.keypairs import NewKeypair
-from nova.model.quotas import QuotaClass, QuotaUpdate
+from nova.db.sql.types import utc_now
+from nova.model.quota.quotas import QuotaClass, QuotaUpdate
+from nova.model.server.keypairs import NewKeypair
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
 JOE = {"user_id": "joe"}

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.nova_network.network_updates import NetworkUpdates
-from nova.db import runners
 from nova.db.models.cell import operations, servers
+from nova.db.operation import runners
 from tests.fakes.small_cloud import SmallCloud, until
 
 LONG_AGO = datetime.datetime(2020, 1, 1)

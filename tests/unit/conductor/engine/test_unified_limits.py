@@ -12,12 +12,12 @@ from nova.clients.keystone import ProjectLimits
 from nova.conductor.engine.limits import CACHED_S, Missing, Unified, Unlimited
 from nova.db import flavors
 from nova.db.models import api as tables
-from nova.model.flavors import NewFlavor
-from nova.model.floating import FloatingRange
-from nova.model.keypairs import NewKeypair
-from nova.model.quotas import QuotaClass, QuotaUpdate
-from nova.model.server_orders import ResizeServer
-from nova.model.servers import NewServer
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.network.floating import FloatingRange
+from nova.model.quota.quotas import QuotaClass, QuotaUpdate
+from nova.model.server.keypairs import NewKeypair
+from nova.model.server.server_orders import ResizeServer
+from nova.model.server.servers import NewServer
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from nova import errors
 from nova.conductor.upkeep.allocation_audit import Stores, rebuild_inventories
-from nova.db import audits, enrolments, hosts
+from nova.db.host import enrolments, hosts
 from nova.db.models import api
-from nova.model import room
-from nova.model.hosts import Inventory, Node
-from nova.model.providers import ChildProvider, ClassInventory
+from nova.db.placement import audits
+from nova.model.host.hosts import Inventory, Node
+from nova.model.placement import room
+from nova.model.placement.providers import ChildProvider, ClassInventory
 from tests.fakes.small_cloud import SmallCloud, node_id
 
 MARK_MB = 100_000  # as the cloud's hosts report it at first

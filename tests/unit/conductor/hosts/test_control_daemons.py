@@ -12,10 +12,17 @@ from nova import errors
 from nova.conductor.hosts import control_daemons
 from nova.conductor.hosts.registration import clock_off_s
 from nova.conductor.service import metadata_service
-from nova.db import enrolments, services
+from nova.db.host import enrolments, services
 from nova.model.base import utcnow
-from nova.model.guests import GuestPassword, GuestQuery
-from nova.model.services import ContractVersion, DatabaseConnections, Heartbeat, Registration, Service, ServiceQuery
+from nova.model.guest.guests import GuestPassword, GuestQuery
+from nova.model.host.services import (
+    ContractVersion,
+    DatabaseConnections,
+    Heartbeat,
+    Registration,
+    Service,
+    ServiceQuery,
+)
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.version import OLDEST_BESIDE, RELEASE
 from tests.fakes.small_cloud import SmallCloud, node_id

@@ -11,10 +11,10 @@ import pytest
 
 from nova import errors
 from nova.conductor.hosts.enrolment import EnrolledKeys, wrap_clear
-from nova.db import enrolments
+from nova.db.host import enrolments
 from nova.db.models.cell import enrolments as table
-from nova.model.secret_wrap import MARK, SecretWrap, new_key
-from nova.model.services import ContractVersion, Heartbeat, Registration, ServiceQuery
+from nova.model.host.services import ContractVersion, Heartbeat, Registration, ServiceQuery
+from nova.model.security.secret_wrap import MARK, SecretWrap, new_key
 from nova.rpc import host_secret
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.enrolment import EnrolledKeys
-from nova.db import enrolments, security
+from nova.db.host import enrolments, security
 from nova.db.models.cell import enrolments as enrolments_table
-from nova.model.security_modes import SecurityMode
-from nova.model.services import Heartbeat, Registration
+from nova.model.host.services import Heartbeat, Registration
+from nova.model.security.security_modes import SecurityMode
 from nova.rpc import host_secret
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.neutron.back_end import guest_at
 from nova.db.models import cell as tables
-from nova.model.guests import DevicePlace, GuestQuery
-from nova.model.networks import NewNetwork, RequestedNetwork
-from nova.model.ports import NeutronSubnet, Port
-from nova.model.services import Registration
+from nova.model.guest.guests import DevicePlace, GuestQuery
+from nova.model.host.services import Registration
+from nova.model.network.networks import NewNetwork, RequestedNetwork
+from nova.model.network.ports import NeutronSubnet, Port
 from tests.fakes.small_cloud import SmallCloud
 
 

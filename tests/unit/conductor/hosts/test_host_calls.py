@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.hosts.host_calls import HostCalls
 from nova.db.models.cell import services
-from nova.db.types import later
+from nova.db.sql.types import later
 from nova.model.base import utcnow
-from nova.model.orders import Fence, GuestOrder
-from nova.model.services import Registration
+from nova.model.guest.orders import Fence, GuestOrder
+from nova.model.host.services import Registration
 from nova.rpc.contracts.compute import ComputeRPC
 from tests.fakes.small_cloud import SmallCloud, until
 

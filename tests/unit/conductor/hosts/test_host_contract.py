@@ -8,21 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import migrations, services
+from nova.db.host import services
 from nova.db.models import cell as tables
 from nova.db.models.api import providers as resource_providers
 from nova.db.placement import providers as placement_providers
-from nova.model.guests import GuestPassword, GuestQuery
-from nova.model.hosts import Inventory, Node
-from nova.model.migrations import NewMigration
-from nova.model.providers import ChildProvider, NewProvider
-from nova.model.services import (
-    ContractVersion,
-    Heartbeat,
-    Registration,
-    ServiceQuery,
-    ServiceUpdate,
-)
+from nova.db.server import migrations
+from nova.model.guest.guests import GuestPassword, GuestQuery
+from nova.model.host.hosts import Inventory, Node
+from nova.model.host.services import ContractVersion, Heartbeat, Registration, ServiceQuery, ServiceUpdate
+from nova.model.placement.providers import ChildProvider, NewProvider
+from nova.model.server.migrations import NewMigration
 from nova.rpc.client import Peers
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -222,7 +217,7 @@ def test_heartbeat_when_a_cleanup_was_just_made_then_the_host_is_told(cloud: Sma
 
 
 def test_heartbeats_when_the_database_is_away_then_they_are_written_later(cloud: SmallCloud, monkeypatch) -> None:
-    from nova.db.engine import DatabaseAway
+    from nova.db.sql.engine import DatabaseAway
 
     def away(_work: Any) -> None:
         raise DatabaseAway(reason="restarts")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from nova.db.models.cell import services
-from nova.db.types import later
-from nova.model.services import Heartbeat
+from nova.db.sql.types import later
+from nova.model.host.services import Heartbeat
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from nova.conductor.hosts.registration import NEW_IS_DISABLED
-from nova.model.services import Registration, ServiceQuery
+from nova.model.host.services import Registration, ServiceQuery
 from nova.version import RELEASE
 from tests.fakes.small_cloud import SmallCloud, node_id
 

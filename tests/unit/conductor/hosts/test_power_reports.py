@@ -13,8 +13,8 @@ from nova import errors
 from nova.conductor.hosts import power_sync
 from nova.db.models.cell import servers
 from nova.model.base import utcnow
-from nova.model.orders import GuestState, PowerReport
-from nova.model.states import PowerState
+from nova.model.guest.orders import GuestState, PowerReport
+from nova.model.server.states import PowerState
 from tests.fakes.compute_hosts import refused
 from tests.fakes.small_cloud import SmallCloud
 

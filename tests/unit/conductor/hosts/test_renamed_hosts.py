@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.db.models import cell as cell_tables
-from nova.model.services import Registration
+from nova.model.host.services import Registration
 from tests.fakes.small_cloud import SmallCloud, node_id
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 
-from nova.model.hosts import HostStates
+from nova.model.host.hosts import HostStates
 from nova.scheduler.snapshot import HostTable
 from tests.fakes.small_cloud import SmallCloud
 

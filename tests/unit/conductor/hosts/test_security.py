@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.hosts.security import agree_on_mode, generated_key, keep_key
-from nova.db import enrolments, security
+from nova.db.host import enrolments, security
 from nova.db.models.cell import enrolments as enrolments_table
-from nova.model.security_modes import SecurityMode
+from nova.model.security.security_modes import SecurityMode
 from tests.fakes.small_cloud import SmallCloud
 
 B, U = SecurityMode.BOUNDED, SecurityMode.UPSTREAM

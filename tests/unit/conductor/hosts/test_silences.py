@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.hosts.registration import Daemons
 from nova.db.models.cell import services
-from nova.db.types import later
-from nova.model.hosts import HostStates
-from nova.model.services import Heartbeat, Registration, ServiceQuery
+from nova.db.sql.types import later
+from nova.model.host.hosts import HostStates
+from nova.model.host.services import Heartbeat, Registration, ServiceQuery
 from tests.fakes.small_cloud import SmallCloud
 
 COMPUTE, NETWORK = "nova-compute", "nova-network"
@@ -144,7 +144,7 @@ def test_hosts_when_one_registers_after_the_silence_then_it_ends_too(three: Smal
 
 
 def test_silence_when_the_transaction_fails_then_the_next_one_ends_it(three: SmallCloud, monkeypatch) -> None:
-    from nova.db.engine import DatabaseAway
+    from nova.db.sql.engine import DatabaseAway
 
     def away(_work: object) -> None:
         raise DatabaseAway(reason="restarts")

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova.conductor.upkeep import periodic
-from nova.db import taken_messages
 from nova.db.models.cell import taken_messages as table
+from nova.db.operation import taken_messages
 from tests.fakes.small_cloud import SmallCloud
 
 

@@ -22,9 +22,9 @@ from nova.conductor.hosts.image_tickets import (
     first_secret,
 )
 from nova.db.models import cell as cell_tables
-from nova.model.image_tickets import READ, WRITE, ImageTicket, host_key
-from nova.model.images import Image
-from nova.model.orders import GuestOrder, MoveOrder, RebuildOrder, RescueOrder, SnapshotOrder, tickets_of
+from nova.model.guest.orders import GuestOrder, MoveOrder, RebuildOrder, RescueOrder, SnapshotOrder, tickets_of
+from nova.model.image.image_tickets import READ, WRITE, ImageTicket, host_key
+from nova.model.image.images import Image
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.image_seal import TicketSeal
 from tests.fakes.compute import build_order, fence

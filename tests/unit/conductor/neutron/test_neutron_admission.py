@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.neutron.admission import PortAdmission
 from nova.conductor.neutron.cache import NeutronCache
-from nova.model.networks import RequestedNetwork
+from nova.model.network.networks import RequestedNetwork
 from tests.fakes.neutron import FakeNeutron
 
 JOE = context.RequestContext(request_id="req-1", user_id="joe", project_id="demo", token="joe's")

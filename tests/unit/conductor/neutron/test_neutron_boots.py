@@ -16,9 +16,9 @@ from nova.conductor.neutron.binding import Binder
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.registry import CREATE_SERVER, DELETE_SERVER
 from nova.db.models import cell as tables
-from nova.db.states import Entry
-from nova.model.networks import RequestedNetwork
-from nova.model.servers import NewServer, ServerListQuery, ServerQuery
+from nova.db.server.states import Entry
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.servers import NewServer, ServerListQuery, ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.neutron import Trouble
 from tests.fakes.rows import server_value

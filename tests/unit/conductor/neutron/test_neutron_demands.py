@@ -11,11 +11,11 @@ import pytest
 from nova import context, errors
 from nova.conductor.neutron.port_resources import allocation_of, demands_of, profile_of
 from nova.conductor.queries.placement import placement_service
-from nova.model.networks import PortDemand, RequestedNetwork
-from nova.model.port_requests import HeldResources, devices, groups, met_by
-from nova.model.ports import NeutronNetwork, Port, ResourceAsked, ResourceGroup
-from nova.model.providers import ClassInventory, NewProvider, ProviderQuery, ProviderTraits
-from nova.model.topology import HostTopology, PackedDevice, PciDevice
+from nova.model.network.networks import PortDemand, RequestedNetwork
+from nova.model.network.port_requests import HeldResources, devices, groups, met_by
+from nova.model.network.ports import NeutronNetwork, Port, ResourceAsked, ResourceGroup
+from nova.model.numa.topology import HostTopology, PackedDevice, PciDevice
+from nova.model.placement.providers import ClassInventory, NewProvider, ProviderQuery, ProviderTraits
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON
 
@@ -43,7 +43,7 @@ def nic(cloud: FailingCloud, host: str, total: int) -> str:
 
 
 def known_traits(placement: Any) -> tuple[str, ...]:
-    from nova.model.providers import TraitQuery
+    from nova.model.placement.providers import TraitQuery
     return tuple(placement.list_traits(TraitQuery(names=(PHYSNET,))))
 
 

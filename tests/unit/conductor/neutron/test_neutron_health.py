@@ -17,10 +17,10 @@ from nova.conductor.neutron.events import Later
 from nova.conductor.neutron.health import Healer
 from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
-from nova.model.guests import GuestQuery
-from nova.model.networks import RequestedNetwork
-from nova.model.server_parts import ExternalEvent
-from nova.model.servers import ServerQuery
+from nova.model.guest.guests import GuestQuery
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.server_parts import ExternalEvent
+from nova.model.server.servers import ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON, until
 

@@ -12,7 +12,7 @@ from nova import context, errors
 from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.registry import ATTACH_INTERFACE
 from nova.model.base import utcnow
-from nova.model.networks import RequestedNetwork
+from nova.model.network.networks import RequestedNetwork
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, failing

@@ -11,8 +11,8 @@ import pytest
 
 from nova import context
 from nova.conductor.registry import EVACUATE, LIVE_MIGRATE, RESIZE
-from nova.model.networks import RequestedNetwork
-from nova.model.server_orders import UnshelveServer
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.server_orders import UnshelveServer
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON
 from tests.sampling import fifth

@@ -12,13 +12,13 @@ import pytest
 
 from nova import errors
 from nova.conductor.neutron.proxies import FloatingByNeutron, GroupsByNeutron, NetworksByNeutron
-from nova.db.migrate import sync
+from nova.db.schema.migrate import sync
 from nova.model.base import Page, Scope
-from nova.model.floating import FloatingAssociation, FloatingQuery
-from nova.model.networks import NEUTRON, Interface, Network
-from nova.model.ports import NeutronFloating, NeutronGroup, NeutronNetwork, NeutronRule, Port, PortAddress
-from nova.model.security_groups import GroupMembership, NewSecurityGroup, NewSecurityRule, SecurityGroupQuery
-from nova.model.servers import ServerQuery
+from nova.model.network.floating import FloatingAssociation, FloatingQuery
+from nova.model.network.networks import NEUTRON, Interface, Network
+from nova.model.network.ports import NeutronFloating, NeutronGroup, NeutronNetwork, NeutronRule, Port, PortAddress
+from nova.model.network.security_groups import GroupMembership, NewSecurityGroup, NewSecurityRule, SecurityGroupQuery
+from nova.model.server.servers import ServerQuery
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import add_servers, server_row
 

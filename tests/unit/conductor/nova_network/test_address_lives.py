@@ -13,14 +13,14 @@ from nova import context, errors
 from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.upkeep import periodic
-from nova.db import addresses, free_addresses
-from nova.db.addresses import AddressRequest, Terms
 from nova.db.models import cell as tables
-from nova.db.types import later
+from nova.db.network import addresses, free_addresses
+from nova.db.network.addresses import AddressRequest, Terms
+from nova.db.sql.types import later
 from nova.model.base import Scope
-from nova.model.network_managers import FLAT, FLAT_DHCP, NetworkKind
-from nova.model.networks import LeaseChange, NewNetwork, RequestedNetwork
-from nova.model.quotas import QuotaUpdate
+from nova.model.network.network_managers import FLAT, FLAT_DHCP, NetworkKind
+from nova.model.network.networks import LeaseChange, NewNetwork, RequestedNetwork
+from nova.model.quota.quotas import QuotaUpdate
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
 FIXED = tables.fixed_addresses

@@ -14,13 +14,13 @@ from nova.conductor.engine.deps import VpnSettings
 from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.cloudpipe import Cloudpipes, user_data
-from nova.model import addressing
 from nova.model.base import Scope
-from nova.model.certificates import VpnCredentials
-from nova.model.images import Image
-from nova.model.network_managers import VLAN
-from nova.model.networks import NewNetwork
-from nova.model.servers import ServerOrder
+from nova.model.image.images import Image
+from nova.model.network import addressing
+from nova.model.network.network_managers import VLAN
+from nova.model.network.networks import NewNetwork
+from nova.model.security.certificates import VpnCredentials
+from nova.model.server.servers import ServerOrder
 from tests.fakes.small_cloud import SmallCloud
 
 ADMIN = context.RequestContext(request_id="req-admin", user_id="root", project_id="admin", is_admin=True)

@@ -13,7 +13,7 @@ from nova.clients import dns
 from nova.conductor.engine.network_options import FloatingOptions
 from nova.conductor.upkeep import periodic
 from nova.model.base import Scope
-from nova.model.floating import DnsDomain, DnsEntry, FloatingRange
+from nova.model.network.floating import DnsDomain, DnsEntry, FloatingRange
 from tests.fakes.compute_hosts import refused
 from tests.fakes.small_cloud import DEMO, SmallCloud, changed
 

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.engine.network_options import FloatingOptions
-from nova.db import floating
 from nova.db.models import cell as tables
+from nova.db.network import floating
 from nova.model.base import Scope
-from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
-from nova.model.quotas import QuotaUpdate
+from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
+from nova.model.quota.quotas import QuotaUpdate
 from nova.notifications.notifier import Notifier, NotifierOptions
 from tests.fakes.notifications import Kept
 from tests.fakes.racing import together

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.model.floating import FloatingRange
-from nova.model.networks import NewNetwork
+from nova.model.network.floating import FloatingRange
+from nova.model.network.networks import NewNetwork
 
 
 def test_guest_ranges_when_there_are_networks_and_floating_addresses_then_all_are_told_in_few_ranges(cloud):

@@ -13,13 +13,13 @@ from nova import context, errors
 from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.upkeep import periodic
-from nova.db import addresses, host_addresses
 from nova.db.models import cell as tables
-from nova.db.types import later
+from nova.db.network import addresses, host_addresses
+from nova.db.sql.types import later
 from nova.model.base import Scope
-from nova.model.floating import FloatingAssociation, FloatingRange
-from nova.model.networks import Network, NetworkOnHost, NewNetwork, RequestedNetwork
-from nova.model.services import Registration
+from nova.model.host.services import Registration
+from nova.model.network.floating import FloatingAssociation, FloatingRange
+from nova.model.network.networks import Network, NetworkOnHost, NewNetwork, RequestedNetwork
 from nova.rpc.contracts.network import NetworkRPC
 from tests.fakes.daemons import FakeNetworkHost
 from tests.fakes.failing_cloud import FailingCloud
@@ -237,7 +237,7 @@ def test_floating_address_when_the_guests_host_is_down_is_the_servers_and_nobody
 
 
 def test_lease_is_noted_by_the_guests_own_host_alone(many: ManyHosts) -> None:
-    from nova.model.networks import LeaseChange
+    from nova.model.network.networks import LeaseChange
 
     [one] = many.cloud.server(many.boot("a")).interfaces
     address = one.addresses[0].address

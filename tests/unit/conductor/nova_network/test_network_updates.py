@@ -14,8 +14,8 @@ from nova import errors
 from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.db.models import cell as tables
 from nova.model.base import Scope
-from nova.model.networks import NetworkOnHost, NewNetwork
-from nova.model.services import Registration
+from nova.model.host.services import Registration
+from nova.model.network.networks import NetworkOnHost, NewNetwork
 from tests.fakes.small_cloud import SmallCloud, until
 
 

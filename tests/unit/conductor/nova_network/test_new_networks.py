@@ -10,10 +10,10 @@ import pytest
 from nova import errors
 from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.model import addressing
 from nova.model.base import Scope
-from nova.model.network_managers import FLAT
-from nova.model.networks import Network, NewNetwork
+from nova.model.network import addressing
+from nova.model.network.network_managers import FLAT
+from nova.model.network.networks import Network, NewNetwork
 from tests.fakes.small_cloud import SmallCloud
 
 

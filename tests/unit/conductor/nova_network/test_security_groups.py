@@ -11,11 +11,10 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.compute.filter.firewall import Firewall
 from nova.conductor.nova_network import host_rules
-from nova.db import security_groups as rows
 from nova.db.models import cell as tables
+from nova.db.network import security_groups as rows
 from nova.model.base import Page, Scope
-from nova.model.quotas import QuotaUpdate
-from nova.model.security_groups import (
+from nova.model.network.security_groups import (
     AllowedTraffic,
     GroupMembership,
     HostFirewall,
@@ -26,7 +25,8 @@ from nova.model.security_groups import (
     SecurityGroupUpdate,
     SecurityRule,
 )
-from nova.model.servers import ServerQuery
+from nova.model.quota.quotas import QuotaUpdate
+from nova.model.server.servers import ServerQuery
 from tests.fakes.racing import together
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 

@@ -12,13 +12,13 @@ from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.db import network_pools
-from nova.model import addressing
+from nova.db.network import network_pools
 from nova.model.base import Scope
-from nova.model.floating import FloatingAssociation, FloatingRange
-from nova.model.network_managers import VLAN
-from nova.model.networks import Network, NetworkChange, NewNetwork, RequestedNetwork
-from nova.model.services import Registration
+from nova.model.host.services import Registration
+from nova.model.network import addressing
+from nova.model.network.floating import FloatingAssociation, FloatingRange
+from nova.model.network.network_managers import VLAN
+from nova.model.network.networks import Network, NetworkChange, NewNetwork, RequestedNetwork
 from nova.rpc.contracts.network import NetworkRPC
 from tests.fakes.daemons import FakeNetworkHost
 from tests.fakes.small_cloud import DEMO, SmallCloud

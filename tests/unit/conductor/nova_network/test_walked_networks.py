@@ -12,14 +12,14 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.db import addresses as rows
 from nova.db.models import cell as tables
+from nova.db.network import addresses as rows
 from nova.model.base import Scope
-from nova.model.floating import FloatingAssociation, FloatingRange
-from nova.model.networks import NewNetwork, RequestedNetwork
-from nova.model.security_groups import GroupMembership, NewSecurityGroup
-from nova.model.server_orders import EvacuateServer, LiveMigrateServer
-from nova.model.states import TaskState
+from nova.model.network.floating import FloatingAssociation, FloatingRange
+from nova.model.network.networks import NewNetwork, RequestedNetwork
+from nova.model.network.security_groups import GroupMembership, NewSecurityGroup
+from nova.model.server.server_orders import EvacuateServer, LiveMigrateServer
+from nova.model.server.states import TaskState
 from tests.fakes import living_cloud
 from tests.fakes.living_cloud import Killed
 from tests.fakes.small_cloud import DEMO, NEUTRON, SmallCloud

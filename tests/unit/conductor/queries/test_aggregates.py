@@ -14,13 +14,13 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.engine import zones
 from nova.conductor.queries.aggregates import Aggregates
-from nova.db import aggregates
+from nova.db.host import aggregates
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.model.aggregates import Aggregate, AggregateUpdate, CachedImage, NewAggregate
-from nova.model.image_tickets import ImageTicket
-from nova.model.images import Image
-from nova.model.services import ServiceQuery, ServiceUpdate
+from nova.model.host.aggregates import Aggregate, AggregateUpdate, CachedImage, NewAggregate
+from nova.model.host.services import ServiceQuery, ServiceUpdate
+from nova.model.image.image_tickets import ImageTicket
+from nova.model.image.images import Image
 from nova.scheduler.snapshot import HostTable
 from tests.fakes.small_cloud import SmallCloud, until
 from tests.unit.conductor.queries.test_statement_counts import statements

@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry
 
 from nova import errors
 from nova.conductor.queries.cloud_figures import CACHED_S, CloudFigures
-from nova.db import cloud_figures
-from nova.db.cloud_figures import MOST_HOSTS
 from nova.db.models.cell import cleanups, services
-from nova.db.statements import insert_all
-from nova.db.types import later, utc_now
+from nova.db.sql.statements import insert_all
+from nova.db.sql.types import later, utc_now
+from nova.db.upkeep import cloud_figures
+from nova.db.upkeep.cloud_figures import MOST_HOSTS
 from tests.fakes.rows import add_servers, new_uuid, server_row
 
 

@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.queries import consoles as rules
 from nova.conductor.upkeep import periodic
-from nova.db import consoles, enrolments
-from nova.db import servers as server_rows
+from nova.db.host import enrolments
 from nova.db.models import cell as tables
-from nova.model.consoles import (
+from nova.db.server import consoles
+from nova.db.server import servers as server_rows
+from nova.model.guest.consoles import (
     ConsoleAddress,
     ConsoleConnection,
     ConsoleGrant,
@@ -24,8 +25,8 @@ from nova.model.consoles import (
     TokenCheck,
     token_hash,
 )
-from nova.model.server_orders import UnshelveServer
-from nova.model.services import ServiceUpdate
+from nova.model.host.services import ServiceUpdate
+from nova.model.server.server_orders import UnshelveServer
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC

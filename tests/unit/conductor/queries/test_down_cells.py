@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.db.engine import DatabaseAway
 from nova.db.models import api as tables
+from nova.db.sql.engine import DatabaseAway
 from nova.model.base import Page, Scope
-from nova.model.server_groups import NewServerGroup
-from nova.model.servers import ServerListQuery, ServerQuery
-from nova.model.states import PowerState
+from nova.model.server.server_groups import NewServerGroup
+from nova.model.server.servers import ServerListQuery, ServerQuery
+from nova.model.server.states import PowerState
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud, node_id
 from tests.unit.conductor.queries.test_statement_counts import statements

@@ -6,7 +6,7 @@ import threading
 
 from nova.conductor.engine import ec2_numbers
 from nova.model.ec2 import IMAGE, INSTANCE, VOLUME
-from nova.model.guests import GuestQuery
+from nova.model.guest.guests import GuestQuery
 from tests.fakes.small_cloud import SmallCloud
 
 

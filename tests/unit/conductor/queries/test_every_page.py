@@ -21,13 +21,13 @@ from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.api.versions import MAX, MIN
 from nova.db import flavors as flavor_rows
-from nova.db import migrations, server_lists
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
+from nova.db.server import migrations, server_lists
 from nova.model.base import Page
-from nova.model.flavors import FlavorQuery
-from nova.model.migrations import NewMigration
-from nova.model.servers import ServerListQuery
+from nova.model.flavor.flavors import FlavorQuery
+from nova.model.server.migrations import NewMigration
+from nova.model.server.servers import ServerListQuery
 from nova.model.volumes import BlockDevice
 from nova.web.ranges import minor
 from nova.web.schema import Query

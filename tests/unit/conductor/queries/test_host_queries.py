@@ -11,14 +11,14 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.engine import zones
-from nova.db import services
+from nova.db.host import services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.db.types import later, utc_now
-from nova.model.aggregates import NewAggregate
+from nova.db.sql.types import later, utc_now
 from nova.model.base import utcnow
-from nova.model.hosts import HostUptime
-from nova.model.services import Amounts, HostPowerChange, HypervisorQuery, ServiceQuery, ServiceUpdate
+from nova.model.host.aggregates import NewAggregate
+from nova.model.host.hosts import HostUptime
+from nova.model.host.services import Amounts, HostPowerChange, HypervisorQuery, ServiceQuery, ServiceUpdate
 from nova.scheduler.snapshot import HostTable
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id

@@ -13,7 +13,7 @@ from nova import errors
 from nova.clients.glance import Glance
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.conductor.queries.images import ImageQueries
-from nova.model.images import ImageQuery
+from nova.model.image.images import ImageQuery
 from tests.fakes.glance import FakeGlance
 
 

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from nova import context, errors
-from nova.model.consoles import ConsoleRequest, ConsoleType, TokenCheck, token_hash
-from nova.model.servers import LockChange
-from nova.model.states import ENDS_CONSOLES, PowerState
+from nova.model.guest.consoles import ConsoleRequest, ConsoleType, TokenCheck, token_hash
+from nova.model.server.servers import LockChange
+from nova.model.server.states import ENDS_CONSOLES, PowerState
 from tests.fakes import living_cloud
 from tests.fakes.living_cloud import LivingCloud
 from tests.fakes.ready_servers import ordered, prepared

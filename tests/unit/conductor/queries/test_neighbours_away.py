@@ -26,9 +26,9 @@ from nova.conductor.neutron.proxies.networks import NetworksByNeutron
 from nova.conductor.queries.images import ImageQueries
 from nova.conductor.queries.volumes import VolumeQueries
 from nova.model.base import Scope
-from nova.model.floating import FloatingQuery
-from nova.model.images import ImageQuery, NewImage
-from nova.model.security_groups import NewSecurityGroup, SecurityGroupQuery, SecurityGroupUpdate
+from nova.model.image.images import ImageQuery, NewImage
+from nova.model.network.floating import FloatingQuery
+from nova.model.network.security_groups import NewSecurityGroup, SecurityGroupQuery, SecurityGroupUpdate
 from nova.model.volumes import VOLUME, NewVolume, NewVolumeSnapshot, VolumeMetadataChange, VolumeQuery
 from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 from nova.rpc.contracts.conductor_volumes import VolumeProxyCalls

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import cell as tables
-from nova.model.actions import ActionQuery
 from nova.model.base import Scope
-from nova.model.migrations import MigrationQuery
-from nova.model.orders import Outcome
-from nova.model.server_parts import MOST_TAGS, ExternalEvent, StateReset, TagChange
-from nova.model.servers import LockChange, ServerListQuery, ServerMemo, ServerQuery
-from nova.model.states import PowerState
+from nova.model.guest.orders import Outcome
+from nova.model.server.actions import ActionQuery
+from nova.model.server.migrations import MigrationQuery
+from nova.model.server.server_parts import MOST_TAGS, ExternalEvent, StateReset, TagChange
+from nova.model.server.servers import LockChange, ServerListQuery, ServerMemo, ServerQuery
+from nova.model.server.states import PowerState
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 from tests.unit.conductor.queries.test_statement_counts import statements

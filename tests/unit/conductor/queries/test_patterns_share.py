@@ -9,7 +9,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.queries import servers as queries
-from nova.model.servers import Condition, ServerListQuery
+from nova.model.server.servers import Condition, ServerListQuery
 from tests.fakes.small_cloud import SmallCloud
 
 PATTERN = ServerListQuery(conditions=(Condition(column="name", op="regex", value="^v"),))

@@ -7,9 +7,9 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.queries import usage
-from nova.db import services as table
+from nova.db.host import services as table
 from nova.db.models.cell import services
-from nova.model.services import Debt, ServiceQuery, ServiceUpdate
+from nova.model.host.services import Debt, ServiceQuery, ServiceUpdate
 from tests.fakes.compute_hosts import silent
 from tests.fakes.small_cloud import SmallCloud
 

@@ -8,9 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import claims, hosts, ledger
+from nova.db.host import hosts
 from nova.db.models import api as tables
-from nova.model.providers import (
+from nova.db.placement import claims
+from nova.db.quota import ledger
+from nova.model.placement.providers import (
     ClassInventory,
     ConsumerAllocations,
     PlacementUsageQuery,
@@ -18,7 +20,7 @@ from nova.model.providers import (
     ProviderInventories,
     Reshape,
 )
-from nova.model.scheduling import Resources
+from nova.model.scheduling.decisions import Resources
 from tests.fakes.placement import Placement, allocation_write
 from tests.fakes.rows import add_ledger, new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id

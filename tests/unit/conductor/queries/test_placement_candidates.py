@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import event
 
 from nova import errors
-from nova.model.aggregates import NewAggregate
-from nova.model.providers import CandidateQuery, Candidates, RequestGroup, ResourceRequest
+from nova.model.host.aggregates import NewAggregate
+from nova.model.placement.providers import CandidateQuery, Candidates, RequestGroup, ResourceRequest
 from tests.fakes.placement import Placement, allocation_write
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id

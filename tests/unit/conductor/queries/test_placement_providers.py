@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.db.models.cell import services
-from nova.model.aggregates import NewAggregate
-from nova.model.hosts import NodeStamp
-from nova.model.providers import (
+from nova.model.host.aggregates import NewAggregate
+from nova.model.host.hosts import NodeStamp
+from nova.model.placement.providers import (
     ClassInventory,
     NewProvider,
     ProviderAggregates,

@@ -8,8 +8,8 @@ import pytest
 
 from nova import errors
 from nova.manage import output, request_commands
-from nova.model.quotas import QuotaClass
-from nova.model.scheduling import NoHost, PlacementRequest, Refusal, Selection
+from nova.model.quota.quotas import QuotaClass
+from nova.model.scheduling.decisions import NoHost, PlacementRequest, Refusal, Selection
 from tests.fakes.compute_hosts import refused
 from tests.fakes.small_cloud import SmallCloud
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from nova.db.models import cell as tables
 from nova.model.base import Page
-from nova.model.servers import ServerListQuery, ServerQuery
-from nova.model.services import ServiceQuery, ServiceUpdate
+from nova.model.host.services import ServiceQuery, ServiceUpdate
+from nova.model.server.servers import ServerListQuery, ServerQuery
 from tests.fakes.rows import add_servers, server_row
 from tests.fakes.small_cloud import SmallCloud, until
 

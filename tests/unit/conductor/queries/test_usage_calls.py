@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nova import errors
 from nova.db.models import cell as tables
 from nova.model.base import Page
-from nova.model.usage import UsagePage, UsageQuery
+from nova.model.quota.usage import UsagePage, UsageQuery
 from tests.fakes.small_cloud import SmallCloud
 
 START = datetime.datetime(2030, 1, 1)

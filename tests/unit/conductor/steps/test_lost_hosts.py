@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import services
-from nova.db.engine import DatabaseAway
+from nova.db.host import services
 from nova.db.models.cell import operations, servers
-from nova.model.orders import Outcome, Permission
-from nova.model.scheduling import Selection
-from nova.model.states import PowerState
+from nova.db.sql.engine import DatabaseAway
+from nova.model.guest.orders import Outcome, Permission
+from nova.model.scheduling.decisions import Selection
+from nova.model.server.states import PowerState
 from tests.fakes.compute_hosts import refused, silent
 from tests.fakes.small_cloud import SmallCloud, until
 

@@ -10,8 +10,8 @@ import pytest
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.operation import Op
-from nova.db.claims import ProviderUsage
-from nova.db.states import Entry
+from nova.db.placement.claims import ProviderUsage
+from nova.db.server.states import Entry
 from tests.fakes.rows import server_value
 
 WORLD: Any = SimpleNamespace(settings=SimpleNamespace(default_availability_zone="nova"))

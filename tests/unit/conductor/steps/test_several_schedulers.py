@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova.conductor.hosts.feed import Feed
-from nova.model.hosts import HostStates
+from nova.model.host.hosts import HostStates
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler.service import SchedulerService
 from tests.bench.scheduler.clouds import Schedulers, Statements, scheduler_settings

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from nova import context
 from nova.db.models import cell as tables
-from nova.model.aggregates import NewAggregate
-from nova.model.server_orders import RebuildServer
+from nova.model.host.aggregates import NewAggregate
+from nova.model.server.server_orders import RebuildServer
 from nova.scheduler.filters import all_filters
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.scheduling import filter_options

@@ -11,11 +11,13 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.upkeep import allocation_audit, continuous_audit
-from nova.db import addresses, ledger, lost_api, security_groups
 from nova.db.models import api, cell
-from nova.model.orders import BuildOrder
-from nova.model.states import PowerState
-from nova.model.strangers import Adoption, FoundStranger, KeptGuest, StrangerKind, StrangerReport
+from nova.db.network import addresses, security_groups
+from nova.db.quota import ledger
+from nova.db.schema import lost_api
+from nova.model.guest.orders import BuildOrder
+from nova.model.guest.strangers import Adoption, FoundStranger, KeptGuest, StrangerKind, StrangerReport
+from nova.model.server.states import PowerState
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud
 

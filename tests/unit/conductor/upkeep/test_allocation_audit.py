@@ -11,12 +11,13 @@ import sqlalchemy as sa
 
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import ledger, services
+from nova.db.host import services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.db.types import utc_now
+from nova.db.quota import ledger
+from nova.db.sql.types import utc_now
 from nova.manage import placement_commands
-from nova.model.audits import EXTRA, MISSING, ORPHAN, WRONG, Difference, KnownServer, NodeHolder, compare
+from nova.model.placement.audits import EXTRA, MISSING, ORPHAN, WRONG, Difference, KnownServer, NodeHolder, compare
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import SmallCloud
 

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.upkeep import continuous_audit
-from nova.db import strangers
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.db.types import later
-from nova.model.strangers import Stranger, StrangerKind
+from nova.db.sql.types import later
+from nova.db.upkeep import strangers
+from nova.model.guest.strangers import Stranger, StrangerKind
 from tests.fakes.small_cloud import SmallCloud
 from tests.unit.conductor.upkeep.test_allocation_audit import add_orphan, held, lose
 

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.upkeep import data_migrations
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import data_migrations as rows
-from nova.db.engine import Database
 from nova.db.models import api, cell
-from nova.db.types import later
+from nova.db.schema import data_migrations as rows
+from nova.db.sql.engine import Database
+from nova.db.sql.types import later
 from nova.manage import database_commands, main, upgrade_checks
 from nova.version import RELEASE
 from tests.fakes.databases import as_if_synced

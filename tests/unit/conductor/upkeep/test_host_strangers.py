@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import services
+from nova.db.host import services
 from nova.db.models import cell as tables
-from nova.db.types import later
-from nova.model.services import ServiceQuery
-from nova.model.states import PowerState
-from nova.model.strangers import MOST_STRANGERS, FoundStranger, Stranger, StrangerKind, StrangerReport
+from nova.db.sql.types import later
+from nova.model.guest.strangers import MOST_STRANGERS, FoundStranger, Stranger, StrangerKind, StrangerReport
+from nova.model.host.services import ServiceQuery
+from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud

@@ -21,9 +21,9 @@ from nova.db.models.cell import operations, servers
 from nova.manage import host_commands, host_drain
 from nova.manage.drain_plan import DrainRequest
 from nova.model.base import utcnow
-from nova.model.server_orders import RescueServer, ResizeServer
-from nova.model.servers import ServerOrder
-from nova.model.services import ServiceUpdate
+from nova.model.host.services import ServiceUpdate
+from nova.model.server.server_orders import RescueServer, ResizeServer
+from nova.model.server.servers import ServerOrder
 from tests.fakes import living_cloud
 from tests.fakes.living_cloud import LivingCloud
 from tests.fakes.small_cloud import DEMO, until

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.upkeep import port_audit
 from nova.db.models import cell as tables
-from nova.db.types import later
-from nova.model.strangers import Stranger, StrangerKind
+from nova.db.sql.types import later
+from nova.model.guest.strangers import Stranger, StrangerKind
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import NEUTRON, SmallCloud

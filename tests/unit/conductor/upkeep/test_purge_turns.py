@@ -11,14 +11,18 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import periodic, purge
-from nova.db import ec2_ids, flavors, old_actions, services, strangers
+from nova.db import flavors
+from nova.db.host import services
 from nova.db.models import api, cell
-from nova.db.types import later, utc_now
+from nova.db.operation import old_actions
+from nova.db.server import ec2_ids
+from nova.db.sql.types import later, utc_now
+from nova.db.upkeep import strangers
 from nova.model.base import utcnow
 from nova.model.ec2 import IMAGE, INSTANCE
-from nova.model.flavors import NewFlavor
-from nova.model.services import Registration
-from nova.model.strangers import StrangerKind
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.guest.strangers import StrangerKind
+from nova.model.host.services import Registration
 from tests.fakes import old_rows
 from tests.fakes.old_rows import OLD, move, operation
 from tests.fakes.rows import add_servers, new_uuid, server_row
@@ -119,7 +123,7 @@ def test_purge_when_it_dies_in_a_batch_then_the_batch_is_whole_and_goes_with_the
     bury(cloud, 3)
     before = left(cloud)
     with monkeypatch.context() as patched:
-        patched.setattr("nova.db.servers.delete_keys", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("nova.db.server.servers.delete_keys", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             turn(cloud)
     assert left(cloud) == before

@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.actions import move_requests
 from nova.conductor.upkeep import quota_repair
-from nova.db import flavors, ledger
+from nova.db import flavors
 from nova.db.models import api as tables
-from nova.model.flavors import NewFlavor
-from nova.model.server_orders import ResizeServer
+from nova.db.quota import ledger
+from nova.model.flavor.flavors import NewFlavor
+from nova.model.server.server_orders import ResizeServer
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO
 

@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova.conductor.upkeep import periodic
-from nova.db import ledger
 from nova.db.models import api as tables
+from nova.db.quota import ledger
 from tests.fakes.small_cloud import SmallCloud, node_id
 
 OLD = datetime.datetime(2020, 1, 1)

@@ -18,12 +18,12 @@ from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.registry import DELETE_SERVER
 from nova.conductor.upkeep import timeouts
-from nova.db import migrations as moves
 from nova.db.models.cell import migrations, operations, servers
+from nova.db.server import migrations as moves
 from nova.model.base import utcnow
-from nova.model.migrations import NewMigration
-from nova.model.servers import ServerMemo
-from nova.model.states import ACTIONS, VmState
+from nova.model.server.migrations import NewMigration
+from nova.model.server.servers import ServerMemo
+from nova.model.server.states import ACTIONS, VmState
 from tests.fakes.rows import add_servers, server_row
 from tests.fakes.small_cloud import SmallCloud, node_id, until
 from tests.unit.conductor.queries.test_statement_counts import statements

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import usage_audit
-from nova.db import usage_audits
 from nova.db.models import cell as tables
-from nova.model import periods
-from nova.model.usage import DONE, RUNNING
+from nova.db.quota import usage_audits
+from nova.model.quota import periods
+from nova.model.quota.usage import DONE, RUNNING
 from nova.notifications.notifier import Silent
 from tests.fakes.small_cloud import SmallCloud
 

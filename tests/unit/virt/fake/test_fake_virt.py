@@ -16,7 +16,7 @@ import pytest
 from nova import errors
 from nova.conf import fake as fake_options
 from nova.model.base import utcnow
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.fake import FakeDriver, driver, knobs
 from tests.fakes.compute import HOST, beside, build_order, options, wait_until
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Fence
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Fence
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from tests.contract.driver_conformance import IMAGE_ID, build, make_order
 
 tools = pytest.mark.skipif(not shutil.which("qemu-img") or not shutil.which("xorrisofs"),

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from nova.distribution import Distribution
-from nova.model.flavors import Flavor
-from nova.model.images import Image
-from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, Disk, Fence
+from nova.model.flavor.flavors import Flavor
+from nova.model.guest.orders import BuildOrder, Disk, Fence
+from nova.model.image.images import Image
+from nova.model.network.networks import Interface
 from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.settings import LibvirtSettings

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import Disk
+from nova.model.guest.orders import Disk
 from nova.privileged.lvm import Clearing, Lvm, clearing_argvs
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.rbd import CephPool, Rbd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.guests import DevicePlace
+from nova.model.guest.guests import DevicePlace
 from nova.virt.libvirt.xml.running import places
 
 XML = """<domain><devices>

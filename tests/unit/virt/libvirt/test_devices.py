@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.traits import TRAITS
+from nova.model.image.images import Image
+from nova.model.placement.traits import TRAITS
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.host import host_traits
 from nova.virt.libvirt.host.machines import has_stateless

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model import port_requests
-from nova.model.action_restrictions import BuiltWith, restriction
-from nova.model.topology import PackedDevice, Packing
+from nova.model.network import port_requests
+from nova.model.numa.topology import PackedDevice, Packing
+from nova.model.server.action_restrictions import BuiltWith, restriction
 from nova.virt.libvirt.moves.live import devices_held
 from tests.unit.virt.libvirt.orders import order
 from tests.unit.virt.libvirt.test_vifs import CASES, PCI

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.orders import Disk
+from nova.model.guest.orders import Disk
+from nova.model.image.images import Image
 from nova.privileged import config_drives, filesystems
 from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.privileged.runner import Completed, SystemRunner

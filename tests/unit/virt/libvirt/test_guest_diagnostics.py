@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.model.diagnostics import CpuUse, NicUse
-from nova.model.states import PowerState
+from nova.model.server.diagnostics import CpuUse, NicUse
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.guest.diagnostics import diagnostics_of
 
 RUNS = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.model.orders import BuildOrder, SnapshotOrder
+from nova.model.guest.orders import BuildOrder, SnapshotOrder
 from tests.contract.driver_conformance import build, make_order
 from tests.contract.driver_move_cases import grown, move_order, off_and_left
 from tests.unit.compute import crafted

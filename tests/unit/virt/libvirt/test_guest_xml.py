@@ -8,7 +8,7 @@ import pytest
 
 from nova import errors
 from nova.distribution import Distribution
-from nova.model.images import Image
+from nova.model.image.images import Image
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED
 from nova.virt.libvirt.xml.domain import domain_xml

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.rbd_locations import RbdLocation
+from nova.model.image.images import Image
+from nova.model.image.rbd_locations import RbdLocation
 from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.folders import Folder

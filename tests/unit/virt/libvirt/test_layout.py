@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from nova import conf as nova_conf
 from nova import errors
-from nova.model.traits import is_resource_class, is_trait
+from nova.model.placement.traits import is_resource_class, is_trait
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.host import host_topology
 from nova.virt.libvirt.settings.placing import Placing, placing_of

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.consoles import ConsoleType
-from nova.model.images import Image
-from nova.model.orders import Fence, RescueOrder
+from nova.model.guest.consoles import ConsoleType
+from nova.model.guest.orders import Fence, RescueOrder
+from nova.model.image.images import Image
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.guest import serial_ports
 from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings

@@ -19,9 +19,9 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import errors
 from nova.concurrency import Clock
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Disk
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, Disk
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from nova.privileged import disk_exports, kvm, qemu_img
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.disks.folders import Folder

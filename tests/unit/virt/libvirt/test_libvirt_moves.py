@@ -18,8 +18,8 @@ from oslo_config import cfg
 
 from nova import conf as nova_conf
 from nova import errors
-from nova.model.orders import Disk
-from nova.model.states import PowerState
+from nova.model.guest.orders import Disk
+from nova.model.server.states import PowerState
 from nova.privileged import disk_exports, pid_files
 from nova.privileged.qemu_img import QemuImg
 from nova.virt.libvirt import LibvirtDriver

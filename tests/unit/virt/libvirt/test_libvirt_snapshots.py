@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nova import errors
-from nova.model.orders import BuildOrder, SnapshotOrder
+from nova.model.guest.orders import BuildOrder, SnapshotOrder
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.guest import agent, snapshots
 from nova.virt.libvirt.xml import running

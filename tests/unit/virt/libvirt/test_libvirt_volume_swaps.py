@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.model.volumes import VolumeConnection
 from nova.virt.libvirt.guest import volume_jobs
 from nova.virt.libvirt.xml import disks as disk_xml

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.topology import PackedCell, PackedDevice, Packing
+from nova.model.numa.topology import PackedCell, PackedDevice, Packing
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.guest.numa_requirements import PROMISES
 from nova.virt.libvirt.xml.domain import domain_xml

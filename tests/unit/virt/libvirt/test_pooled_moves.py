@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nova import errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.privileged import disk_exports
 from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt import LibvirtDriver

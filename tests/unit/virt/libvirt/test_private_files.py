@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nova.model.images import Image
-from nova.model.orders import SnapshotOrder
+from nova.model.guest.orders import SnapshotOrder
+from nova.model.image.images import Image
 from nova.privileged.runner import Completed, PrivateRunner
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import maker

@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from nova import errors
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, RescueOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import BuildOrder, RescueOrder
+from nova.model.image.images import Image
+from nova.model.server.states import PowerState
 from tests.contract.driver_conformance import IMAGE_ID, build, make_order, unbuild
 from tests.unit.virt.libvirt.acting import (
     FENCE,

@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from nova import errors
-from nova.model.states import PowerState
+from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.serial_ports import SerialLines, is_free
 from nova.virt.libvirt.settings.consoles import SerialSettings, console_settings_of, ports_of

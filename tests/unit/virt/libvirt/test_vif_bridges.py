@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.privileged import links as real
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs import bridge

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.model.network.networks import Interface
 from nova.privileged import vfs
 from nova.privileged.os_vif_plugs import VifPort
 from nova.privileged.ovs import OpenVSwitch

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import LiveOrder, RescueOrder
-from nova.model.states import PowerState
+from nova.model.guest.orders import LiveOrder, RescueOrder
+from nova.model.server.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeCounts, VolumeDisk
 from nova.virt.libvirt.disks.records import DiskRecord, VolumeRecord
 from nova.virt.libvirt.guest.definition import guest_spec

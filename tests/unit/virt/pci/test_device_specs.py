@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from nova import errors
-from nova.model.traits import is_resource_class, is_trait
+from nova.model.placement.traits import is_resource_class, is_trait
 from nova.virt.libvirt.xml.nodedevs import node_devices
 from nova.virt.pci import providers, specs
 

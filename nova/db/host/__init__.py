@@ -1,0 +1,1 @@
+"""Hosts: services, nodes, aggregates, enrolment and heartbeats."""

@@ -1,0 +1,202 @@
+"""Nodes of compute hosts, and the providers whose resources they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.host import reports
+from nova.db.models.api import allocations, inventories, ledger, providers
+from nova.db.models.cell import nodes, servers, services
+from nova.db.sql.types import AnyColumn, AnyRow, utc_now
+from nova.model.host.hosts import Inventory
+
+
+def write_nodes(tx: Connection, inventory: Inventory) -> bool:
+    """Replace what is known of a host's nodes. False: an older report, nothing was changed. host.NodeNotYours: a node
+    is another host's."""
+    known = {row.uuid: row for row in tx.execute(sa.select(nodes.c.id, nodes.c.uuid, nodes.c.version)
+                                                 .where(nodes.c.host == inventory.host).with_for_update())}
+    if any(row.version > inventory.version for row in known.values()):
+        return False
+    new = {node.uuid for node in inventory.nodes} - known.keys()
+    taken = tx.execute(sa.select(nodes.c.uuid).where(nodes.c.uuid.in_(new)).limit(1)).scalar() if new else None
+    if taken is not None:
+        raise errors.host.NodeNotYours(host=inventory.host, uuid=taken)
+    for node in inventory.nodes:
+        values = {"host": inventory.host, "host_id": inventory.host_id, "name": node.name, "facts": node,
+                  "version": inventory.version}
+        if node.uuid in known:
+            tx.execute(sa.update(nodes).where(nodes.c.uuid == node.uuid).values(**values, updated_at=utc_now()))
+        else:
+            tx.execute(sa.insert(nodes).values(**values, uuid=node.uuid, created_at=utc_now()))
+    gone = [uuid for uuid in known if uuid not in {node.uuid for node in inventory.nodes}]
+    if gone:
+        tx.execute(sa.delete(nodes).where(nodes.c.uuid.in_(gone)))
+    # schedulers take a node's facts by the stamp of its host's service
+    tx.execute(sa.update(services).where(services.c.host == inventory.host, services.c.binary == "nova-compute",
+                                         services.c.deleted == 0).values(version=services.c.version + 1))
+    return True
+
+
+def providers_of_hosts(tx: Connection, host: str | None = None) -> list[AnyRow]:
+    """id, host, name and generation of every provider of hosts (or of one), those below nodes too."""
+    chosen = providers.c.host != "" if host is None else providers.c.host == host
+    return list(tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
+                           .where(chosen).order_by(providers.c.id)))
+
+
+def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
+    """Servers whose ledger row is open and that hold something of these providers."""
+    server = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
+    return set(tx.execute(sa.select(server)
+                          .join_from(allocations, ledger, ledger.c.server_uuid == server)
+                          .where(allocations.c.provider_id.in_(list(ids)), ledger.c.closed == sa.false())
+                          .distinct()).scalars())
+
+
+def drop_providers(tx: Connection, generations: Mapping[int, int]) -> None:
+    """Hosts are taken out: their providers go, with what is still allocated on them, and what anybody put below. One
+    whose generation is another by now stays: its host has come back."""
+    keys = [row.id for row in tx.execute(
+        sa.select(providers.c.id, providers.c.generation).where(providers.c.id.in_(list(generations)),
+                                                               providers.c.root_id.is_(None))
+        .order_by(providers.c.id).with_for_update()) if generations[row.id] == row.generation]
+    if keys:
+        keys += tx.execute(sa.select(providers.c.id).where(providers.c.root_id.in_(keys),
+                                                           providers.c.id.not_in(keys))).scalars()
+        reports.forget(tx, keys)
+
+
+_below = providers.alias()
+_deep = sa.or_(providers.c.topology.is_not(None), sa.exists().where(_below.c.root_id == providers.c.id))
+
+
+def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
+                  uuids: Collection[str] | None = None) -> dict[str, dict[str, AnyColumn]]:
+    """By the uuid of a node's provider: id, host, name, generation, per class (total, reserved, ratio, used), limits
+    (min_unit, max_unit and step_size by class), consumers, and whether it is deep: has providers below it, or a
+    topology. Of all nodes, of some (by uuid, or by the id of any provider in their trees), or of a host's: then nothing
+    of the others is summed."""
+    root = sa.func.coalesce(providers.c.root_id, providers.c.id)
+    of_trees = None if ids is None else sa.select(root).where(providers.c.id.in_(list(ids))).scalar_subquery()
+    wanted = [providers.c.root_id.is_(None), providers.c.host != ""]
+    if of_trees is not None:
+        wanted.append(providers.c.id.in_(of_trees))
+    if uuids is not None:
+        wanted.append(providers.c.uuid.in_(list(uuids)))
+    if host is not None:
+        wanted.append(providers.c.host == host)
+    chosen = sa.and_(*wanted)
+    claims = sa.select(allocations.c.provider_id, allocations.c.resource_class,
+                       sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
+    if len(wanted) > 2:
+        claims = claims.where(allocations.c.provider_id.in_(sa.select(providers.c.id).where(chosen)))
+    used = claims.group_by(allocations.c.provider_id, allocations.c.resource_class).subquery()
+    query = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
+                       inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
+                       inventories.c.allocation_ratio, inventories.c.min_unit, inventories.c.max_unit,
+                       inventories.c.step_size, _deep.label("deep"), sa.func.coalesce(used.c.used, 0).label("used"),
+                       sa.func.coalesce(used.c.consumers, 0).label("consumers"))
+             .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
+             .join(used, sa.and_(used.c.provider_id == providers.c.id,
+                                 used.c.resource_class == inventories.c.resource_class), isouter=True)
+             .where(chosen))
+    found: dict[str, dict[str, Any]] = {}
+    for row in tx.execute(query):
+        one = found.setdefault(row.uuid, {"id": row.id, "host": row.host, "name": row.name,
+                                          "generation": row.generation, "classes": {}, "limits": {}, "consumers": 0,
+                                          "deep": bool(row.deep)})
+        one["classes"][row.resource_class] = (row.total, row.reserved, row.allocation_ratio, int(row.used))
+        one["limits"][row.resource_class] = row
+        one["consumers"] = max(one["consumers"], int(row.consumers))
+    return found
+
+
+class NodesWanted(NamedTuple):
+    """Which nodes: all of these conditions. ``after`` is a node's id, the last of the page before."""
+
+    host: str | None = None
+    id: int | None = None
+    uuid: str | None = None
+    name_part: str | None = None  # anywhere in the name
+    after: int | None = None
+    limit: int | None = None
+
+
+ALL = NodesWanted()
+
+
+def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
+    """Nodes with their hosts' compute services, by id; ``clock`` is the database's now."""
+    query = (
+        sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
+                  services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
+                  services.c.topic, services.c.disabled, services.c.disabled_reason, services.c.forced_down,
+                  services.c.last_seen_at, services.c.created_at, services.c.updated_at, services.c.release,
+                  services.c.version.label("service_version"), utc_now().label("clock"))
+        .join_from(nodes, services, sa.and_(services.c.host == nodes.c.host, services.c.binary == "nova-compute",
+                                            services.c.deleted == 0))
+        .order_by(nodes.c.id).limit(wanted.limit))
+    for column, value in ((nodes.c.host, wanted.host), (nodes.c.id, wanted.id), (nodes.c.uuid, wanted.uuid)):
+        if value is not None:
+            query = query.where(column == value)
+    if wanted.name_part is not None:  # not LIKE: SQLite's folds case
+        query = query.where(sa.func.replace(nodes.c.name, wanted.name_part, "") != nodes.c.name)
+    if wanted.after is not None:
+        query = query.where(nodes.c.id > wanted.after)
+    return list(tx.execute(query))
+
+
+def node_id(tx: Connection, name: str) -> int | None:
+    """The id of the node with this uuid or number; None when there is none."""
+    same = nodes.c.id == int(name) if name.isascii() and name.isdigit() and len(name) <= 18 else nodes.c.uuid == name
+    found = tx.execute(sa.select(nodes.c.id).where(same)).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+def servers_on(tx: Connection, hosts: Sequence[str]) -> list[AnyRow]:
+    """uuid, name, host, node and task of live servers on these hosts."""
+    return list(tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.host, servers.c.node,
+                                     servers.c.task_state)
+                           .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id)))
+
+
+def promised_on(tx: Connection, host: str) -> list[AnyRow]:
+    """Project and flavor of every live server on a host."""
+    return list(tx.execute(sa.select(servers.c.project_id, servers.c.flavor)
+                           .where(servers.c.host == host, servers.c.deleted == 0).order_by(servers.c.project_id)))
+
+
+# -- zones: what servers' rows show of where their hosts are
+
+def with_servers(tx: Connection, hosts: Sequence[str]) -> list[str]:
+    """Those of these hosts that have live servers."""
+    return list(tx.execute(sa.select(servers.c.host).where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0)
+                           .distinct().order_by(servers.c.host)).scalars())
+
+
+def has_pinned(tx: Connection, host: str, zone: str) -> bool:
+    """Whether a live server on the host asked to be in this zone."""
+    return tx.execute(sa.select(servers.c.id).where(
+        servers.c.host == host, servers.c.deleted == 0, servers.c.pinned_availability_zone == zone).limit(1)
+    ).first() is not None
+
+
+def zones_shown(tx: Connection) -> list[tuple[str, str | None]]:
+    """(host, zone) as the rows of live servers have it."""
+    rows = tx.execute(sa.select(servers.c.host, servers.c.availability_zone)
+                      .where(servers.c.deleted == 0, servers.c.host.is_not(None)).distinct())
+    return [(row.host, row.availability_zone) for row in rows]
+
+
+def write_zone(tx: Connection, hosts: Sequence[str], zone: str) -> None:
+    """The zone that servers of these hosts show."""
+    tx.execute(sa.update(servers).where(
+        servers.c.host.in_(list(hosts)), servers.c.deleted == 0,
+        sa.or_(servers.c.availability_zone.is_(None), servers.c.availability_zone != zone)).values(
+            availability_zone=zone))

@@ -1,0 +1,73 @@
+"""The security mode that the cloud is in, and the key that was generated for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, make_url
+
+from nova.db.models.cell import enrolments, security_settings
+from nova.db.sql.statements import insert_ignoring
+from nova.model.security.security_modes import SecurityMode
+
+MODE = "mode"
+#: Begins the names of a generated key's copies, each wrapped by another password.
+KEY = "host_secret_key/"
+
+
+def mode(tx: Connection) -> SecurityMode | None:
+    """The mode on record. A cloud of an earlier release has enrolled hosts and no record: it is bounded. None: no
+    conductor has run yet."""
+    found = tx.execute(_value(MODE)).scalar_one_or_none()
+    if found is not None:
+        return SecurityMode(found)
+    enrolled = tx.execute(sa.select(enrolments.c.id).limit(1)).first()
+    return SecurityMode.BOUNDED if enrolled is not None else None
+
+
+def record_first(tx: Connection, wanted: SecurityMode) -> SecurityMode:
+    """Record a mode where there is none; the one on record."""
+    found = mode(tx) or wanted
+    insert_ignoring(tx, security_settings, [{"name": MODE, "value": found.value}])
+    return SecurityMode(tx.execute(_value(MODE)).scalar_one())
+
+
+def change_mode(tx: Connection, wanted: SecurityMode) -> None:
+    """Record another mode."""
+    record_first(tx, wanted)
+    tx.execute(sa.update(security_settings).where(security_settings.c.name == MODE).values(value=wanted.value))
+
+
+def key_copies(tx: Connection) -> dict[str, str]:
+    """The generated key's copies, by what wraps each; empty: none was generated."""
+    name, value = security_settings.c
+    return {row.name.removeprefix(KEY): row.value
+            for row in tx.execute(sa.select(name, value).where(name.like(f"{KEY}%")))}
+
+
+def keep_key_copies(tx: Connection, copies: Mapping[str, str]) -> None:
+    """Keep copies of a generated key, in place of those of the same names."""
+    names = [f"{KEY}{name}" for name in copies]
+    tx.execute(sa.delete(security_settings).where(security_settings.c.name.in_(names)))
+    insert_ignoring(tx, security_settings, [{"name": f"{KEY}{name}", "value": value}
+                                            for name, value in sorted(copies.items())])
+
+
+def drop_key(tx: Connection) -> None:
+    """Forget the generated key: nothing is wrapped by it any more."""
+    tx.execute(sa.delete(security_settings).where(security_settings.c.name.like(f"{KEY}%")))
+
+
+def lock(tx: Connection) -> None:
+    """Have one conductor at a time generate a key. The mode must be on record."""
+    tx.execute(_value(MODE).with_for_update()).one()
+
+
+def password_of(url: str) -> str:
+    """The password in a database's URL; of a URL that has none, the URL."""
+    return str(make_url(url).password or url)
+
+
+def _value(name: str) -> sa.Select[str]:
+    return sa.select(security_settings.c.value).where(security_settings.c.name == name)

@@ -1,0 +1,1 @@
+"""nova-network: networks, addresses, floating addresses and security groups."""

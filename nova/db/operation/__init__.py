@@ -1,0 +1,1 @@
+"""Operations and runners: who works on what, and what is overdue."""

@@ -1,0 +1,109 @@
+"""What is old in the journals of servers: operations, as the API's instance actions, and moves.
+
+Each operation is looked at once, when it turns old: the walk goes by the time at which operations ended. One that its
+server keeps then, as one of its newest, goes when a later one of that server turns old. So an idle turn is one look
+behind the mark, in the index.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.cell import migrations, operations
+from nova.db.server.states import remembers
+from nova.db.sql.statements import delete_keys
+from nova.db.sql.types import AnyRow, Clause, later
+from nova.model.base import Time
+from nova.model.server.migrations import OVER
+
+
+class Retention(NamedTuple):
+    """What stays: all of the last seconds, and the ``newest`` so many of each server."""
+
+    seconds: int
+    newest: int
+
+
+class Trimmed(NamedTuple):
+    """What one batch did: the mark behind which the next one goes on, how many rows went, and whether there is more."""
+
+    mark: str
+    removed: int
+    more: bool
+
+
+class _Mark(NamedTuple):
+    """The last operation that was looked at, in the order of ``ix_operations_open``; and by which rule."""
+
+    newest: int
+    finished_at: Time
+    runner_id: int
+    id: int
+
+    def text(self) -> str:
+        return f"{self.newest} {self.finished_at.isoformat()} {self.runner_id} {self.id}"
+
+
+def _read_mark(text: str, newest: int) -> _Mark:
+    """The beginning of all, where nothing was looked at by this rule."""
+    words = text.split()
+    if not words or int(words[0]) != newest:
+        return _Mark(newest, datetime.datetime(1970, 1, 1), 0, 0)
+    return _Mark(newest, datetime.datetime.fromisoformat(words[1]), int(words[2]), int(words[3]))
+
+
+def trim(tx: Connection, mark: str, rule: Retention, limit: int) -> Trimmed:
+    """Look at the next operations that turned old, up to ``limit``, and remove what their servers do not keep.
+
+    Never removed: an open operation, and what the next operation of its server has to know (``states.remembers``).
+    """
+    page = turned_old(tx, _read_mark(mark, rule.newest), rule, limit)
+    if not page:
+        return Trimmed(mark, 0, False)
+    uuids, last = {row.server_uuid for row in page}, page[-1]
+    removed = delete_keys(tx, operations, _actions(tx, uuids, max(row.id for row in page), rule))
+    removed += delete_keys(tx, migrations, _moves(tx, uuids, rule))
+    reached = _Mark(rule.newest, last.finished_at, last.runner_id, last.id)
+    return Trimmed(reached.text(), removed, len(page) == limit)
+
+
+def turned_old(tx: Connection, mark: _Mark, rule: Retention, limit: int) -> list[AnyRow]:
+    """A page of the operations that turned old behind the mark, in the order of its index."""
+    table = operations.c
+    # the first condition is the range of the index; the second one leaves out of its first rows those before the mark
+    behind = sa.and_(table.finished_at >= mark.finished_at, sa.or_(
+        table.finished_at > mark.finished_at, table.runner_id > mark.runner_id,
+        sa.and_(table.runner_id == mark.runner_id, table.id > mark.id)))
+    return list(tx.execute(
+        sa.select(table.id, table.server_uuid, table.finished_at, table.runner_id)
+        .where(behind, table.finished_at < later(-rule.seconds))
+        .order_by(table.finished_at, table.runner_id, table.id).limit(limit)))
+
+
+def _oldest_kept(table: sa.Table, newest: int) -> Clause:
+    """The key of the oldest of a server's newest rows; NULL where it has fewer."""
+    newer = table.alias("newer")
+    return (sa.select(newer.c.id).where(newer.c.server_uuid == table.c.server_uuid)
+            .order_by(newer.c.id.desc()).limit(1).offset(newest - 1).scalar_subquery())
+
+
+def _actions(tx: Connection, uuids: Collection[str], last: int, rule: Retention) -> list[int]:
+    later_one = operations.alias("later_one")
+    remembered_later = sa.exists().where(later_one.c.server_uuid == operations.c.server_uuid,
+                                         later_one.c.id > operations.c.id, remembers(later_one))
+    return list(tx.execute(sa.select(operations.c.id).where(
+        operations.c.server_uuid.in_(sorted(uuids)), operations.c.id <= last,
+        operations.c.finished_at < later(-rule.seconds), operations.c.id < _oldest_kept(operations, rule.newest),
+        sa.or_(sa.not_(remembers(operations)), remembered_later))).scalars())
+
+
+def _moves(tx: Connection, uuids: Collection[str], rule: Retention) -> list[int]:
+    return list(tx.execute(sa.select(migrations.c.id).where(
+        migrations.c.server_uuid.in_(sorted(uuids)), migrations.c.status.in_(OVER),
+        sa.func.coalesce(migrations.c.updated_at, migrations.c.created_at) < later(-rule.seconds),
+        migrations.c.id < _oldest_kept(migrations, rule.newest))).scalars())

@@ -1,0 +1,46 @@
+"""Operations as who waits for them sees them: one read by key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from nova.db.models.cell import operations
+from nova.db.sql.engine import Connection
+
+
+class OperationState(NamedTuple):
+    """How far one is. ``outcome`` None: it runs (``direction`` undo: backwards)."""
+
+    outcome: str | None
+    direction: str
+    data: Mapping[str, Any]
+    fault: str | None
+
+
+def progress(tx: Connection, key: int) -> OperationState | None:
+    """None when there is no such operation (any more)."""
+    columns = operations.c
+    row = tx.execute(sa.select(columns.outcome, columns.finished_at, columns.direction, columns.data, columns.fault)
+                     .where(columns.id == key)).one_or_none()
+    if row is None:
+        return None
+    ended = (row.outcome or "success") if row.finished_at is not None else None
+    return OperationState(ended, row.direction, row.data or {}, row.fault)
+
+
+def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> str | None:
+    """Which way one of these actions, that is open on the server, goes: do or undo. None: there is none."""
+    columns = operations.c
+    return tx.execute(sa.select(columns.direction).where(
+        columns.server_uuid == server_uuid, columns.finished_at.is_(None), columns.action.in_(sorted(actions))).limit(1)
+    ).scalar()
+
+
+def any_open(tx: Connection, server_uuid: str) -> bool:
+    """Whether an operation works on the server."""
+    columns = operations.c
+    return tx.execute(sa.select(columns.id).where(
+        columns.server_uuid == server_uuid, columns.finished_at.is_(None)).limit(1)).first() is not None

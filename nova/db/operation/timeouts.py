@@ -1,0 +1,134 @@
+"""What periodic tasks of the conductor look for: servers that stay in a state, and rows that nobody works on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.cell import migrations, operations, servers
+from nova.db.sql.types import AnyColumn, AnyRow, Clause, later, utc_now
+from nova.model.base import Time
+from nova.model.server.migrations import (
+    ACCEPTED,
+    CONFIRMED,
+    CONFIRMING,
+    ERROR,
+    FINISHED,
+    LIVE_STATUSES,
+    MIGRATING,
+    PRE_MIGRATING,
+    REVERTING,
+)
+from nova.model.server.states import TaskState, VmState
+
+#: Seconds for which a row without an operation is left alone.
+QUIET_S = 60
+#: Statuses of moves that an operation works on.
+WORKED_ON = (*LIVE_STATUSES, ACCEPTED, PRE_MIGRATING, MIGRATING, CONFIRMING, REVERTING)
+
+Place = tuple[Time, int]  # of a row in the order that pages are read in
+
+
+class Resting(NamedTuple):
+    """Servers that rest in a state, by which actions they came there, by which one they leave it, and after which place
+    the page begins."""
+
+    vm_state: VmState
+    came: tuple[str, ...]
+    leaves: str
+    after: Place | None = None
+
+
+def resting(tx: Connection, what: Resting, limit: int) -> Sequence[AnyRow]:
+    """A page of servers without a task in this state: uuid, id, epoch, updated_at, memo, since when (by the journal),
+    when it was tried last to take them out of it, and the database's clock. One statement, by the index on the state.
+    """
+    came = _last(operations.c.finished_at, operations.c.action.in_(what.came), operations.c.outcome == "success")
+    tried = _last(operations.c.started_at, operations.c.action == what.leaves)
+    chosen = sa.select(servers.c.id, servers.c.uuid, servers.c.epoch, servers.c.updated_at, servers.c.memo,
+                       came.label("since"), tried.label("tried"), utc_now().label("clock")).where(
+        servers.c.deleted == 0, servers.c.vm_state == what.vm_state.value, servers.c.task_state.is_(None))
+    if what.after is not None:
+        moment, key = what.after
+        chosen = chosen.where(servers.c.updated_at >= moment,
+                              sa.or_(servers.c.updated_at > moment, servers.c.id > key))
+    return tx.execute(chosen.order_by(servers.c.updated_at, servers.c.id).limit(limit)).all()
+
+
+def _last(moment: sa.Column[AnyColumn], *conditions: AnyColumn) -> sa.ScalarSelect[AnyColumn]:
+    """The newest such time in the server's journal."""
+    return (sa.select(sa.func.max(moment)).where(operations.c.server_uuid == servers.c.uuid, *conditions)
+            .scalar_subquery())
+
+
+def building(tx: Connection, age_s: int, limit: int) -> Sequence[AnyRow]:
+    """Uuid and epoch of servers that are being built for longer than that, and that nobody deletes."""
+    # as a function's result: by the index on ages nearly all servers would be read
+    age = sa.func.coalesce(servers.c.created_at, servers.c.created_at)
+    return tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(
+        servers.c.deleted == 0, servers.c.vm_state == VmState.BUILDING.value, age < later(-age_s),
+        sa.func.coalesce(servers.c.task_state, "") != TaskState.DELETING.value).limit(limit)).all()
+
+
+def _worked_on(server: sa.Column[AnyRow]) -> Clause:
+    return sa.exists().where(operations.c.server_uuid == server, operations.c.finished_at.is_(None))
+
+
+def ownerless(tx: Connection, limit: int) -> Sequence[AnyRow]:
+    """Uuid, epoch, vm_state and task_state of live servers that have a task and no open operation."""
+    return tx.execute(sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state).where(
+        servers.c.deleted == 0, servers.c.task_state.is_not(None),
+        sa.func.coalesce(servers.c.updated_at, servers.c.created_at) < later(-QUIET_S),
+        sa.not_(_worked_on(servers.c.uuid))).limit(limit)).all()
+
+
+def unchanged(tx: Connection, uuid: str, epoch: int) -> bool:
+    """Whether the live server still has this epoch: nothing was begun since. Its row is locked."""
+    return tx.execute(sa.select(servers.c.epoch).where(servers.c.uuid == uuid, servers.c.deleted == 0)
+                      .with_for_update()).scalar_one_or_none() == epoch
+
+
+def is_worked_on(tx: Connection, uuid: str) -> bool:
+    """Whether the server has an open operation."""
+    open_ = sa.select(operations.c.id).where(operations.c.server_uuid == uuid, operations.c.finished_at.is_(None))
+    return tx.execute(open_.limit(1)).first() is not None
+
+
+def clock(tx: Connection) -> Clause:
+    """The database's, as its driver gives it."""
+    return tx.execute(sa.select(utc_now())).scalar_one()
+
+
+class Abandoned(NamedTuple):
+    """A move that nobody will end, and what it turns to."""
+
+    id: int
+    uuid: str
+    server_uuid: str
+    status: str
+    becomes: str
+
+
+def abandoned(tx: Connection, limit: int) -> tuple[Abandoned, ...]:
+    """Moves that say they are under way, of servers without an open operation; and moves that wait for their
+    confirmation, of servers that are gone."""
+    gone = servers.c.id.is_(None)
+    rows = tx.execute(
+        sa.select(migrations.c.id, migrations.c.uuid, migrations.c.server_uuid, migrations.c.status)
+        .join_from(migrations, servers, sa.and_(servers.c.uuid == migrations.c.server_uuid, servers.c.deleted == 0),
+                   isouter=True)
+        .where(migrations.c.status.in_((*WORKED_ON, FINISHED)), sa.or_(migrations.c.status != FINISHED, gone),
+               sa.func.coalesce(migrations.c.updated_at, migrations.c.created_at) < later(-QUIET_S),
+               sa.not_(_worked_on(migrations.c.server_uuid))).limit(limit))
+    return tuple(Abandoned(row.id, row.uuid, row.server_uuid, row.status,
+                           CONFIRMED if row.status == FINISHED else ERROR) for row in rows)
+
+
+def close(tx: Connection, move: Abandoned) -> bool:
+    """False: its status changed meanwhile, or somebody works on it again."""
+    return tx.execute(sa.update(migrations).where(
+        migrations.c.id == move.id, migrations.c.status == move.status, sa.not_(_worked_on(migrations.c.server_uuid)))
+        .values(status=move.becomes, updated_at=utc_now())).rowcount == 1

@@ -1,0 +1,232 @@
+"""What an audit of allocations reads and writes: who holds what, who should, and corrections under the owner's lock."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.orm import aliased
+
+from nova.db.models.api import allocations, consumers, inventories, ledger, provider_traits, providers
+from nova.db.models.cell import cleanups, migrations, nodes, operations, servers
+from nova.db.sql.statements import insert_all
+from nova.db.sql.types import AnyColumn
+from nova.model.host.hosts import Inventory
+from nova.model.placement.audits import Amounts, NodeHolder
+from nova.model.server.migrations import OVER
+
+_root = aliased(providers, name="root_provider")
+_owner = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
+_tree = sa.func.coalesce(providers.c.root_id, providers.c.id)
+
+
+# -- the api database
+
+def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[NodeHolder, Amounts]]:
+    """Server -> node -> what it and its moves hold of the node's tree, but for what their packings say they hold of
+    their devices' own providers."""
+    mine = sa.or_(allocations.c.consumer.in_(list(uuids)), allocations.c.moving.in_(list(uuids)))
+    rows = tx.execute(
+        sa.select(_owner.label("server"), allocations.c.consumer, _root.c.host, _root.c.name,
+                  providers.c.name.label("provider"), allocations.c.resource_class, allocations.c.used,
+                  allocations.c.packing)
+        .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)
+        .join(_root, _root.c.id == _tree).where(mine)).all()
+    devices: dict[NodeHolder, Counter[str]] = {}
+    for row in rows:
+        if row.packing is not None:
+            devices[NodeHolder(row.host, row.name, row.consumer)] = Counter(
+                f"{row.name}_{address}" for one in row.packing.devices for address in (one.address, one.parent))
+    found: dict[str, dict[NodeHolder, dict[str, int]]] = defaultdict(dict)
+    for row in rows:
+        place = NodeHolder(row.host, row.name, row.consumer)
+        amounts = found[row.server].setdefault(place, {})
+        used = row.used - devices.get(place, {}).get(row.provider, 0)
+        if used > 0:
+            amounts[row.resource_class] = amounts.get(row.resource_class, 0) + used
+    return {server: dict(places) for server, places in found.items()}
+
+
+def owners(tx: Connection, after: str, limit: int, tree: int | None = None) -> list[str]:
+    """A page of servers (by uuid, behind ``after``) for which something is held: at all, or of one tree. Who allocates
+    by Placement's API is no server."""
+    chosen = sa.select(_owner).where(_owner > after, ~sa.exists().where(consumers.c.uuid == allocations.c.consumer))
+    if tree is not None:
+        chosen = chosen.join_from(allocations, providers, providers.c.id == allocations.c.provider_id) \
+            .where(_tree == tree)
+    return list(tx.execute(chosen.distinct().order_by(_owner).limit(limit)).scalars())
+
+
+def opened_lately(tx: Connection, uuids: Sequence[str]) -> set[str]:
+    """Those whose ledger row is open: they may be about to be born."""
+    return set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(list(uuids)),
+                                                                ledger.c.closed == sa.false())).scalars())
+
+
+def closed(tx: Connection, uuids: Sequence[str]) -> set[str]:
+    """Those whose ledger row is closed: their deletion is over, and the row is never opened again."""
+    return set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(list(uuids)),
+                                                                ledger.c.closed == sa.true())).scalars())
+
+
+def hold(tx: Connection, server_uuid: str) -> None:
+    """Nothing is claimed or released for the server from here to the transaction's end. The first statement of it."""
+    tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(epoch=ledger.c.epoch))
+
+
+def root_of(tx: Connection, uuid: str) -> object:
+    """id, host and name of the node at the root of a provider's tree; None when there is no such provider."""
+    return tx.execute(sa.select(_root.c.id, _root.c.host, _root.c.name).join_from(providers, _root, _root.c.id == _tree)
+                      .where(providers.c.uuid == uuid)).one_or_none()
+
+
+def root_at(tx: Connection, place: NodeHolder) -> int | None:
+    """The key of a node's provider."""
+    return tx.execute(sa.select(providers.c.id).where(providers.c.host == place.host, providers.c.name == place.node,
+                                                      providers.c.root_id.is_(None))).scalar_one_or_none()
+
+
+def give_back(tx: Connection, place: NodeHolder) -> None:
+    """What the consumer holds of the node's tree."""
+    keys = _lock_tree(tx, place)
+    tx.execute(sa.delete(allocations).where(allocations.c.provider_id.in_(keys),
+                                            allocations.c.consumer == place.consumer))
+
+
+def write(tx: Connection, place: NodeHolder, server_uuid: str, amounts: Amounts) -> None:
+    """The consumer holds these amounts of the node itself, whatever is free of it: the guest is there."""
+    give_back(tx, place)
+    moving = None if place.consumer == server_uuid else server_uuid
+    insert_all(tx, allocations, [{"provider_id": root_at(tx, place), "consumer": place.consumer, "moving": moving,
+                                  "resource_class": name, "used": amount} for name, amount in amounts.items()])
+
+
+def _lock_tree(tx: Connection, place: NodeHolder) -> list[int]:
+    """The keys of a tree's providers, locked: their generation counts the change."""
+    chosen = sa.select(providers.c.id).join_from(providers, _root, _root.c.id == _tree).where(
+        _root.c.host == place.host, _root.c.name == place.node)
+    keys = sorted(tx.execute(chosen).scalars())
+    for key in keys:
+        tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
+    return keys
+
+
+class Overuse(NamedTuple):
+    host: str
+    provider: str
+    resource_class: str
+    used: int
+    capacity: int
+
+
+def overused(tx: Connection, host: str | None = None) -> list[Overuse]:
+    """Providers that gave more than they have (by now)."""
+    used = (sa.select(allocations.c.provider_id, allocations.c.resource_class,
+                      sa.func.sum(allocations.c.used).label("used"))
+            .group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
+    query = (sa.select(providers.c.host, providers.c.name, used.c.resource_class, used.c.used, inventories.c.total,
+                       inventories.c.reserved, inventories.c.allocation_ratio)
+             .join_from(used, providers, providers.c.id == used.c.provider_id)
+             .join(inventories, sa.and_(inventories.c.provider_id == used.c.provider_id,
+                                        inventories.c.resource_class == used.c.resource_class), isouter=True)
+             .order_by(providers.c.host, providers.c.name, used.c.resource_class))
+    rows = tx.execute(query if host is None else query.where(providers.c.host == host))
+    found = [Overuse(row.host, row.name, row.resource_class, int(row.used),
+                     0 if row.total is None else int((row.total - row.reserved) * row.allocation_ratio))
+             for row in rows]
+    return [one for one in found if one.used > one.capacity]
+
+
+def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyColumn]:
+    """All that hosts reported of some nodes' trees, comparable: by provider its place, inventories and traits."""
+    mine = sa.or_(providers.c.uuid.in_(list(uuids)),
+                  providers.c.root_id.in_(sa.select(_root.c.id).where(_root.c.uuid.in_(list(uuids)))))
+    rows = {row.id: row for row in tx.execute(sa.select(
+        providers.c.id, providers.c.uuid, providers.c.name, providers.c.host, providers.c.parent_id,
+        providers.c.topology).where(mine))}
+    found: dict[str, Any] = {row.uuid: [row.name, row.host, row.parent_id, row.topology, {}, set()]
+                             for row in rows.values()}
+    for one in tx.execute(sa.select(inventories).where(inventories.c.provider_id.in_(list(rows)))):
+        found[rows[one.provider_id].uuid][4][one.resource_class] = tuple(one)[2:]
+    for trait in tx.execute(sa.select(provider_traits).where(provider_traits.c.provider_id.in_(list(rows)))):
+        found[rows[trait.provider_id].uuid][5].add((trait.trait, trait.reported))
+    return found
+
+
+# -- the cell's
+
+class Rows(NamedTuple):
+    """What the cell knows of some servers, each by uuid. ``cleanup_hosts``: hosts with a cleanup for them."""
+
+    servers: Mapping[str, Any]
+    busy: frozenset[str]
+    moves: Mapping[str, Sequence[Any]]
+    cleanup_hosts: Mapping[str, frozenset[str]]
+
+
+def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
+    """Cleanups come first: a host's claim goes back before its cleanup does."""
+    mine = list(uuids)
+    cleanup_hosts: dict[str, set[str]] = defaultdict(set)
+    for one in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host).where(cleanups.c.server_uuid.in_(mine))):
+        cleanup_hosts[one.server_uuid].add(one.host)
+    found = {row.uuid: row for row in tx.execute(
+        sa.select(servers.c.uuid, servers.c.vm_state, servers.c.task_state, servers.c.host, servers.c.node,
+                  servers.c.flavor, servers.c.image, servers.c.volumes)
+        .where(servers.c.uuid.in_(mine), servers.c.deleted == 0))}
+    busy = tx.execute(sa.select(operations.c.server_uuid).where(operations.c.server_uuid.in_(mine),
+                                                                operations.c.finished_at.is_(None))).scalars()
+    moves: dict[str, list[Any]] = defaultdict(list)
+    for move in tx.execute(sa.select(migrations.c.uuid, migrations.c.server_uuid, migrations.c.source_compute,
+                                     migrations.c.source_node, migrations.c.old_flavor)
+                           .where(migrations.c.server_uuid.in_(mine), migrations.c.status.not_in(OVER))):
+        moves[move.server_uuid].append(move)
+    return Rows(found, frozenset(busy), moves, {uuid: frozenset(hosts) for uuid, hosts in cleanup_hosts.items()})
+
+
+def server_exists(tx: Connection, uuid: str) -> bool:
+    """Whether there is a server of that uuid that is not deleted."""
+    return tx.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid, servers.c.deleted == 0)).first() is not None
+
+
+def any_server(tx: Connection) -> bool:
+    """Whether there is a server that is not deleted."""
+    return tx.execute(sa.select(servers.c.id).where(servers.c.deleted == 0).limit(1)).first() is not None
+
+
+def placed(tx: Connection, after: int, limit: int) -> list[tuple[int, str]]:
+    """A page of live servers that are on a host: (key, uuid), behind a key."""
+    chosen = sa.select(servers.c.id, servers.c.uuid).where(
+        servers.c.id > after, servers.c.deleted == 0, servers.c.host.is_not(None))
+    return [(row.id, row.uuid) for row in tx.execute(chosen.order_by(servers.c.id).limit(limit))]
+
+
+def placed_by_uuid(tx: Connection, after: str, limit: int) -> list[str]:
+    """The same by uuid, behind one."""
+    return list(tx.execute(sa.select(servers.c.uuid).where(
+        servers.c.uuid > after, servers.c.deleted == 0, servers.c.host.is_not(None))
+        .order_by(servers.c.uuid).limit(limit)).scalars())
+
+
+def reports(tx: Connection, after: str, limit: int) -> list[Inventory]:
+    """A page of what hosts (behind a name) reported last, whole."""
+    hosts = list(tx.execute(sa.select(nodes.c.host).where(nodes.c.host > after).distinct().order_by(nodes.c.host)
+                            .limit(limit)).scalars())
+    return _whole_reports(tx, hosts)
+
+
+def report(tx: Connection, host: str) -> Inventory | None:
+    """What a host reported last; None: nothing."""
+    return next(iter(_whole_reports(tx, [host])), None)
+
+
+def _whole_reports(tx: Connection, hosts: Sequence[str]) -> list[Inventory]:
+    found: dict[str, list[Any]] = {host: [] for host in hosts}
+    for row in tx.execute(sa.select(nodes.c.host, nodes.c.host_id, nodes.c.version, nodes.c.facts)
+                          .where(nodes.c.host.in_(hosts)).order_by(nodes.c.id)):
+        found[row.host].append(row)
+    return [Inventory(host=host, host_id=rows[0].host_id, version=min(row.version for row in rows),
+                      nodes=tuple(row.facts for row in rows)) for host, rows in found.items() if rows]

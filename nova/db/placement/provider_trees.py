@@ -1,0 +1,149 @@
+"""Trees of providers: what is known of a node's provider beyond its own numbers, and of those below it.
+
+Each read is a fixed number of statements, however many trees there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.api import (
+    aggregate_hosts,
+    aggregates,
+    allocations,
+    inventories,
+    provider_aggregates,
+    provider_traits,
+    providers,
+)
+from nova.db.sql.types import AnyColumn, AnyRow, Clause
+from nova.model.numa.topology import HostTopology, Packing
+from nova.model.placement.providers import Amount, ProviderState
+
+
+class Beyond(NamedTuple):
+    """What a root has beside its amounts. ``traits`` and ``aggregates`` are as the reader asked for them."""
+
+    children: tuple[ProviderState, ...] = ()
+    packings: tuple[Packing, ...] = ()
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    topology: HostTopology | None = None
+
+
+NOTHING = Beyond()
+
+
+def amount(total: int, reserved: int, ratio: float, used: int, limits: AnyColumn) -> Amount:
+    """``limits``: a row that has min_unit, max_unit and step_size."""
+    return Amount(capacity=int((total - reserved) * ratio), used=used, min_unit=limits.min_unit,
+                  max_unit=limits.max_unit, step_size=limits.step_size)
+
+
+def used_of(chosen: Clause) -> Clause:
+    """Subquery: what is used of each class of some providers (``chosen``: a condition on their ids)."""
+    return (sa.select(allocations.c.provider_id, allocations.c.resource_class,
+                      sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
+            .where(chosen).group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
+
+
+def beyond(tx: Connection, roots: Sequence[int] | None = None, whole: bool = False) -> dict[int, Beyond]:
+    """By root: of some, or of all that have anything of the kind. ``whole``: what hosts report of their roots too
+    (traits, topology, the aggregates they are in), which schedulers know from elsewhere."""
+    children = _children(tx, roots)
+    below = [one.id for ones in children.values() for one in ones]
+    traits, members = _traits(tx, roots, below, whole), _aggregates(tx, roots, below)
+    packings = _packings(tx, roots)
+    hosts = _hosts(tx, roots) if whole else {}
+    keys = {*children, *packings, *hosts, *(traits.keys() | members.keys()).difference(below)}
+    return {key: Beyond(
+        children=tuple(_with(one, traits, members) for one in children.get(key, ())),
+        packings=tuple(packings.get(key, ())), traits=tuple(traits.get(key, ())),
+        aggregates=(*members.get(key, ()), *(hosts[key][1] if key in hosts else ())),
+        topology=hosts[key][0] if key in hosts else None) for key in keys}
+
+
+def _with(one: ProviderState, traits: Mapping[int, list[str]], members: Mapping[int, list[str]]) -> ProviderState:
+    return ProviderState(id=one.id, uuid=one.uuid, name=one.name, parent_id=one.parent_id, amounts=one.amounts,
+                         traits=tuple(traits.get(one.id, ())), aggregates=tuple(members.get(one.id, ())))
+
+
+def _children(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[ProviderState]]:
+    """By root, with their amounts."""
+    below = providers.c.root_id.is_not(None) if roots is None else providers.c.root_id.in_(list(roots))
+    used = used_of(allocations.c.provider_id.in_(sa.select(providers.c.id).where(below)))
+    rows = tx.execute(
+        sa.select(providers.c.id, providers.c.uuid, providers.c.name, providers.c.parent_id, providers.c.root_id,
+                  inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
+                  inventories.c.allocation_ratio, inventories.c.min_unit, inventories.c.max_unit,
+                  inventories.c.step_size, sa.func.coalesce(used.c.used, 0).label("used"))
+        .select_from(providers.outerjoin(inventories, inventories.c.provider_id == providers.c.id)
+                     .outerjoin(used, sa.and_(used.c.provider_id == inventories.c.provider_id,
+                                              used.c.resource_class == inventories.c.resource_class)))
+        .where(below).order_by(providers.c.id))
+    found: dict[int, tuple[int, ProviderState, dict[str, Amount]]] = {}
+    for row in rows:
+        amounts = found.setdefault(row.id, (row.root_id, ProviderState(
+            id=row.id, uuid=row.uuid, name=row.name, parent_id=row.parent_id), {}))[2]
+        if row.resource_class is not None:
+            amounts[row.resource_class] = amount(row.total, row.reserved, row.allocation_ratio, int(row.used), row)
+    of_root: dict[int, list[ProviderState]] = {}
+    for root, one, amounts in found.values():
+        of_root.setdefault(root, []).append(ProviderState(
+            id=one.id, uuid=one.uuid, name=one.name, parent_id=one.parent_id, amounts=amounts))
+    return of_root
+
+
+def _traits(tx: Connection, roots: Sequence[int] | None, below: Sequence[int], whole: bool) -> dict[int, list[str]]:
+    table = provider_traits
+    mine = sa.true() if roots is None else table.c.provider_id.in_(list(roots))
+    asked = mine if whole else sa.and_(mine, table.c.reported == sa.false())
+    if below:  # of all: as a query, since a statement can not bind as many ids as a large cloud has
+        every = sa.select(providers.c.id).where(providers.c.root_id.is_not(None))
+        asked = sa.or_(asked, table.c.provider_id.in_(every if roots is None else list(below)))
+    return _listed(tx.execute(sa.select(table.c.provider_id, table.c.trait).where(asked).order_by(table.c.trait)))
+
+
+def _aggregates(tx: Connection, roots: Sequence[int] | None, below: Sequence[int]) -> dict[int, list[str]]:
+    table = provider_aggregates
+    asked = sa.true() if roots is None else table.c.provider_id.in_([*roots, *below])
+    return _listed(tx.execute(sa.select(table.c.provider_id, table.c.aggregate_uuid).where(asked)
+                              .order_by(table.c.aggregate_uuid)))
+
+
+def _packings(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[Packing]]:
+    table = allocations
+    asked: sa.ColumnElement[bool] = table.c.packing.is_not(None)
+    if roots is not None:
+        asked = sa.and_(table.c.provider_id.in_(list(roots)), asked)
+    return _listed(tx.execute(sa.select(table.c.provider_id, table.c.packing).where(asked)
+                              .order_by(table.c.provider_id, table.c.consumer)))
+
+
+def _hosts(tx: Connection, roots: Sequence[int] | None) -> dict[int, tuple[HostTopology | None, list[str]]]:
+    """A root's topology, and the uuids of the aggregates that its host is in."""
+    asked = providers.c.root_id.is_(None) if roots is None else providers.c.id.in_(list(roots))
+    rows = tx.execute(
+        sa.select(providers.c.id, providers.c.topology, aggregates.c.uuid)
+        .select_from(providers.outerjoin(aggregate_hosts, aggregate_hosts.c.host == providers.c.host)
+                     .outerjoin(aggregates, aggregates.c.id == aggregate_hosts.c.aggregate_id)).where(asked))
+    found: dict[int, tuple[HostTopology | None, list[str]]] = {}
+    for row in rows:
+        uuids = found.setdefault(row.id, (row.topology, []))[1]
+        if row.uuid is not None:
+            uuids.append(row.uuid)
+    return found
+
+
+def _listed(rows: Iterable[AnyRow]) -> dict[int, list[AnyColumn]]:
+    found: dict[int, list[Any]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+__all__ = ["NOTHING", "Beyond", "amount", "beyond", "used_of"]

@@ -1,0 +1,1 @@
+"""Quotas: limits, the ledger of what counts toward them, and usage audits."""

@@ -1,0 +1,113 @@
+"""What servers used of a time: sums by project in one statement, or the servers themselves, page by page."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import FunctionElement
+
+from nova import errors
+from nova.db.models.cell import servers
+from nova.db.sql.types import AnyColumn, AnyRow, Clause
+from nova.model.base import Time
+from nova.model.quota.usage import SECONDS_AN_HOUR, ProjectUsage, UsageQuery
+
+#: When a server's time ended; written together with ``deleted``.
+_ended = servers.c.terminated_at
+
+
+class seconds_between(FunctionElement[float]):
+    """Seconds from the first to the second time, fractions kept."""
+
+    type = sa.Float()
+    inherit_cache = True
+
+
+@compiles(seconds_between)
+def _seconds(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    return f"(TIMESTAMPDIFF(MICROSECOND, {compiler.process(element.clauses, **kw)}) / 1000000e0)"
+
+
+@compiles(seconds_between, "postgresql")
+def _seconds_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    first, second = (compiler.process(part, **kw) for part in element.clauses)
+    return f"CAST(EXTRACT(EPOCH FROM {second} - {first}) AS DOUBLE PRECISION)"
+
+
+@compiles(seconds_between, "sqlite")
+def _seconds_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    first, second = (compiler.process(part, **kw) for part in element.clauses)
+    return f"((julianday({second}) - julianday({first})) * 86400.0)"
+
+
+class json_number(FunctionElement[float]):
+    """A number of a JSON object's member (``column, name``); 0 where there is none: defaults are not written."""
+
+    type = sa.Float()
+    inherit_cache = True
+
+
+@compiles(json_number)
+def _number(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    column, name = (compiler.process(part, **kw) for part in element.clauses)
+    return f"COALESCE(CAST(JSON_VALUE({column}, CONCAT('$.', {name})) AS DOUBLE), 0)"
+
+
+@compiles(json_number, "postgresql")
+def _number_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    column, name = (compiler.process(part, **kw) for part in element.clauses)
+    return f"COALESCE(CAST(CAST({column} AS json) ->> {name} AS DOUBLE PRECISION), 0)"
+
+
+@compiles(json_number, "sqlite")
+def _number_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    column, name = (compiler.process(part, **kw) for part in element.clauses)
+    return f"COALESCE(json_extract({column}, '$.' || {name}), 0)"
+
+
+def ran_within(start: Time, end: Time) -> Clause:
+    """Servers launched before the end, and not gone before the start."""
+    return sa.and_(servers.c.launched_at < end, sa.or_(_ended.is_(None), _ended > start))
+
+
+def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
+    """Each project's, over all its servers, by project id."""
+    start, end = (sa.literal(at, servers.c.launched_at.type) for at in (query.start, query.end))
+    begun = sa.case((servers.c.launched_at > start, servers.c.launched_at), else_=start)
+    stopped = sa.case((_ended < end, _ended), else_=end)
+    hours = seconds_between(begun, stopped) / SECONDS_AN_HOUR
+
+    def flavor(name: str) -> Clause:
+        return json_number(servers.c.flavor, sa.literal_column(f"'{name}'"))
+    disk = flavor("root_gb") + flavor("ephemeral_gb")
+    columns = [sa.func.sum(hours), *(sa.func.sum(hours * amount)
+                                     for amount in (disk, flavor("memory_mb"), flavor("vcpus")))]
+    chosen = sa.select(servers.c.project_id, *columns).where(ran_within(query.start, query.end))
+    if query.project_id is not None:
+        chosen = chosen.where(servers.c.project_id == query.project_id)
+    return tuple(ProjectUsage(project_id=project, hours=float(total), local_gb_hours=float(disk_total),
+                              memory_mb_hours=float(memory), vcpu_hours=float(vcpus))
+                 for project, total, disk_total, memory, vcpus in tx.execute(
+                     chosen.group_by(servers.c.project_id).order_by(servers.c.project_id)))
+
+
+def page(tx: Connection, query: UsageQuery, limit: int) -> list[AnyRow]:
+    """Servers by project, then uuid, deleted ones too; a statement more with a marker. Invalid: an unknown marker."""
+    chosen = sa.select(servers.c.uuid, servers.c.name, servers.c.project_id, servers.c.flavor, servers.c.vm_state,
+                       servers.c.launched_at, _ended.label("ended_at")).where(ran_within(query.start, query.end))
+    if query.project_id is not None:
+        chosen = chosen.where(servers.c.project_id == query.project_id)
+    if query.page.marker:
+        chosen = chosen.where(_after(tx, query.page.marker, query.project_id))
+    return list(tx.execute(chosen.order_by(servers.c.project_id, servers.c.uuid).limit(limit)))
+
+
+def _after(tx: Connection, marker: str, project_id: str | None) -> Clause:
+    known = sa.select(servers.c.project_id).where(servers.c.uuid == marker)
+    if project_id is not None:
+        known = known.where(servers.c.project_id == project_id)
+    project = tx.execute(known).scalar_one_or_none()
+    if project is None:
+        raise errors.api.PageMarkerNotFound(marker=marker)
+    return sa.or_(servers.c.project_id > project, sa.and_(servers.c.project_id == project, servers.c.uuid > marker))

@@ -1,0 +1,1 @@
+"""Schemas: migration, backup and restore, and repair after a lost database."""

@@ -1,0 +1,267 @@
+"""Both databases as one file, and back: rows as they are, whatever the database's make.
+
+The file is JSON, a line each, compressed: a head, each table's columns and rows, and an end that counts them. Rows go
+back into empty tables of the same schemas; hosts may have gone on since (:mod:`nova.db.schema.restored`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models import api as api_tables
+from nova.db.models import cell as cell_tables
+from nova.db.models.cell import operations
+from nova.db.schema import migrate
+from nova.db.sql.engine import Database
+from nova.db.sql.types import AnyColumn, Json
+from nova.model.base import Time, utcnow
+
+FORMAT = 1
+TABLES = {"api": api_tables.metadata, "cell": cell_tables.metadata}
+BATCH = 500
+TRIES = 20  # for a moment in which no operation went on between the two databases
+
+
+class BackupHead(NamedTuple):
+    """``one_moment``: no operation went on between the two databases' snapshots; else ``gap_ms`` lie between them, the
+    cell's first, and what went on is repaired as after a crash. ``schemas``: their revisions."""
+
+    release: str
+    taken_at: str
+    schemas: Mapping[str, str]
+    one_moment: bool
+    gap_ms: int
+
+
+class Databases(NamedTuple):
+    api: Database
+    cell: Database
+
+    def of(self, schema: str) -> Database:
+        """``schema``: api or cell."""
+        return self.api if schema == "api" else self.cell
+
+
+# -- writing
+
+
+def write(databases: Databases, path: Path, release: str) -> tuple[BackupHead, Counter[str]]:
+    """Write the file, private from its first byte; its head, and rows by table. Daemons go on meanwhile. A file that
+    was not finished has another name. FileExistsError; OSError; errors.daemon.DbSchemaBehind."""
+    if path.exists():
+        raise FileExistsError(path)
+    for schema in TABLES:
+        migrate.check(schema, databases.of(schema))
+    part = path.with_name(path.name + ".part")
+    with _snapshots(databases) as taken, _new_file(part) as file:
+        head = BackupHead(release, utcnow().isoformat(), {
+            schema: migrate.current(schema, databases.of(schema)) or "" for schema in TABLES}, *taken.moment)
+        counts = Counter[str]()
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=3, filename="") as packed:
+            _line(packed, {"nova-backup": FORMAT, **head._asdict()})
+            for schema, metadata in TABLES.items():
+                for table in metadata.sorted_tables:
+                    name = f"{schema}.{table.name}"
+                    counts[name] = _write_table(packed, name, table, taken.connections[schema])
+            _line(packed, {"end": counts})
+        file.flush()
+        os.fsync(file.fileno())
+    os.link(part, path)  # and not over a file that came meanwhile
+    part.unlink()
+    return head, counts
+
+
+def _new_file(path: Path) -> IO[bytes]:
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _line(file: IO[bytes] | gzip.GzipFile, value: object) -> None:
+    file.write(json.dumps(value, default=_plain, separators=(",", ":")).encode() + b"\n")
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    raise TypeError(f"no value of a column: {value!r}")
+
+
+def _write_table(file: gzip.GzipFile, name: str, table: sa.Table, tx: Connection) -> int:
+    columns, number = list(table.columns), 0
+    _line(file, {"table": name, "columns": [column.name for column in columns]})
+    raw = [sa.type_coerce(column, sa.Text).label(column.name) if isinstance(column.type, Json) else column
+           for column in columns]
+    query = sa.select(*raw).order_by(*table.primary_key.columns)
+    for row in tx.execution_options(stream_results=True, yield_per=BATCH).execute(query):
+        _line(file, list(row))
+        number += 1
+    return number
+
+
+class _Snapshots(NamedTuple):
+    """Read-only transactions; ``moment``: see :class:`BackupHead`."""
+
+    connections: Mapping[str, Connection]
+    moment: tuple[bool, int]
+
+
+#: How a transaction sees the database as it is now, for as long as it lasts. What a statement first reads is the
+#: snapshot on PostgreSQL and SQLite.
+_BEGIN = {"postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",), "sqlite": ("BEGIN",),
+          "mysql": ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+                    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")}
+_BEGIN["mariadb"] = _BEGIN["mysql"]
+
+
+@contextlib.contextmanager
+def _snapshots(databases: Databases) -> Iterator[_Snapshots]:
+    """The cell's first: a server's ledger row is in the api database before the server is in the cell's, so that what a
+    create or a delete does in between looks as after a crash, and is repaired as then."""
+    for attempt in range(TRIES):
+        with contextlib.ExitStack() as stack:
+            began = utcnow()
+            cell = stack.enter_context(_snapshot(databases.cell))
+            before = _progress(cell)
+            api = stack.enter_context(_snapshot(databases.api))
+            gap_ms = int((utcnow() - began).total_seconds() * 1000)
+            with databases.cell.reading() as tx:
+                still = _progress(tx) == before
+            if still or attempt == TRIES - 1:
+                yield _Snapshots({"api": api, "cell": cell}, (still, gap_ms))
+                return
+
+
+def _progress(tx: Connection) -> tuple[AnyColumn, ...]:
+    """What changes with each step of an operation."""
+    return tuple(tx.execute(sa.select(sa.func.max(operations.c.id), sa.func.max(operations.c.updated_at),
+                                      sa.func.max(operations.c.finished_at))).one())
+
+
+@contextlib.contextmanager
+def _snapshot(database: Database) -> Iterator[Connection]:
+    with database.reading() as connection:
+        try:
+            for words in _BEGIN[database.dialect]:
+                connection.exec_driver_sql(words)
+            connection.execute(sa.select(1))
+            yield connection
+        finally:
+            connection.invalidate()  # it would come back into the pool with its level and transaction
+
+
+# -- reading
+
+
+class BackupFile:
+    """One that is there. errors.daemon.BackupUnreadable: it is no backup, is not whole, or a newer release's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        first = next(self._lines(), None)
+        if not isinstance(first, dict) or first.pop("nova-backup", None) != FORMAT:
+            raise errors.daemon.BackupUnreadable(path=path, reason="it does not begin as a backup of this format does")
+        self.head = BackupHead(**first)
+
+    def check(self) -> Counter[str]:
+        """Read all of it; rows by table. The end counts them: a file that was cut off has none."""
+        counts, name, end = Counter[str](), "", None
+        for line in self._lines():
+            if isinstance(line, list):
+                counts[name] += 1
+            elif "table" in line:
+                name = line["table"]
+            end = line.get("end") if isinstance(line, dict) else None
+        if end is None or Counter(end) != counts:
+            raise errors.daemon.BackupUnreadable(path=self.path, reason="it is not whole")
+        return counts
+
+    def tables(self) -> Iterator[tuple[str, sa.Table, Iterator[list[dict[str, Any]]]]]:
+        """(schema, table, its rows in batches), in the order in which they can be inserted. Each table's rows are to be
+        taken before the next."""
+        lines = self._lines()
+        line = next(lines, None)
+        while line is not None:
+            if isinstance(line, dict) and "table" in line:
+                schema, _, name = line["table"].partition(".")
+                table = TABLES[schema].tables[name]
+                held: list[Any] = []
+                yield schema, table, self._batches(lines, line["columns"], table, held)
+                line = held[0] if held else next(lines, None)
+            else:
+                line = next(lines, None)
+
+    @staticmethod
+    def _batches(lines: Iterator[Any], names: Sequence[str], table: sa.Table, held: list[Any]
+                 ) -> Iterator[list[dict[str, Any]]]:
+        """``held`` gets the line behind the table's last row."""
+        times = {name for name in names if isinstance(table.c[name].type, sa.DateTime)}
+        batch: list[dict[str, Any]] = []
+        for line in lines:
+            if not isinstance(line, list):
+                held.append(line)
+                break
+            batch.append({name: _time(value) if name in times else value
+                          for name, value in zip(names, line, strict=True)})
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _lines(self) -> Iterator[Any]:
+        try:
+            with gzip.open(self.path, "rb") as file:
+                for text in file:
+                    yield json.loads(text)
+        except (OSError, EOFError, ValueError, gzip.BadGzipFile) as error:
+            raise errors.daemon.BackupUnreadable(path=self.path, reason=str(error) or type(error).__name__) from None
+
+
+def _time(value: str | None) -> Time | None:
+    return None if value is None else datetime.datetime.fromisoformat(value)
+
+
+def make_schemas(databases: Databases, head: BackupHead) -> None:
+    """The file's revisions, in databases that are empty. errors.daemon.RestoreNotEmpty: there are rows, or newer
+    schemas."""
+    for schema, metadata in TABLES.items():
+        database = databases.of(schema)
+        if migrate.current(schema, database) is None:
+            migrate.sync(schema, database, head.schemas[schema])
+        if migrate.current(schema, database) != head.schemas[schema]:
+            raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"schema {migrate.current(schema, database)}, and "
+                                                f"the backup is of {head.schemas[schema]}")
+        with database.reading() as tx:
+            there = set(sa.inspect(tx).get_table_names())
+            for table in metadata.sorted_tables:  # some may be newer than the backup's schema
+                if table.name in there and tx.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
+                    raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"rows in {table.name}")
+
+
+def read_into(databases: Databases, file: BackupFile) -> Iterator[tuple[str, int]]:
+    """Insert all rows; (table, rows) after each. Json columns are written as the text that they were."""
+    for schema, table, batches in file.tables():
+        plain = sa.table(table.name, *(sa.column(column.name, sa.Text if isinstance(column.type, Json) else column.type)
+                                       for column in table.columns))
+        number = 0
+        for batch in batches:
+            databases.of(schema).transact(functools.partial(_insert, table=plain, rows=batch))
+            number += len(batch)
+        yield f"{schema}.{table.name}", number
+
+
+def _insert(tx: Connection, table: sa.TableClause, rows: Iterable[Mapping[str, Any]]) -> None:
+    tx.execute(sa.insert(table), list(rows))

@@ -1,0 +1,1 @@
+"""Servers: rows, states, lists, actions, migrations and groups."""

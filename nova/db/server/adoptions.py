@@ -1,0 +1,70 @@
+"""Rows of servers whose guests were found: a new one for a guest that no record knew, or its place for one that did."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.cell import nodes, server_metadata, servers
+from nova.db.server.server_row import ServerRow
+from nova.db.sql.statements import insert_all
+from nova.db.sql.types import utc_now
+from nova.model.guest.orders import BuildOrder
+from nova.model.network.networks import RequestedNetwork
+from nova.model.server.states import PowerState, VmState
+
+
+class FoundPlace(NamedTuple):
+    """Where a guest is, and how."""
+
+    host: str
+    host_id: str
+    node: str
+    zone: str
+    vm_state: VmState
+    power_state: PowerState
+
+
+def node_of(tx: Connection, host: str, name: str) -> tuple[str, str] | None:
+    """(host id, node's name) of a host's node of that name, or of its only one. None: it has reported no such node."""
+    rows = tx.execute(sa.select(nodes.c.host_id, nodes.c.name).where(nodes.c.host == host)).all()
+    found = [row for row in rows if row.name == name] or (rows if len(rows) == 1 else [])
+    return (found[0].host_id, found[0].name) if found else None
+
+
+def number_taken(tx: Connection, number: int) -> bool:
+    """Whether a server has this number: its guest has the name that this one's has."""
+    return tx.execute(sa.select(servers.c.id).where(servers.c.id == number)).first() is not None
+
+
+def insert(tx: Connection, order: BuildOrder, place: FoundPlace, epoch: int) -> None:
+    """A server as the order has it. IntegrityError: its uuid or number was taken meanwhile."""
+    image = order.image
+    insert_all(tx, servers, [{
+        "id": order.id, "uuid": order.server_uuid, "project_id": order.project_id, "user_id": order.user_id,
+        "name": order.name, "hostname": order.hostname, "epoch": epoch, "vm_state": place.vm_state.value,
+        "power_state": place.power_state.value, "host": place.host, "host_id": place.host_id, "node": place.node,
+        "availability_zone": place.zone, "flavor": order.flavor, "flavorid": order.flavor.flavorid, "image": image,
+        "image_id": image.id if image else "", "kernel_id": order.kernel.id if order.kernel else "",
+        "ramdisk_id": order.ramdisk.id if order.ramdisk else "", "disks": order.disks or None,
+        "requested_networks": tuple(RequestedNetwork(network_id=one.network_id, port_id=one.id if one.given else None,
+                                                     tag=one.tag) for one in order.interfaces),
+        "interfaces": order.interfaces, "security_groups": order.security_groups, "root_device_name": "/dev/vda",
+        "config_drive": order.config_drive, "key_name": order.key_name, "public_key": order.public_key,
+        "key_type": order.key_type, "reservation_id": order.reservation_id, "launch_index": order.launch_index,
+        "created_at": order.created_at or utc_now(), "launched_at": order.created_at or utc_now()}])
+    insert_all(tx, server_metadata, [{"server_uuid": order.server_uuid, "key": key, "value": value}
+                                     for key, value in order.metadata.items()])
+
+
+def move(tx: Connection, row: ServerRow, place: FoundPlace, epoch: int) -> bool:
+    """The server is there; what its next action had to know of past ones is over. False: something was begun, or
+    changed, since the row was read."""
+    same = sa.and_(servers.c.uuid == row.uuid, servers.c.epoch == row.epoch, servers.c.deleted == 0,
+                   servers.c.task_state.is_(None))
+    return tx.execute(sa.update(servers).where(same).values(
+        epoch=epoch, vm_state=place.vm_state.value, power_state=place.power_state.value, host=place.host,
+        host_id=place.host_id, node=place.node, availability_zone=place.zone, memo=None,
+        updated_at=utc_now())).rowcount > 0

@@ -1,0 +1,178 @@
+"""Moves of servers: written by workflows as they go, read by the API while they run and when they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.cell import migrations
+from nova.db.sql.statements import insert_ignoring
+from nova.db.sql.types import AnyRow, Clause, utc_now
+from nova.model.server.migrations import (
+    CANCELLED,
+    COMPLETED,
+    DONE,
+    FINISHED,
+    LIVE_MIGRATION,
+    LIVE_STATUSES,
+    OVER,
+    PREPARING,
+    QUEUED,
+    RUNNING,
+    Migration,
+    MigrationProgress,
+    MigrationQuery,
+    NewMigration,
+)
+
+#: Fields of a query that ask for equality, and the column of each.
+_EQUAL = (("server_uuid", "server_uuid"), ("source_compute", "source_compute"), ("status", "status"),
+          ("type", "type"), ("user_id", "user_id"), ("project_id", "project_id"))
+_changed_at = sa.func.coalesce(migrations.c.updated_at, migrations.c.created_at)
+
+
+# -- what workflows write
+
+def insert(tx: Connection, move: NewMigration) -> int:
+    """The move's key. A repeated step finds the row that it made."""
+    insert_ignoring(tx, migrations, [{**msgspec.structs.asdict(move), "progress": None, "created_at": utc_now()}])
+    return int(tx.execute(sa.select(migrations.c.id).where(migrations.c.uuid == move.uuid)).scalar_one())
+
+
+def update(tx: Connection, key: int, **changes: object) -> None:
+    """New values of columns: ``status``, ``progress``, the ``dest_*`` once they are known. move.MigrationNotFound."""
+    changed = tx.execute(sa.update(migrations).where(migrations.c.id == key)
+                         .values(**changes, updated_at=utc_now())).rowcount
+    if not changed:
+        raise errors.move.MigrationNotFound(migration=key, server="any")
+
+
+def advance(tx: Connection, uuid: str, **changes: object) -> bool:
+    """New values for a move that a step of its workflow works on. False: it was cancelled, or is gone."""
+    mine = sa.and_(migrations.c.uuid == uuid, migrations.c.status != CANCELLED)
+    return tx.execute(sa.update(migrations).where(mine).values(**changes, updated_at=utc_now())).rowcount > 0
+
+
+def cancel(tx: Connection, key: int) -> bool:
+    """Cancel a live migration that has not begun to send anything. False: it has."""
+    waiting = sa.and_(migrations.c.id == key, migrations.c.status.in_((QUEUED, PREPARING)))
+    return tx.execute(sa.update(migrations).where(waiting).values(status=CANCELLED, updated_at=utc_now())
+                      ).rowcount > 0
+
+
+def end_open(tx: Connection, server_uuid: str, status: str, but: str = "", with_finished: bool = True) -> None:
+    """The moves of a server that were overtaken are over, all ``but`` one. ``with_finished``: those that wait to be
+    confirmed too."""
+    kept = OVER if with_finished else (*OVER, FINISHED)
+    tx.execute(sa.update(migrations).where(migrations.c.server_uuid == server_uuid, migrations.c.uuid != but,
+                                           migrations.c.status.not_in(kept))
+               .values(status=status, updated_at=utc_now()))
+
+
+def complete(tx: Connection, uuid: str) -> None:
+    """An evacuation whose old host has removed what was left there."""
+    tx.execute(sa.update(migrations).where(migrations.c.uuid == uuid, migrations.c.status == DONE)
+               .values(status=COMPLETED, updated_at=utc_now()))
+
+
+def report(tx: Connection, server_uuid: str, source: str, progress: MigrationProgress) -> bool:
+    """How far the live migration is that a host sends; False: it sends none for this server."""
+    sent = sa.and_(migrations.c.server_uuid == server_uuid, migrations.c.source_compute == source,
+                   migrations.c.type == LIVE_MIGRATION, migrations.c.status == RUNNING)
+    return tx.execute(sa.update(migrations).where(sent).values(progress=progress, updated_at=utc_now())).rowcount > 0
+
+
+def by_uuid(tx: Connection, uuid: str) -> Migration | None:
+    """The move, or None."""
+    row = tx.execute(sa.select(migrations).where(migrations.c.uuid == uuid)).one_or_none()
+    return _value(row) if row else None
+
+
+def types_of(tx: Connection, uuids: Sequence[str]) -> dict[str, str]:
+    """The types of some moves, by uuid."""
+    if not uuids:
+        return {}
+    return {row.uuid: row.type for row in tx.execute(sa.select(migrations.c.uuid, migrations.c.type)
+                                                     .where(migrations.c.uuid.in_(uuids)))}
+
+
+def latest(tx: Connection, server_uuid: str, types: Sequence[str], statuses: Sequence[str]) -> Migration | None:
+    """The newest move of a server of such a type and status: what a confirm, a revert or an abort is about."""
+    row = tx.execute(sa.select(migrations).where(
+        migrations.c.server_uuid == server_uuid, migrations.c.type.in_(types), migrations.c.status.in_(statuses))
+        .order_by(migrations.c.id.desc()).limit(1)).one_or_none()
+    return _value(row) if row else None
+
+
+# -- what the API reads
+
+def moved_by(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
+    """Those of the servers that were moved from or to this host, ever."""
+    return set(tx.execute(sa.select(migrations.c.server_uuid).distinct().where(
+        migrations.c.server_uuid.in_(uuids),
+        sa.or_(migrations.c.source_compute == host, migrations.c.dest_compute == host))).scalars())
+
+
+def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration, ...]:
+    """A page of moves, newest first. api.PageMarkerNotFound."""
+    chosen = sa.select(migrations)
+    for field, column in _EQUAL:
+        value = getattr(query, field)
+        if value is not None:
+            chosen = chosen.where(migrations.c[column] == value)
+    if query.host is not None:
+        chosen = chosen.where(sa.or_(migrations.c.source_compute == query.host,
+                                     migrations.c.dest_compute == query.host))
+    if query.changes_since is not None:
+        chosen = chosen.where(_changed_at >= query.changes_since)
+    if query.changes_before is not None:
+        chosen = chosen.where(_changed_at <= query.changes_before)
+    if query.page.marker is not None:
+        chosen = chosen.where(_after(tx, query.page.marker))
+    rows = tx.execute(chosen.order_by(migrations.c.created_at.desc(), migrations.c.id.desc()).limit(limit))
+    return tuple(_value(row) for row in rows)
+
+
+def _after(tx: Connection, marker: str) -> Clause:
+    row = tx.execute(sa.select(migrations.c.created_at, migrations.c.id)
+                     .where(migrations.c.uuid == marker)).one_or_none()
+    if row is None:
+        raise errors.api.PageMarkerNotFound(marker=marker)
+    return sa.or_(migrations.c.created_at < row.created_at,
+                  sa.and_(migrations.c.created_at == row.created_at, migrations.c.id < row.id))
+
+
+def live_of(tx: Connection, server_uuid: str) -> tuple[Migration, ...]:
+    """A server's live migrations that are under way, the oldest first."""
+    rows = tx.execute(sa.select(migrations).where(
+        migrations.c.server_uuid == server_uuid, migrations.c.type == LIVE_MIGRATION,
+        migrations.c.status.in_(LIVE_STATUSES)).order_by(migrations.c.id))
+    return tuple(_value(row) for row in rows)
+
+
+def destinations(tx: Connection, server_uuids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The hosts that servers' live migrations under way take them to, by server: one statement for all."""
+    rows = tx.execute(sa.select(migrations.c.server_uuid, migrations.c.dest_compute).where(
+        migrations.c.server_uuid.in_(server_uuids), migrations.c.type == LIVE_MIGRATION,
+        migrations.c.status.in_(LIVE_STATUSES), migrations.c.dest_compute.is_not(None)).order_by(migrations.c.id))
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        found[row.server_uuid] = (*found.get(row.server_uuid, ()), row.dest_compute)
+    return found
+
+
+def get(tx: Connection, server_uuid: str, key: int) -> Migration:
+    """A server's move, by its number. move.MigrationNotFound."""
+    row = tx.execute(sa.select(migrations).where(migrations.c.id == key, migrations.c.server_uuid == server_uuid)
+                     ).one_or_none()
+    if row is None:
+        raise errors.move.MigrationNotFound(migration=key, server=server_uuid)
+    return _value(row)
+
+
+def _value(row: AnyRow) -> Migration:
+    return Migration(**{name: row._mapping[name] for name in Migration.__struct_fields__})

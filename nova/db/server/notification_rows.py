@@ -1,0 +1,44 @@
+"""What others are told of servers: a few columns of their rows, with their metadata and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.cell import servers
+from nova.db.server.servers import children
+from nova.db.sql.types import AnyRow
+
+
+class Announced(NamedTuple):
+    """A server's row with its children."""
+
+    row: AnyRow
+    metadata: Mapping[str, str]
+    tags: tuple[str, ...]
+
+
+def read(tx: Connection, uuids: Sequence[str], columns: Sequence[str]) -> dict[str, Announced]:
+    """Servers by uuid, deleted ones too: two statements, however many."""
+    rows = tx.execute(sa.select(*[servers.c[name] for name in columns]).where(servers.c.uuid.in_(uuids))).all()
+    metadata, tags = children(tx, [row.uuid for row in rows])
+    return {row.uuid: Announced(row, metadata.get(row.uuid, {}), tuple(sorted(tags.get(row.uuid, ()))))
+            for row in rows}
+
+
+def with_volumes(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, AnyRow]:
+    """By uuid, those of the host's servers: whose they are, their zones and their volumes."""
+    columns = (servers.c.uuid, servers.c.user_id, servers.c.project_id, servers.c.availability_zone, servers.c.volumes)
+    return {row.uuid: row for row in tx.execute(sa.select(*columns).where(
+        servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0))}
+
+
+def idle_states(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, str]:
+    """vm_state by uuid, of those of the host's servers that no operation is changing."""
+    return {row.uuid: row.vm_state for row in tx.execute(
+        sa.select(servers.c.uuid, servers.c.vm_state)
+        .where(servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0,
+               servers.c.task_state.is_(None)))}

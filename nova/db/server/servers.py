@@ -1,0 +1,282 @@
+"""Server rows: made at admission, read whole, written (but for states) as their owners ask."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.host.services import COMPUTE
+from nova.db.models.cell import (
+    console_tokens,
+    migrations,
+    operations,
+    security_group_members,
+    server_metadata,
+    server_tags,
+    servers,
+    services,
+    volume_holders,
+)
+from nova.db.server.server_row import ServerRow
+from nova.db.server.states import ENTRY_COLUMNS, Entry
+from nova.db.sql.statements import delete_keys, insert_all
+from nova.db.sql.types import AnyColumn, AnyRow, later, utc_now
+from nova.model.base import Scope
+from nova.model.server.server_parts import ServerPassword
+from nova.model.server.servers import STOP, AttachedVolume, ServerDetail, ServerTarget
+from nova.model.server.states import PowerState, TaskState, VmState
+
+#: Row columns that are the fields of ServerDetail as they stand; the rest is derived in :func:`detail`.
+_PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_at", "launched_at", "terminated_at",
+          "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor",
+          "image_id", "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name",
+          "access_ip_v4", "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description",
+          "fault")
+_DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
+            "trusted_certs", "scheduler_hints", "availability_zone", "volumes", "memo")
+_HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.label("host_forced_down"),
+          services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
+
+
+def details() -> sa.Select[AnyColumn]:
+    """Whole servers, each with what tells its host's state: one statement, so that a page is at most three."""
+    of_host = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
+    columns = [*[servers.c[name] for name in (*_PLAIN, *_DERIVED)], *_HOSTS]
+    return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
+
+
+def insert(tx: Connection, rows: Sequence[Mapping[str, object]], entries: Sequence[Mapping[str, object]],
+           metadata: Mapping[str, str], tags: Sequence[str]) -> tuple[Entry, ...]:
+    """New servers in BUILD, each with its journal row, metadata and tags; the journal's entries."""
+    insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows])
+    insert_all(tx, operations, [{**entry, "started_at": utc_now(), "updated_at": utc_now()} for entry in entries])
+    uuids = [row["uuid"] for row in rows]
+    insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
+                                     for uuid in uuids for key, value in metadata.items()])
+    insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag} for uuid in uuids for tag in tags])
+    return tuple(Entry(**row._mapping) for row in tx.execute(_ENTRIES, {"uuids": uuids}))
+
+
+#: Statements that are built once. ``uuids`` and the like are bound when they are executed.
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
+_ROWS = sa.select(*[servers.c[name] for name in ServerRow.__struct_fields__]).where(servers.c.uuid.in_(_UUIDS))
+_LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
+_EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)
+
+
+def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, ServerRow]:
+    """Whole rows by uuid, for the workflow's own use."""
+    found = tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})
+    return {row.uuid: ServerRow(*row) for row in found}
+
+
+class _One(NamedTuple):
+    """One server's statement: what is read of it, and how narrow the look is."""
+
+    what: str
+    of_project: bool
+    of_user: bool
+    with_deleted: bool
+
+
+_TARGET = ("uuid", "project_id", "user_id", "host", "node", "locked_by", "key_name", "availability_zone")
+
+
+@functools.cache
+def _one(shape: _One) -> sa.Select[AnyColumn]:
+    query = {"details": details,
+             "target": lambda: sa.select(*[servers.c[name] for name in _TARGET], servers.c.vm_state,
+                                         servers.c.task_state, servers.c.power_state, servers.c.launched_at),
+             "password": lambda: sa.select(servers.c.project_id, servers.c.user_id, servers.c.guest_password),
+             }[shape.what]().where(servers.c.uuid == sa.bindparam("wanted", type_=servers.c.uuid.type))
+    if shape.of_project:
+        query = query.where(servers.c.project_id == sa.bindparam("of_project"))
+    if shape.of_user:
+        query = query.where(servers.c.user_id == sa.bindparam("of_user"))
+    return query.where(servers.c.archived_at.is_(None) if shape.with_deleted else servers.c.deleted == 0)
+
+
+def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> AnyRow:
+    """NotFound outside the scope."""
+    bound = {"wanted": uuid, "of_project": scope.project_id, "of_user": scope.user_id}
+    bound = {name: value for name, value in bound.items() if value is not None}
+    row = tx.execute(_one(_One(what, "of_project" in bound, "of_user" in bound, with_deleted)), bound).one_or_none()
+    if row is None:
+        raise errors.server.NotFound(server=uuid)
+    return row
+
+
+def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> AnyRow:
+    """One row of :func:`details`. NotFound outside the scope."""
+    return _read(tx, "details", uuid, scope, with_deleted)
+
+
+def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
+    """The newest epoch of each live server, in one indexed read."""
+    return {row.uuid: row.epoch for row in tx.execute(_EPOCHS, {"uuids": list(uuids)})}
+
+
+def on_host(tx: Connection, host: str) -> Sequence[AnyRow]:
+    """Whole rows of the live servers of a host."""
+    return tx.execute(sa.select(servers).where(servers.c.host == host, servers.c.deleted == 0)).all()
+
+
+def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:
+    """What an action must know of a server. NotFound outside the scope."""
+    row = _read(tx, "target", uuid, scope, with_deleted)
+    return ServerTarget(**{name: getattr(row, name) for name in _TARGET}, vm_state=VmState(row.vm_state),
+                        task_state=TaskState(row.task_state) if row.task_state else None,
+                        power_state=PowerState(row.power_state), locked=row.locked_by is not None,
+                        launched=row.launched_at is not None)
+
+
+def password(tx: Connection, uuid: str, scope: Scope) -> ServerPassword:
+    """The password its guest posted, and whose it is. NotFound outside the scope."""
+    row = _read(tx, "password", uuid, scope)
+    return ServerPassword(project_id=row.project_id, user_id=row.user_id, password=row.guest_password or "")
+
+
+def places(tx: Connection, uuids: Iterable[str]) -> dict[str, AnyRow]:
+    """Where live servers are: uuid -> row of uuid and host."""
+    rows = tx.execute(sa.select(servers.c.uuid, servers.c.host).where(servers.c.uuid.in_(list(uuids)),
+                                                                     servers.c.deleted == 0))
+    return {row.uuid: row for row in rows}
+
+
+def within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
+    """Only rows the scope may see."""
+    if scope.project_id is not None:
+        query = query.where(servers.c.project_id == scope.project_id)
+    if scope.user_id is not None:
+        query = query.where(servers.c.user_id == scope.user_id)
+    return query
+
+
+_CHILDREN = sa.union_all(
+    sa.select(server_metadata.c.server_uuid, server_metadata.c.key, server_metadata.c.value)
+    .where(server_metadata.c.server_uuid.in_(_UUIDS)),
+    sa.select(server_tags.c.server_uuid, server_tags.c.tag, sa.null()).where(server_tags.c.server_uuid.in_(_UUIDS)))
+
+
+def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """Metadata and tags of many servers, in one statement."""
+    if not uuids:
+        return {}, {}
+    metadata: dict[str, dict[str, str]] = {}
+    tags: dict[str, list[str]] = {}
+    for uuid, key, value in tx.execute(_CHILDREN, {"uuids": list(uuids)}):
+        if value is None:
+            tags.setdefault(uuid, []).append(key)
+        else:
+            metadata.setdefault(uuid, {})[key] = value
+    return metadata, tags
+
+
+def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
+    """The value of a row of :func:`details` with its children; the host's status is the caller's to add."""
+    found = row._mapping
+    plain = {name: found[name] for name in _PLAIN}
+    image, memo = found["image"], found["memo"]
+    return ServerDetail(
+        **plain, deleted=found["deleted"] != 0, vm_state=VmState(found["vm_state"]),
+        task_state=TaskState(found["task_state"]) if found["task_state"] else None,
+        power_state=PowerState(found["power_state"]), image_properties=image.properties if image else {},
+        interfaces=found["interfaces"] or (), security_groups=found["security_groups"] or (),
+        trusted_certs=found["trusted_certs"], scheduler_hints=found["scheduler_hints"] or {},
+        availability_zone=found["availability_zone"], locked=found["locked_by"] is not None,
+        metadata=metadata, tags=tuple(sorted(tags)), volumes=tuple(
+            AttachedVolume(id=one.volume_id, delete_on_termination=one.delete_on_termination, device=one.device_name,
+                           is_root=one.boot_index == 0)
+            for one in found["volumes"] or () if one.attachment_id),
+        client_token=memo.client_token if memo else None,
+        shutdown_behavior=memo.shutdown_behavior or STOP if memo else STOP,
+        instance_name=instance_name(template, found["id"], found["uuid"]))
+
+
+def instance_name(template: str, key: int, uuid: str) -> str:
+    """The hypervisor's name of a server: ``instance_name_template`` filled with its key (or ``%(uuid)s``)."""
+    return template % {"uuid": uuid} if "%(" in template else template % key
+
+
+def update(tx: Connection, uuid: str, changes: Mapping[str, object]) -> None:
+    """Fields that are no states. NotFound."""
+    changed = tx.execute(sa.update(servers).where(servers.c.uuid == uuid, servers.c.deleted == 0)
+                         .values(**changes, updated_at=utc_now())).rowcount
+    if not changed:
+        raise errors.server.NotFound(server=uuid)
+
+
+def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: Sequence[str]) -> None:
+    """Set ``items``, take out ``gone``."""
+    out = [*gone, *items]
+    if out:
+        tx.execute(sa.delete(server_metadata).where(server_metadata.c.server_uuid == uuid,
+                                                    server_metadata.c.key.in_(out)))
+    insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
+                                     for key, value in items.items()])
+
+
+def lock_row(tx: Connection, uuid: str) -> AnyRow:
+    """The server's row, locked: the first statement of whatever changes its children. NotFound."""
+    row = tx.execute(sa.select(servers.c.vm_state, servers.c.task_state, servers.c.locked_by, servers.c.epoch)
+                     .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
+    if row is None:
+        raise errors.server.NotFound(server=uuid)
+    return row
+
+
+class KeptImage(NamedTuple):
+    """What a server's record keeps of its image's properties."""
+
+    uuid: str
+    host: str | None
+    properties: Mapping[str, str]
+
+
+def properties_of_images(tx: Connection) -> Iterator[KeptImage]:
+    """Of every living server, in one statement."""
+    for row in tx.execute(sa.select(servers.c.uuid, servers.c.host, servers.c.image).where(servers.c.deleted == 0)
+                          .order_by(servers.c.id)):
+        yield KeptImage(row.uuid, row.host, row.image.properties if row.image else {})
+
+
+def _deleted(before_s: int, limit: int) -> sa.Select[AnyColumn]:
+    """Up to ``limit`` servers deleted more than ``before_s`` seconds ago, the oldest first."""
+    # as a function's result: by an index that begins with it, MariaDB reads all deleted servers to find one that is old
+    deleted = sa.func.coalesce(servers.c.deleted, 0)
+    return sa.select(servers.c.id, servers.c.uuid).where(
+        deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)
+
+
+def archive(tx: Connection, before_s: int, limit: int) -> int:
+    """Take up to ``limit`` servers deleted more than ``before_s`` seconds ago out of what users see; how many. Their
+    rows stay until they are purged."""
+    which = _deleted(before_s, limit).where(servers.c.archived_at.is_(None)).with_for_update()
+    keys = [row.id for row in tx.execute(which)]
+    if keys:
+        tx.execute(sa.update(servers).where(servers.c.id.in_(keys)).values(archived_at=utc_now()))
+    return len(keys)
+
+
+def purge(tx: Connection, before_s: int, limit: int, archived: bool = False) -> int:
+    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs; how
+    many. ``archived``: of those alone that were archived."""
+    which = _deleted(before_s, limit)
+    old = tx.execute(which.where(servers.c.archived_at.is_not(None)) if archived else which).all()
+    if not old:
+        return 0
+    uuids = [row.uuid for row in old]
+    for table in (server_metadata, server_tags, operations, migrations, console_tokens, security_group_members,
+                  volume_holders):
+        tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
+    return delete_keys(tx, servers, [row.id for row in old])
+
+
+__all__ = ["AttachedVolume", "archive", "change_metadata", "children", "detail", "details", "insert", "instance_name",
+           "lock_row", "password", "places", "purge", "rows_of", "target", "update", "within"]

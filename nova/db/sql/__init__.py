@@ -1,0 +1,1 @@
+"""Engines, transactions, column types and statements that all queries share."""

@@ -1,0 +1,32 @@
+"""How many connections a database server takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from nova.db.sql.engine import Database
+
+
+class ServerLimit(NamedTuple):
+    """``server`` is the same for two databases of one server; ``connections`` are those that an ordinary user gets."""
+
+    server: str
+    connections: int
+
+
+_MARIADB = "SELECT CONCAT('MariaDB on ', @@hostname, ' (', @@datadir, ')'), @@max_connections"
+_ASKED = {
+    "mysql": _MARIADB, "mariadb": _MARIADB,
+    "postgresql": "SELECT CONCAT('PostgreSQL ', system_identifier), current_setting('max_connections')::int - "
+                  "current_setting('superuser_reserved_connections')::int FROM pg_control_system()"}
+
+
+def limit_of(database: Database) -> ServerLimit | None:
+    """One statement. None: it takes any number, as SQLite does. Unavailable."""
+    if database.dialect not in _ASKED:
+        return None
+    with database.reading() as tx:
+        row = tx.execute(sa.text(_ASKED[database.dialect])).one()
+    return ServerLimit(str(row[0]), int(row[1]))

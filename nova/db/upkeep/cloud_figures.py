@@ -1,0 +1,151 @@
+"""How the cloud as a whole stands, in a fixed number of statements, each with few rows whatever the cloud's size."""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from nova.db.host import security
+from nova.db.host.aggregates import zone_of
+from nova.db.host.services import COMPUTE, now
+from nova.db.models.api import allocations, inventories, providers
+from nova.db.models.cell import cleanups, operations, runners, servers, services, strangers
+from nova.db.sql.engine import Connection
+from nova.db.sql.types import AnyColumn, AnyRow, later, utc_now
+from nova.db.upkeep.strangers import OPEN
+from nova.model.guest.strangers import StrangerKind
+from nova.model.security.security_modes import SecurityMode
+
+MOST_HOSTS = 200  # that are named; those that need a look come first
+#: Ages of what is open, in seconds: an operation is counted at the first bound that it is not older than.
+AGES = (60, 600, 3600)
+
+
+class HostAge(NamedTuple):
+    """``enabled``: whether it may get new servers; an operator disabled the others, perhaps to switch them off."""
+
+    host: str
+    seconds: float
+    enabled: bool = True
+
+
+class OpenOperations(NamedTuple):
+    """``older``: how many are older than each of ``AGES``, the youngest bound first."""
+
+    action: str
+    number: int
+    older: tuple[int, ...]
+    oldest_s: float
+
+
+class HostCleanups(NamedTuple):
+    host: str
+    number: int
+    oldest_s: float
+
+
+class Capacity(NamedTuple):
+    """Of a resource class in a zone (None: the default one). ``total``: with allocation ratios, without what hosts
+    reserve."""
+
+    zone: str | None
+    resource_class: str
+    total: float
+    used: int
+
+
+class CellFigures(NamedTuple):
+    """``services``: (binary, state) -> count, each daemon in one of the states up, down, disabled; ``servers``:
+    vm_state -> count; ``beats``: the compute hosts that were seen longest ago; ``leases``: (those that are good, those
+    that are over); ``strangers``: kind -> count; ``mode``: the security mode on record."""
+
+    operations: tuple[OpenOperations, ...]
+    cleanups: tuple[HostCleanups, ...]
+    services: dict[tuple[str, str], int]
+    beats: tuple[HostAge, ...]
+    leases: tuple[int, int]
+    shortest_lease_s: float
+    servers: dict[str, int]
+    strangers: dict[str, int]
+    mode: SecurityMode | None = None
+
+
+def _count(condition: sa.ColumnElement[bool]) -> sa.Label[AnyColumn]:
+    return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)  # type: ignore[return-value]
+
+
+def cell(tx: Connection, down_after_s: int) -> CellFigures:
+    """Nine statements. ``down_after_s``: as ``service_down_time`` says."""
+    clock = now(tx)
+
+    def age(at: datetime.datetime | None) -> float:
+        return max(0.0, (clock - at).total_seconds()) if at is not None else 0.0
+
+    left = tx.execute(sa.select(_count(runners.c.lease_until > utc_now()).label("good"),
+                                _count(runners.c.lease_until <= utc_now()).label("over"),
+                                sa.func.min(sa.case((runners.c.lease_until > utc_now(), runners.c.lease_until)),
+                                            type_=runners.c.lease_until.type).label("first"))).one()
+    return CellFigures(
+        operations=tuple(OpenOperations(row.action, row.number, tuple(int(row[2 + n]) for n in range(len(AGES))),
+                                        age(row.oldest)) for row in tx.execute(_OPEN)),
+        cleanups=tuple(HostCleanups(row.host, row.number, age(row.oldest)) for row in tx.execute(_CLEANUPS)),
+        services=_services(tx, down_after_s),
+        beats=tuple(HostAge(row.host, age(row.last_seen_at), not row.disabled) for row in tx.execute(_BEATS)),
+        leases=(int(left.good), int(left.over)),
+        shortest_lease_s=(left.first - clock).total_seconds() if left.first is not None else 0.0,
+        servers={row.vm_state: row.number for row in tx.execute(_SERVERS)},
+        strangers=dict.fromkeys((one.value for one in StrangerKind if one is not StrangerKind.UNKNOWN), 0)
+        | {row.kind: row.number for row in tx.execute(_STRANGERS)},
+        mode=security.mode(tx))
+
+
+_OPEN = (sa.select(operations.c.action, sa.func.count().label("number"),
+                   *(_count(operations.c.started_at < later(-seconds)) for seconds in AGES),
+                   sa.func.min(operations.c.started_at, type_=operations.c.started_at.type).label("oldest"))
+         .where(operations.c.finished_at.is_(None)).group_by(operations.c.action))
+_CLEANUPS = (sa.select(cleanups.c.host, sa.func.count().label("number"),
+                       sa.func.min(cleanups.c.created_at, type_=cleanups.c.created_at.type).label("oldest"))
+             .group_by(cleanups.c.host).order_by(sa.func.count().desc(), cleanups.c.host).limit(MOST_HOSTS))
+_BEATS = (sa.select(services.c.host, services.c.last_seen_at, services.c.disabled)
+          .where(services.c.deleted == 0, services.c.binary == COMPUTE, services.c.last_seen_at.is_not(None))
+          .order_by(services.c.last_seen_at, services.c.host).limit(MOST_HOSTS))
+_SERVERS = (sa.select(servers.c.vm_state, sa.func.count().label("number")).where(servers.c.deleted == 0)
+            .group_by(servers.c.vm_state))
+_STRANGERS = (sa.select(strangers.c.kind, sa.func.count().label("number")).where(OPEN).group_by(strangers.c.kind))
+
+
+def _services(tx: Connection, down_after_s: int) -> dict[tuple[str, str], int]:
+    """What an operator disabled is not down, whether it answers or not: nobody waits for it."""
+    disabled = services.c.disabled == sa.true()
+    alive = sa.and_(services.c.last_seen_at > later(-down_after_s), services.c.forced_down == sa.false())
+    rows = tx.execute(sa.select(services.c.binary, sa.func.count().label("number"), _count(disabled).label("disabled"),
+                                _count(sa.and_(alive, sa.not_(disabled))).label("up"))
+                      .where(services.c.deleted == 0).group_by(services.c.binary)).all()
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        up, off = int(row.up), int(row.disabled)
+        found |= {(row.binary, "up"): up, (row.binary, "down"): row.number - up - off, (row.binary, "disabled"): off}
+    return found
+
+
+def capacity(tx: Connection) -> tuple[Capacity, ...]:
+    """Two statements."""
+    zone = zone_of(providers.c.host).label("zone")
+    offered = ((inventories.c.total - inventories.c.reserved) * inventories.c.allocation_ratio)
+    totals = tx.execute(_by_zone(sa.select(zone, inventories.c.resource_class, sa.func.sum(offered).label("sum"))
+                                 .join_from(inventories, providers, providers.c.id == inventories.c.provider_id)))
+    held = sa.func.sum(allocations.c.used).label("sum")
+    used = tx.execute(_by_zone(sa.select(zone, allocations.c.resource_class, held).join_from(
+        allocations, providers, providers.c.id == allocations.c.provider_id)))
+    taken = {(row.zone, row.resource_class): int(row.sum) for row in used}
+    return tuple(Capacity(row.zone, row.resource_class, float(row.sum), taken.get((row.zone, row.resource_class), 0))
+                 for row in totals)
+
+
+def _by_zone(query: sa.Select[AnyRow]) -> sa.Select[AnyRow]:
+    """Grouped by the zone's name and the class; the inner statement's columns are (zone, resource_class, sum)."""
+    inner = query.group_by(providers.c.host, query.selected_columns[1]).subquery()
+    return sa.select(inner.c.zone, inner.c.resource_class, sa.func.sum(inner.c.sum).label("sum")).group_by(
+        inner.c.zone, inner.c.resource_class)

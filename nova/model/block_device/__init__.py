@@ -1,0 +1,1 @@
+"""Block device mappings of a request: read, checked, and merged with those of the image."""

@@ -1,0 +1,1 @@
+"""Flavors and the extra specs that they may have."""

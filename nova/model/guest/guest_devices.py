@@ -1,0 +1,66 @@
+"""What a guest is told of its devices: those with a tag, and cards that differ from what they seem. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nova.model.base import Json
+from nova.model.guest.guests import DevicePlace
+from nova.model.network.networks import Interface
+from nova.model.numa.topology import Packing
+
+VLAN, VF_TRUSTED = "2017-02-22", "2018-08-27"
+LATEST = "latest"
+NOWHERE = DevicePlace()
+TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+
+
+def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str) -> list[dict[str, Json]]:
+    """``places``: where the guest sees its devices, by MAC address."""
+    return [_nic(one, places.get(one.mac.lower(), NOWHERE), version) for one in interfaces if _is_shown(one, version)]
+
+
+def has_devices(interfaces: Iterable[Interface]) -> bool:
+    """Whether the guest is told of any device, and so of its place."""
+    return any(_is_shown(one, LATEST) for one in interfaces)
+
+
+def dedicated_cpus(packing: Packing | None) -> tuple[int, ...]:
+    """The guest's processors that have one of the host's each."""
+    return tuple(sorted({cpu for cell in packing.cells for cpu in cell.pins})) if packing is not None else ()
+
+
+def _is_shown(interface: Interface, version: str) -> bool:
+    return (bool(interface.tag) or _vlan(interface) is not None
+            or (_at_least(version, VF_TRUSTED) and _trusted(interface)))
+
+
+def _nic(interface: Interface, place: DevicePlace, version: str) -> dict[str, object]:
+    found: dict[str, Any] = {"type": "nic", "bus": place.bus, "address": place.address, "mac": interface.mac,
+                             "tags": [interface.tag] if interface.tag else []}
+    vlan = _vlan(interface)
+    if vlan is not None and _at_least(version, VLAN):
+        found["vlan"] = vlan
+    if _at_least(version, VF_TRUSTED):
+        found["vf_trusted"] = _trusted(interface)
+    return found
+
+
+def _vlan(interface: Interface) -> int | None:
+    """Of a device that is handed through: what the guest sends goes out with that number. (A bridge's own VLAN is
+    nothing that a guest sees.)"""
+    if interface.vnic_type == "normal":
+        return None
+    try:
+        return int(str(interface.details.get("vlan")))
+    except ValueError:
+        return None
+
+
+def _trusted(interface: Interface) -> bool:
+    return interface.vnic_type != "normal" and str(interface.profile.get("trusted", "")).lower() in TRUE
+
+
+def _at_least(version: str, since: str) -> bool:
+    return version == LATEST or version >= since

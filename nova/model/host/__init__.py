@@ -1,0 +1,1 @@
+"""Compute hosts, services, aggregates and cells."""

@@ -1,0 +1,1 @@
+"""Images, their properties, and how compute hosts may read and write them."""

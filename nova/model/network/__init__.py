@@ -1,0 +1,1 @@
+"""Networks, addresses, ports, and the security groups that filter their traffic."""

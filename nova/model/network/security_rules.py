@@ -1,0 +1,137 @@
+"""What a security group's rule may say, and what it comes to on a host. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Set
+
+import msgspec
+
+from nova import errors
+from nova.model.base import Json
+from nova.model.network.networks import Interface
+from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, NewSecurityRule, SecurityRule
+
+TCP, UDP, ICMP, ICMPV6 = "tcp", "udp", "icmp", "icmpv6"
+PROTOCOLS = (TCP, UDP, ICMP, ICMPV6)
+WITH_PORTS = (TCP, UDP)
+ANY = -1  # of ICMP: any type, any code
+FIRST_PORT, LAST_PORT, LAST_TYPE = 1, 65535, 255
+EVERYWHERE = ("0.0.0.0/0", "::/0")  # the only ways to write a range of every address
+
+
+def checked(rule: NewSecurityRule) -> NewSecurityRule:
+    """The rule with everything said: protocol in small letters, ports, and a range where it names no source group."""
+    protocol = _protocol(rule)
+    from_port, to_port = _ports(rule, protocol)
+    cidr = None if rule.source_id else _range(rule.cidr)
+    if protocol == ICMPV6 and cidr is not None and version(cidr) == 4:
+        raise errors.security_group.BadCidr(cidr=cidr, reason="that is no range for ICMPv6")
+    return msgspec.structs.replace(rule, protocol=protocol, from_port=from_port, to_port=to_port, cidr=cidr)
+
+
+def same(one: Json, other: Json) -> bool:
+    """Whether two rules say the same (both checked)."""
+    return all(getattr(one, name) == getattr(other, name)
+               for name in ("from_port", "to_port", "cidr", "source_id")) and \
+        (one.protocol or "").lower() == (other.protocol or "").lower()
+
+
+def version(cidr: str) -> int:
+    """4 or 6: the version of IP that the range is of."""
+    return ipaddress.ip_network(cidr).version
+
+
+def _protocol(rule: NewSecurityRule) -> str | None:
+    if not rule.protocol:
+        if not rule.source_id:
+            raise errors.security_group.NotEnough(what="ip_protocol")
+        return None
+    protocol = rule.protocol.lower()
+    if protocol not in PROTOCOLS:
+        raise errors.security_group.BadProtocol(protocol=rule.protocol, allowed=", ".join(PROTOCOLS))
+    return protocol
+
+
+def _ports(rule: NewSecurityRule, protocol: str | None) -> tuple[int | None, int | None]:
+    first, last = rule.from_port, rule.to_port
+    if protocol is None:  # tcp, udp and icmp whole, from a group
+        if {first, last} - {None, ANY}:
+            raise errors.security_group.NotEnough(what="ip_protocol")
+        return None, None
+    if first is None and last is None and (rule.source_id or protocol not in WITH_PORTS):
+        return (FIRST_PORT, LAST_PORT) if protocol in WITH_PORTS else (ANY, ANY)
+    if first is None or last is None:
+        raise errors.security_group.NotEnough(what="from_port" if first is None else "to_port")
+    reason = _wrong_ports(first, last) if protocol in WITH_PORTS else _wrong_types(first, last)
+    if reason:
+        raise errors.security_group.BadPorts(from_port=first, to_port=last, reason=reason)
+    return first, last
+
+
+def _wrong_ports(first: int, last: int) -> str:
+    if not FIRST_PORT <= first <= LAST_PORT or not FIRST_PORT <= last <= LAST_PORT:
+        return f"Valid TCP and UDP ports are between {FIRST_PORT} and {LAST_PORT}."
+    return "Former value cannot be greater than the later" if first > last else ""
+
+
+def _wrong_types(kind: int, code: int) -> str:
+    if not ANY <= kind <= LAST_TYPE or not ANY <= code <= LAST_TYPE:
+        return f"For ICMP, the type and code must be between {ANY} (any) and {LAST_TYPE}."
+    return "For ICMP, a code needs a type." if kind == ANY and code != ANY else ""
+
+
+def _range(cidr: str | None) -> str:
+    if not cidr:
+        return EVERYWHERE[0]
+    try:
+        found = ipaddress.ip_network(cidr, strict=False)
+    except ValueError:
+        raise errors.security_group.BadCidr(cidr=cidr, reason="it is no range of addresses") from None
+    if "/" not in cidr:
+        raise errors.security_group.BadCidr(cidr=cidr, reason="it has no prefix length")
+    if found.prefixlen == 0 and cidr not in EVERYWHERE:
+        raise errors.security_group.BadCidr(cidr=cidr, reason=f"every address is written {' or '.join(EVERYWHERE)}")
+    return str(found)
+
+
+def allowed(rule: SecurityRule, sources: Iterable[str]) -> Iterator[AllowedTraffic]:
+    """What a host lets in for the rule. ``sources``: the addresses of its source group's members; a group that has
+    none, or is not there any more, lets nothing in."""
+    ranges = [str(ipaddress.ip_network(one)) for one in sources] if rule.source_id else [rule.cidr] if rule.cidr else []
+    for cidr in ranges:
+        for protocol, first, last in _parts(rule):
+            six = version(cidr) == 6
+            if protocol == ICMP and six:
+                protocol = ICMPV6
+            if protocol != ICMPV6 or six:
+                yield AllowedTraffic(protocol=protocol, from_port=first, to_port=last, cidr=cidr)
+
+
+def _parts(rule: SecurityRule) -> tuple[tuple[str, int | None, int | None], ...]:
+    if rule.protocol:
+        return ((rule.protocol.lower(), rule.from_port, rule.to_port),)
+    return ((TCP, FIRST_PORT, LAST_PORT), (UDP, FIRST_PORT, LAST_PORT), (ICMP, ANY, ANY))
+
+
+def guarded(interfaces: Iterable[Interface], routers: Set[str] = frozenset()) -> tuple[GuardedInterface, ...]:
+    """What is filtered of a guest's interfaces: those that have a device on the host, and are not exempted.
+    ``routers``: addresses of guests that pass on others' packets."""
+    return tuple(_guard(one, routers) for one in interfaces if one.device and one.filtered)
+
+
+def _guard(interface: Interface, routers: Set[str]) -> GuardedInterface:
+    addresses = tuple(address.address for address in interface.addresses)
+    return GuardedInterface(
+        mac=interface.mac.lower(), device=interface.device or "", bridge=interface.bridge, addresses=addresses,
+        ranges=tuple(dict.fromkeys(_ranges(interface))), dhcp_server=interface.dhcp_server,
+        gateway_v6=next((subnet.gateway for subnet in interface.subnets if subnet.version == 6), None),
+        routes_for_others=not routers.isdisjoint(addresses))
+
+
+def _ranges(interface: Interface) -> Iterator[str]:
+    """What ``allow_same_net_traffic`` opens: of a network with a VLAN, which is one project's. On others guests of all
+    projects are beside each other."""
+    for cidr in (interface.cidr, *(subnet.cidr for subnet in interface.subnets)) if interface.vlan is not None else ():
+        if cidr:
+            yield str(ipaddress.ip_network(cidr, strict=False))

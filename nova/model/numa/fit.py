@@ -1,0 +1,271 @@
+"""Whether a guest fits into a host's cells and devices, and how: the one rule for the scheduler, for the claim that
+decides, and for the host that checks its orders.
+
+Pure: never two guests on one pinned processor, one page, or one device; what is free is the total less all guests'.
+Each cell of a guest is on a host's cell of its own. Of the host's cells those are taken that the guest fills best, and
+those with devices by guests that ask for devices.
+Source: the public guides on CPU topologies, huge pages, realtime and PCI passthrough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nova.model.numa import fit_cpus, fit_devices
+from nova.model.numa.fit_free import CellRoom, Room, room_of
+from nova.model.numa.topology import GuestCell, GuestTopology, HostTopology, PackedCell, PackedDevice, Packing, Wanted
+
+STEPS = 10_000  # in which a guest's cells must be seated: more than a host of eight cells, all full, could need
+ISOLATE = "isolate"
+LARGE, SMALL, ANY = "large", "small", "any"
+UNKNOWN = "its cells and devices are not known"
+
+
+class _Need(NamedTuple):
+    """What a guest's cell needs, but for which of its processors are which."""
+
+    pins: int
+    floating: int
+    memory_mb: int
+    emulator: bool
+    policy: str
+
+
+class _Seat(NamedTuple):
+    """A guest's cell on a host's that it fits."""
+
+    room: CellRoom
+    need: _Need
+
+    def pinned(self) -> fit_cpus.Pinned | None:
+        """The processors it gets there."""
+        if not self.need.pins and not self.need.emulator:
+            return fit_cpus.Pinned(())
+        return fit_cpus.choose(self.room.cores(), self.need.pins, self.need.policy, self.need.emulator)
+
+    def has_processors(self) -> bool:
+        """Whether there are such; where the guest takes any, their number tells."""
+        if len(self.room.dedicated) < self.need.pins + self.need.emulator:
+            return False
+        return self.need.policy == fit_cpus.PREFER or self.pinned() is not None
+
+
+class _Found(NamedTuple):
+    """Where a guest's cells go, and which devices it gets."""
+
+    seats: tuple[_Seat, ...] = ()
+    devices: tuple[PackedDevice, ...] = ()
+    page: int | None = None
+
+
+def pack(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> Packing | str:
+    """What the guest gets beside the others; or why it does not fit, in a few words without the host's name."""
+    if not wanted.anything:
+        return Packing()
+    return UNKNOWN if host is None else pack_into(room_of(host, guests), wanted)
+
+
+def usage(host: HostTopology, guests: Iterable[Packing]) -> Room:
+    """What is free beside the guests, by cell."""
+    return room_of(host, guests)
+
+
+def why_not(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> str | None:
+    """What :func:`pack` would say; None where it would find a packing, which is not made."""
+    if not wanted.anything:
+        return None
+    if host is None:
+        return UNKNOWN
+    found = _search(room_of(host, guests), wanted)
+    return found if isinstance(found, str) else None
+
+
+def pack_into(room: Room, wanted: Wanted) -> Packing | str:
+    """The same as :func:`pack`, of what is free."""
+    found = _search(room, wanted)
+    if isinstance(found, str):
+        return found
+    guest = wanted.guest
+    if guest is None:
+        return Packing(devices=found.devices)
+    cells = tuple(_packed(cell, seat, found.page) for cell, seat in zip(guest.cells, found.seats, strict=True))
+    return Packing(cells=cells, devices=found.devices, numa=guest.numa, emulator=guest.emulator,
+                   realtime=guest.realtime, locked=guest.locked)
+
+
+def _search(room: Room, wanted: Wanted) -> _Found | str:
+    devices = fit_devices.matches(room, wanted.devices)
+    why = fit_devices.lacking(devices)
+    if why is not None:
+        return why
+    if wanted.guest is None:
+        chosen = fit_devices.choose(room, devices, None)
+        return fit_devices.TOGETHER if chosen is None else _Found(devices=chosen)
+    if len(wanted.guest.cells) > len(room.cells):
+        return f"fewer than {len(wanted.guest.cells)} NUMA cells" if room.cells else "no NUMA cells"
+    reason = ""
+    for page in _sizes(room, wanted.guest.page):
+        found = _seat_guest(room, wanted.guest, devices, page)
+        if isinstance(found, _Found):
+            return found
+        reason = reason or found
+    return reason or f"no {wanted.guest.page} pages"
+
+
+def _sizes(room: Room, page: str) -> list[int | None]:
+    """Sizes of pages to try, in this order, where some are asked for; None: small ones, which nobody asked for."""
+    if not page:
+        return [None]
+    small = min((cell.small_kb for cell in room.cells), default=0)
+    larger = sorted({size for cell in room.cells for size in cell.pages}, reverse=True)
+    named: dict[str, list[int | None]] = {LARGE: [*larger], SMALL: [small], ANY: [*larger, small]}
+    return named[page] if page in named else [int(page)]
+
+
+# -- cells
+
+def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[fit_devices.Match],
+                page: int | None) -> _Found | str:
+    needs = [_Need(len(cell.pinned), len(cell.vcpus) - len(cell.pinned), cell.memory_mb,
+                   guest.emulator == ISOLATE and at == 0, guest.thread_policy or fit_cpus.PREFER)
+             for at, cell in enumerate(guest.cells)]
+    near = _cells_of_interest(room, devices)
+    seats: dict[_Need, list[_Seat]] = {}
+    for need in needs:
+        if need not in seats:
+            found = _seats(room, need, page, near)
+            if isinstance(found, str):
+                return found
+            seats[need] = found
+    search = _Search(room, [seats[need] for need in needs], devices)
+    if not search.seat(0):
+        return (fit_devices.far(devices) if search.seated else
+                f"its {len(needs)} cells do not fit beside each other")
+    return _Found(tuple(search.chosen), search.devices, page)
+
+
+def _cells_of_interest(room: Room, devices: Sequence[fit_devices.Match]) -> frozenset[int | None]:
+    """Of a guest that asks for devices, the cells that have such; of another, those that have none at all."""
+    if devices:
+        return frozenset(one.sample.cell for match in devices for one in match.devices)
+    return frozenset(cell.cell.id for cell in room.cells) - {one.cell for one in room.host.devices}
+
+
+def _seats(room: Room, need: _Need, page: int | None, near: frozenset[int | None]) -> list[_Seat] | str:
+    """The cells that a guest's cell fits, the best first; or the first of its needs that none meets."""
+    with_memory = [one for one in room.cells if _has_memory(one, need.memory_mb, page)]
+    if not with_memory:
+        return _no_memory(need.memory_mb, page, room)
+    beside = "" if len(with_memory) == len(room.cells) else " beside the memory"
+    left = [one for one in with_memory if not need.floating or _has_shared(one, need.floating)]
+    if not left:
+        return f"no cell has {need.floating} free shared CPUs{beside}"
+    found = [seat for one in left if (seat := _Seat(one, need)).has_processors()]
+    if not found:
+        return _no_cpus(left, need) + beside
+    return sorted(found, key=lambda seat: _leftovers(seat, need, near))
+
+
+def _has_shared(room: CellRoom, floating: int) -> bool:
+    """A guest never floats over itself, whatever the ratio."""
+    return room.shared >= floating and len(room.cell.shared) >= floating
+
+
+def _has_memory(room: CellRoom, memory_mb: int, page: int | None) -> bool:
+    """In pages of the size (None: small ones)."""
+    if page is None or page == room.small_kb:
+        return room.memory_mb >= memory_mb and room.small_mb >= memory_mb
+    return memory_mb * 1024 % page == 0 and room.pages.get(page, 0) >= memory_mb * 1024 // page
+
+
+def _leftovers(seat: _Seat, need: _Need, near: frozenset[int | None]) -> tuple[bool, int, int, int]:
+    room = seat.room
+    processors = len(room.dedicated) if need.pins else room.shared
+    return room.cell.id not in near, processors, room.memory_mb, room.cell.id
+
+
+def _packed(cell: GuestCell, seat: _Seat, page: int | None) -> PackedCell:
+    pins: dict[int, int] = {}
+    siblings = []
+    mine = iter(sorted(cell.pinned))
+    pinned = seat.pinned()
+    assert pinned is not None
+    for group in pinned.groups:
+        threads = tuple(next(mine) for _ in group)
+        pins.update(zip(threads, group, strict=True))
+        if len(threads) > 1:
+            siblings.append(threads)
+    return PackedCell(id=cell.id, host_cell=seat.room.cell.id, vcpus=cell.vcpus, memory_mb=cell.memory_mb,
+                      page_kb=page, pins=pins, shared=seat.room.cell.shared if len(pins) < len(cell.vcpus) else (),
+                      siblings=tuple(siblings), emulator=pinned.emulator, idle=pinned.idle)
+
+
+class _Search:
+    """Seats one cell of the guest after the other. A set of host cells that led nowhere is not tried again: whether
+    the rest fits, and which devices are near, depends on the set alone."""
+
+    def __init__(self, room: Room, seats: Sequence[Sequence[_Seat]],
+                 wanted: Sequence[fit_devices.Match]) -> None:
+        self._room, self._seats, self._wanted = room, seats, wanted
+        self._dead: set[frozenset[int]] = set()
+        self._left = STEPS
+        self.chosen: list[_Seat] = []
+        self.devices: tuple[PackedDevice, ...] = ()
+        self.seated = False  # there was a place for all the cells at least
+
+    def seat(self, at: int) -> bool:
+        taken = frozenset(one.room.cell.id for one in self.chosen)
+        if at == len(self._seats):
+            return self._with_devices(taken)
+        if taken in self._dead:
+            return False
+        for one in self._by_distance(self._seats[at]) if at else self._seats[at]:
+            self._left -= 1
+            if self._left < 0:
+                return False
+            if one.room.cell.id in taken:
+                continue
+            self.chosen.append(one)
+            if self.seat(at + 1):
+                return True
+            self.chosen.pop()
+        self._dead.add(taken)
+        return False
+
+    def _with_devices(self, cells: frozenset[int]) -> bool:
+        self.seated = True
+        if not self._wanted:
+            return True
+        found = fit_devices.choose(self._room, self._wanted, cells) if cells not in self._dead else None
+        self._dead.add(cells)
+        self.devices = found or ()
+        return found is not None
+
+    def _by_distance(self, seats: Sequence[_Seat]) -> list[_Seat]:
+        """Those near the cells that were chosen first."""
+        return sorted(seats, key=lambda seat: sum(one.room.cell.distances.get(seat.room.cell.id, 0)
+                                                  for one in self.chosen))
+
+
+# -- words
+
+def _no_memory(memory_mb: int, page: int | None, room: Room) -> str:
+    if page is None or any(page == one.small_kb for one in room.cells):
+        return f"no cell has {memory_mb} MB of free memory"
+    if not any(one.pages.get(page) for one in room.cells):
+        return f"no free {page} KB pages"
+    if memory_mb * 1024 % page:
+        return f"{memory_mb} MB are no whole number of {page} KB pages"
+    return f"no cell has {memory_mb * 1024 // page} free {page} KB pages"
+
+
+def _no_cpus(cells: Sequence[CellRoom], need: _Need) -> str:
+    count = need.pins + need.emulator
+    if any(len(one.dedicated) >= count for one in cells):
+        what = "whole free cores" if need.policy == fit_cpus.ISOLATE else "free dedicated CPUs that share cores"
+        return f"no cell has {count} {what}"
+    return f"no cell has {count} free dedicated CPUs"
+
+
+__all__ = ["UNKNOWN", "pack", "pack_into", "usage", "why_not"]

@@ -1,0 +1,70 @@
+"""By how much a host misses what a guest requires of its cells and devices, for those who ask why there was no host.
+
+Each need is measured for itself, against the cell that has most of it. Where each is met somewhere, and the guest fits
+nowhere all the same, there is nothing to measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from nova.model.numa import fit_devices
+from nova.model.numa.fit_free import CellRoom, Room, room_of
+from nova.model.numa.topology import GuestTopology, HostTopology, Packing, Wanted
+
+
+class Lack(NamedTuple):
+    """``what``: words that follow the number."""
+
+    need: int
+    free: int
+    what: str
+
+    @property
+    def share(self) -> float:
+        """How much of what is needed is missing, 0..1."""
+        return min(1.0, (self.need - self.free) / self.need)
+
+
+def lacks(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> list[Lack]:
+    """Of a host that the guest does not fit, beside these guests."""
+    if host is None:
+        return []
+    room = room_of(host, guests)
+    found = [*_cells(room, wanted.guest)] if wanted.guest is not None else []
+    for match in fit_devices.matches(room, wanted.devices):
+        free = sum(len(one.addresses) for one in match.devices)
+        found.append(Lack(match.request.count, free, f"PCI devices {fit_devices.name_of(match.request)}"))
+    return [lack._replace(free=max(0, lack.free)) for lack in found if lack.free < lack.need]
+
+
+def _cells(room: Room, guest: GuestTopology) -> Iterator[Lack]:
+    cells = room.cells
+    yield Lack(len(guest.cells), len(cells), "NUMA cells")
+    pins = max(len(cell.pinned) + (guest.emulator == "isolate" and at == 0) for at, cell in enumerate(guest.cells))
+    yield Lack(pins, _most(len(one.dedicated) for one in cells), "dedicated CPUs of one cell")
+    floating = max(len(cell.vcpus) - len(cell.pinned) for cell in guest.cells)
+    yield Lack(floating, _most(min(one.shared, len(one.cell.shared)) for one in cells), "shared CPUs of one cell")
+    yield _memory(cells, guest, max(cell.memory_mb for cell in guest.cells))
+
+
+def _memory(cells: Iterable[CellRoom], guest: GuestTopology, memory_mb: int) -> Lack:
+    rooms = tuple(cells)
+    small = _most(min(one.memory_mb, one.small_mb) for one in rooms)
+    sizes = {one.small_kb for one in rooms}
+    if guest.page in ("", "small") or (guest.page.isdecimal() and int(guest.page) in sizes):
+        return Lack(memory_mb, small, "MB of memory in one cell")
+    if guest.page.isdecimal():
+        size = int(guest.page)
+        free = _most(one.pages.get(size, 0) for one in rooms)
+        return Lack(-(-memory_mb * 1024 // size), free, f"pages of {size} KB in one cell")
+    large = _most(size * count // 1024 for one in rooms for size, count in one.pages.items())
+    return Lack(memory_mb, max(large, small if guest.page == "any" else 0), "MB of large pages in one cell")
+
+
+def _most(amounts: Iterable[int]) -> int:
+    return max(amounts, default=0)
+
+
+__all__ = ["Lack", "lacks"]

@@ -1,0 +1,79 @@
+"""Whether a packing that was decided elsewhere fits a host as it is now, beside its guests: what the host asks itself
+before it builds. By the same count of what is free as :mod:`nova.model.numa.fit`, which decides. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from nova.model.numa.fit_free import CellRoom, Room, pages_of, room_of
+from nova.model.numa.topology import HostTopology, PackedCell, Packing
+
+
+def clash(host: HostTopology | None, others: Iterable[Packing], packing: Packing, amounts: bool = True) -> str | None:
+    """What clashes, in a few words; None: it fits. ``amounts`` False: only what a guest has for itself alone
+    (processors, huge pages, devices) is looked at, not how much is promised of what all share."""
+    if host is None:
+        return None if not (packing.cells or packing.devices) else "its cells and devices are not known"
+    room = room_of(host, others)
+    return _cpus(room, packing) or _memory(room, packing, amounts) or _devices(room, packing)
+
+
+def _cpus(room: Room, packing: Packing) -> str | None:
+    cells = {one.cell.id: one for one in room.cells}
+    taken: Counter[int] = Counter()
+    for cell in packing.cells:
+        if cell.host_cell not in cells:
+            return f"there is no NUMA cell {cell.host_cell}"
+        own, here = set(cells[cell.host_cell].cell.dedicated), cells[cell.host_cell]
+        wanted = [*cell.pins.values(), *cell.emulator, *cell.idle]
+        for cpu in wanted:
+            if cpu not in own:
+                return f"CPU {cpu} is not among those of cell {cell.host_cell} that are dedicated to guests"
+            if cpu not in here.dedicated:
+                return f"CPU {cpu} is another guest's"
+        taken.update(wanted)
+        missing = set(cell.shared) - set(here.cell.shared)
+        if missing:
+            return f"CPU {min(missing)} is not among those of cell {cell.host_cell} that guests share"
+    twice = [cpu for cpu, count in taken.items() if count > 1]
+    return f"CPU {twice[0]} would be given twice" if twice else None
+
+
+def _memory(room: Room, packing: Packing, amounts: bool) -> str | None:
+    cells = {one.cell.id: one for one in room.cells}
+    floating: Counter[int] = Counter()
+    small: Counter[int] = Counter()
+    pages: Counter[tuple[int, int]] = Counter()
+    for cell in packing.cells:
+        floating[cell.host_cell] += len(cell.vcpus) - len(cell.pins)
+        if _is_small(cells[cell.host_cell], cell):
+            small[cell.host_cell] += cell.memory_mb
+        else:
+            pages[cell.host_cell, cell.page_kb or 0] += pages_of(cell)
+    for (at, size), count in pages.items():
+        free = cells[at].pages.get(size, 0)
+        if count > free:
+            return f"cell {at} has {max(0, free)} free {size} KB pages, not {count}"
+    for at in {**small, **floating} if amounts else ():
+        if small[at] > cells[at].memory_mb:
+            return f"cell {at} has {max(0, cells[at].memory_mb)} MB of free memory, not {small[at]}"
+        if floating[at] > cells[at].shared:
+            return f"cell {at} has {max(0, cells[at].shared)} free shared CPUs, not {floating[at]}"
+    return None
+
+
+def _is_small(room: CellRoom, cell: PackedCell) -> bool:
+    return cell.page_kb in (None, room.small_kb)
+
+
+def _devices(room: Room, packing: Packing) -> str | None:
+    known, free = {one.address for one in room.host.devices}, {one.address for one in room.devices}
+    addresses = [one.address for one in packing.devices]
+    for address in addresses:
+        if address not in known:
+            return f"device {address} is not among those that are given to guests"
+        if address not in free:
+            return f"device {address} is another guest's"
+    twice = [address for address, count in Counter(addresses).items() if count > 1]
+    return f"device {twice[0]} would be given twice" if twice else None

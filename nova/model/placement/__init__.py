@@ -1,0 +1,1 @@
+"""Resource providers: inventories, traits, allocations, and how a request fits them."""

@@ -1,0 +1,1 @@
+"""Quotas: limits, what counts toward them, and usage over time."""

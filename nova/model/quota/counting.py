@@ -1,0 +1,41 @@
+"""What quota counts of a server, by resource class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from nova import errors
+from nova.model.flavor.flavors import Flavor
+from nova.model.scheduling.requirements import needs_of
+
+PCI = "pci_passthrough:"  # devices are no resource class of a flavor's
+
+
+def classes(flavor: Flavor, image: Mapping[str, str]) -> dict[str, int]:
+    """Resource class -> how much a server of this flavor and image (its properties) needs. One that could not be asked
+    for (any more: it is older than a rule) counts by its flavor's vcpus, memory and disk."""
+    specs = {key: value for key, value in flavor.extra_specs.items() if not key.startswith(PCI)}
+    try:
+        needs = needs_of(msgspec.structs.replace(flavor, extra_specs=specs), image)
+    except errors.Invalid:
+        needs = needs_of(msgspec.structs.replace(flavor, extra_specs={}), {})
+    if needs.requirements is None:
+        found = {"VCPU": needs.resources.vcpus, "MEMORY_MB": needs.resources.memory_mb,
+                 "DISK_GB": needs.resources.disk_gb}
+    else:
+        total: Counter[str] = Counter()
+        for group in needs.requirements.request.groups:
+            total.update(group.resources)
+        found = dict(total)
+    return {name: amount for name, amount in sorted(found.items()) if amount}
+
+
+def larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The larger amount of each class."""
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in sorted({*one, *other})}
+
+
+__all__ = ["classes", "larger"]

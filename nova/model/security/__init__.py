@@ -1,0 +1,1 @@
+"""Certificates, wrapped secrets, and the security mode of a cloud."""

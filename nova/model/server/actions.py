@@ -1,0 +1,64 @@
+"""Instance actions and their events: the journal as the API shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import Time, Value
+from nova.model.scheduling.decisions import NoHost
+
+
+class ActionEvent(Value):
+    """One step of an operation, done or undone. ``result`` is Success, Error or None while it runs."""
+
+    event: str
+    started_at: Time
+    finished_at: Time | None = None
+    result: str | None = None
+    host: str | None = None
+    details: str | None = None
+    traceback: str | None = None
+    step: str = ""
+    attempt: int = 1
+    duration_ms: int | None = None
+
+
+class PlacementStory(Value):
+    """How an operation looked for a host, for operators. ``wishes``: what was asked for, in words. ``tried``: hosts
+    taken in their order; ``host`` the last of them, ``left`` the alternates. ``no_host``: why none was found."""
+
+    wishes: Mapping[str, str] = {}
+    host: str | None = None
+    tried: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    no_host: NoHost | None = None
+
+
+class InstanceAction(Value):
+    id: int
+    action: str
+    server_uuid: str
+    request_id: str
+    user_id: str | None = None
+    project_id: str | None = None
+    started_at: Time
+    updated_at: Time | None = None
+    finished_at: Time | None = None
+    message: str | None = None  # None, or Error when it failed
+    fault: str | None = None
+    events: tuple[ActionEvent, ...] = ()
+    placement: PlacementStory | None = None  # only where one operation's story is asked for
+    trace: str = ""  # likewise: the id of its trace, 32 hexadecimal digits
+
+
+class ActionQuery(Value):
+    """A page of one server's actions, newest first. ``changes_*`` compare with updated_at."""
+
+    server_uuid: str
+    project_id: str | None = None
+    limit: int | None = None
+    marker: str | None = None  # a request id
+    changes_since: Time | None = None
+    changes_before: Time | None = None
+    with_deleted: bool = True
+    request_id: str | None = None
