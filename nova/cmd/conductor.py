@@ -36,8 +36,8 @@ AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 def settings(options: Options) -> Library:
     """Options as the conductor's rooms read them. config.Wrong."""
-    from nova.conductor.engine import network_options
     from nova.conductor.engine.deps import ConductorSettings, VpnSettings
+    from nova.conductor.networking import network_options
     from nova.conf import quota
     from nova.model.numa import pci_aliases
     from nova.model.placement.ratios import ratios
@@ -88,7 +88,7 @@ def _network_limits(options: Options) -> dict[str, int]:
 def quotas(options: Options) -> Library:
     """Where limits are kept, as ``[quota]driver`` says. config.Missing without credentials for Keystone."""
     from nova.clients import keystone, session
-    from nova.conductor.engine import limits
+    from nova.conductor.quota import limits
     from nova.conf import quota
 
     driver = options.quota.driver

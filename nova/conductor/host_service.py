@@ -14,7 +14,7 @@ import msgspec
 
 from nova import decoding, errors
 from nova.conductor.actions.create import CREATE_SERVER
-from nova.conductor.actions.volume_requests import VolumeActions
+from nova.conductor.actions.volume.volume_requests import VolumeActions
 from nova.conductor.engine.announce import resources
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync

@@ -22,10 +22,10 @@ from nova.conductor.actions.rescue import RESCUE_SERVER, UNRESCUE_SERVER
 from nova.conductor.actions.resize import CONFIRM_RESIZE, MIGRATE, RESIZE, REVERT_RESIZE
 from nova.conductor.actions.shelve import SHELVE_OFFLOAD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.conductor.actions.snapshot import CREATE_BACKUP, CREATE_IMAGE
-from nova.conductor.actions.stopped_images import CREATE_IMAGE_STOPPED
-from nova.conductor.actions.volume_snapshots import MERGE_VOLUME_SNAPSHOT, SNAPSHOT_VOLUME
-from nova.conductor.actions.volume_swaps import SWAP_VOLUME
-from nova.conductor.actions.volumes import ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME
+from nova.conductor.actions.volume.stopped_images import CREATE_IMAGE_STOPPED
+from nova.conductor.actions.volume.volume_snapshots import MERGE_VOLUME_SNAPSHOT, SNAPSHOT_VOLUME
+from nova.conductor.actions.volume.volume_swaps import SWAP_VOLUME
+from nova.conductor.actions.volume.volumes import ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME
 
 #: In a server's life, on its host.
 ON_ONE_HOST = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nova.conductor.actions.attachment_upkeep import AttachmentUpkeep
 from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.evacuate import Evacuations
 from nova.conductor.actions.interfaces import InterfaceActions
@@ -13,11 +12,11 @@ from nova.conductor.actions.rescue import Rescues
 from nova.conductor.actions.resize import Resizes
 from nova.conductor.actions.shelve import Unshelving
 from nova.conductor.actions.snapshot import ImagesOfServers
-from nova.conductor.actions.volume_requests import VolumeActions
+from nova.conductor.actions.volume.attachment_upkeep import AttachmentUpkeep
+from nova.conductor.actions.volume.volume_requests import VolumeActions
+from nova.conductor.assembled import Assembled, assemble
 from nova.conductor.engine import announce
-from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.quota import Quotas
 from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons, MetadataServices
 from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.guest_answers import GuestAnswers
@@ -38,6 +37,7 @@ from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import UsageQueries
 from nova.conductor.queries.volumes import VolumeQueries
+from nova.conductor.quota.quota import Quotas
 from nova.conductor.upkeep.adoption import Adoptions
 from nova.conductor.upkeep.strangers import Strangers
 from nova.rpc.contracts.conductor import ConductorRPC

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nova import errors
-from nova.conductor.engine.limits import NAMES
+from nova.conductor.quota.limits import NAMES
 from nova.conf import quota
 from nova.conf.base import Options
 from nova.db import flavors

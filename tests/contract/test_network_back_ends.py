@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkRequest
 from nova.conductor.engine.operation import Op
+from nova.conductor.networking.back_end import NetworkBackEnd, NetworkRequest
 from nova.db.server import servers, states
 from nova.model.base import Scope
 from nova.model.network.networks import Interface, NewNetwork, RequestedNetwork

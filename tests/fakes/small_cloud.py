@@ -16,13 +16,13 @@ from nova import context
 from nova.conductor.actions.interfaces import detach_at_once
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.journal import Journal
-from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.engine.runner import Runner
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.image_tickets import TicketedCalls, TicketMaker, TicketSettings
 from nova.conductor.hosts.registration import Daemons
+from nova.conductor.networking.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.neutron import proxies
 from nova.conductor.neutron.back_end import NeutronBackEnd
 from nova.conductor.nova_network.back_end import NovaNetwork

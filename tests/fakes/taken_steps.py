@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.conductor.actions.rebuild_root import REIMAGE
+from nova.conductor.actions.volume.rebuild_root import REIMAGE
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.volumes import VolumeStep
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.actions.interfaces import InterfaceActions
-from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
+from nova.conductor.networking.network_options import FloatingOptions, NetworkOptions
 from nova.db.models import cell as tables
 from nova.db.network import networks as network_rows
 from nova.model.base import Scope

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
 from nova.db.models import cell as tables
 from nova.model.server.server_orders import CreateImage
 from nova.model.volumes import AVAILABLE, BLANK, IN_USE, RESERVED, AttachVolume, BlockDevice, snapshot_name

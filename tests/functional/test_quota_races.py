@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.move_requests import count_resize
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import ConductorSettings, Deps
-from nova.conductor.engine.limits import Unified
 from nova.conductor.nova_network.back_end import NovaNetwork
+from nova.conductor.quota import quota
+from nova.conductor.quota.limits import Unified
 from nova.db import flavors
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models

@@ -66,7 +66,7 @@ MUTATIONS: dict[str, Mutation] = {
         "        self._tls.load_verify_locations(cadata=plan.certificate)\n",
         "        self._tls.verify_mode = ssl.VerifyMode(0)\n"),
     "OSSN-0094": Mutation(
-        "nova/conductor/actions/volume_swaps.py",
+        "nova/conductor/actions/volume/volume_swaps.py",
         "    if old.migration_status in NOT_MOVED:\n", "    if old.migration_status in NOT_MOVED[:0]:\n"),
     "OSSN-0101": Mutation(
         "nova/console/origins.py",

@@ -21,7 +21,7 @@ MUTATIONS: dict[str, Mutation] = {
         "asked, resources=NOTHING, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,",
         "asked, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,"),
     "OSSA-2018-001": Mutation(
-        "nova/conductor/actions/volume_swaps.py",
+        "nova/conductor/actions/volume/volume_swaps.py",
         '''len(old.attachments) > 1,
         "encrypted volumes are not copied": old.encrypted or new.encrypted}
 ''', '''len(old.attachments) > 1}

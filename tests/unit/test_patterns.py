@@ -59,7 +59,7 @@ PATTERNS = sorted({found for room in ROOMS for path in (NOVA / room).rglob("*.py
 
 def test_patterns_then_they_are_found() -> None:
     where = {name.partition(":")[0] for name, _, _ in PATTERNS}
-    assert {"model/image_properties.py", "model/traits.py", "conductor/engine/faults.py"} <= where
+    assert {"model/image/image_properties.py", "model/placement/traits.py", "conductor/engine/faults.py"} <= where
     assert len(PATTERNS) > 25
 
 

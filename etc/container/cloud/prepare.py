@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nova.model import secret_wrap
+from nova.model.security import secret_wrap
 from nova.rpc import host_rights
 
 #: Ids of the images' users.

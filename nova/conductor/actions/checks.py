@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
+from nova.conductor.quota import quota
 from nova.db import keypairs
 from nova.db.sql.engine import Connection
 from nova.model.flavor.flavors import Flavor

@@ -15,16 +15,17 @@ from typing import NamedTuple
 import msgspec
 
 from nova import context, errors
-from nova.conductor import steps
-from nova.conductor.actions import checks, create_volumes
+from nova.conductor import steps, zones
+from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_flavor, check_items, keypair, usable_image, wants_drive
-from nova.conductor.actions.create_volumes import VolumesOfCreate, WantedVolumes
-from nova.conductor.engine import quota, zones
+from nova.conductor.actions.volume import create_volumes
+from nova.conductor.actions.volume.create_volumes import VolumesOfCreate, WantedVolumes
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.operation import CreateArguments, Op
 from nova.conductor.engine.workflow import Retry, Workflow
+from nova.conductor.networking.back_end import Admitted, NetworkRequest
+from nova.conductor.quota import quota
 from nova.conductor.steps import volume_keys
 from nova.db import flavors
 from nova.db.host import hosts, services

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin, builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
+from nova.conductor.quota import quota
 from nova.conductor.steps import moving
 from nova.db.host import services
 from nova.db.quota import ledger

@@ -9,15 +9,16 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.actions import checks, rebuild_root
+from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_fits, check_items, keypair, usable_image, wants_drive
 from nova.conductor.actions.endings import powered
-from nova.conductor.actions.rebuild_root import RootRebuild, RootReimage, overwritten
-from nova.conductor.engine import quota
+from nova.conductor.actions.volume import rebuild_root
+from nova.conductor.actions.volume.rebuild_root import RootRebuild, RootReimage, overwritten
 from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
+from nova.conductor.quota import quota
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
 from nova.conductor.steps.volumes import connected

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from nova import errors
 from nova.conductor.actions.checks import check_disk_of, usable_image
 from nova.conductor.actions.endings import powered, remembering
-from nova.conductor.actions.rebuild_root import check_in_use
+from nova.conductor.actions.volume.rebuild_root import check_in_use
 from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op

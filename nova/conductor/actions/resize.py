@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor import steps
+from nova.conductor import steps, zones
 from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_flavor
 from nova.conductor.actions.move_requests import MovePlan, base, begin_move, check_source, check_target
-from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
+from nova.conductor.quota import quota
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove

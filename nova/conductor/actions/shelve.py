@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor import steps
+from nova.conductor import steps, zones
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
 from nova.conductor.actions.snapshot import origin_of as _origin
-from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result

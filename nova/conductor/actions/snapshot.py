@@ -14,12 +14,12 @@ import msgspec
 
 from nova import context, decoding, errors
 from nova.conductor import steps
-from nova.conductor.actions import stopped_images, volume_images
-from nova.conductor.engine import quota
+from nova.conductor.actions.volume import stopped_images, volume_images
 from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow
+from nova.conductor.quota import quota
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db.server import states
 from nova.db.server.server_row import ServerRow

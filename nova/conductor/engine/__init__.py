@@ -1,1 +1,1 @@
-"""What carries operations out: workflows, their runner and journal, and what all stories lean on."""
+"""The engine: workflows, their runner and journal, and notifications of what they do."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nova import errors
 from nova.clients.projects import AnyProject
 from nova.conductor.engine.journal import Journal
-from nova.conductor.engine.limits import QuotaLimits, Written
-from nova.conductor.engine.network_back_end import NetworkBackEnd
-from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.engine.operation import Secrets
-from nova.conductor.engine.reimages import ReimageNews
+from nova.conductor.networking.back_end import NetworkBackEnd
+from nova.conductor.networking.network_options import FloatingOptions, NetworkOptions
+from nova.conductor.quota.limits import QuotaLimits, Written
+from nova.conductor.reimages import ReimageNews
 from nova.db.placement.claims import ProviderUsage
 from nova.db.server.states import Entry
 from nova.db.sql.engine import Database

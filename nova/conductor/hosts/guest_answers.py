@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import ec2_numbers
+from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps.guests import disks_of, packing_at
 from nova.db.host import services

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nova import context, errors
 from nova.clients.neutron import TOPOLOGY, Neutron
-from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
+from nova.conductor.networking.back_end import Admitted, NetworkRequest
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import demands_of
 from nova.model.network.networks import PortDemand, RequestedNetwork

@@ -15,8 +15,8 @@ from typing import Any
 from nova import context, errors
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.operation import Op, Result
+from nova.conductor.networking.back_end import Admitted, NetworkRequest
 from nova.conductor.neutron.addresses import NeutronAddresses
 from nova.conductor.neutron.binding import Binder, begin_round, keep_given
 from nova.conductor.neutron.cache import NeutronCache
@@ -56,7 +56,7 @@ def _waited_for(ops: Sequence[Op], failure: type[errors.NovaError] = errors.Unav
 
 
 class NeutronBackEnd:
-    """A :class:`nova.conductor.engine.network_back_end.NetworkBackEnd`."""
+    """A :class:`nova.conductor.networking.back_end.NetworkBackEnd`."""
 
     name = "neutron"
 

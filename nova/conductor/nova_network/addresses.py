@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import limits, quota
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.engine.operation import Op
+from nova.conductor.networking.back_end import NetworkRequest
+from nova.conductor.quota import limits, quota
 from nova.db.network import addresses as rows
 from nova.db.network import host_addresses, network_pools, networks
 from nova.db.network.addresses import AddressRequest, Terms

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.operation import Op, Result
+from nova.conductor.networking.back_end import Admitted, NetworkRequest
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.floating import Floating
@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 
 
 class NovaNetwork:
-    """A :class:`nova.conductor.engine.network_back_end.NetworkBackEnd`."""
+    """A :class:`nova.conductor.networking.back_end.NetworkBackEnd`."""
 
     name = "nova-network"
     left_ports = None

@@ -23,7 +23,7 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor.engine.deps import NO_VPN, Deps, VpnSettings
-from nova.conductor.engine.projects import check_project
+from nova.conductor.quota.projects import check_project
 from nova.db import flavors, keypairs
 from nova.db.network import networks
 from nova.db.sql.engine import Connection

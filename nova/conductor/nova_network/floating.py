@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from nova import context, errors
-from nova.conductor.engine import quota
 from nova.conductor.engine.announce.resources import once
-from nova.conductor.engine.network_options import FloatingOptions
 from nova.conductor.engine.operation import Op
+from nova.conductor.networking.network_options import FloatingOptions
 from nova.conductor.nova_network.dns import DnsNames
+from nova.conductor.quota import quota
 from nova.db.host import services
 from nova.db.network import floating, network_quota
 from nova.db.network.floating import Changed, HeldAddress

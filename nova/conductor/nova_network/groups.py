@@ -9,9 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from nova import context, errors
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.nova_network.firewall_updates import FirewallUpdates
+from nova.conductor.quota import quota
 from nova.db.host import services
 from nova.db.network import network_quota
 from nova.db.network import security_groups as rows

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.projects import check_project
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.fixed_addresses import FixedAddresses
+from nova.conductor.quota import quota
+from nova.conductor.quota.projects import check_project
 from nova.db.host import services
 from nova.db.network import network_pools, network_quota, network_usage, networks
 from nova.db.sql.engine import Connection

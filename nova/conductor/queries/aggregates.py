@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from nova import concurrency, errors
-from nova.conductor.engine import announce, zones
+from nova.conductor import zones
+from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.db.host import aggregates, hosts, services
 from nova.db.sql.engine import Connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.conductor.engine import ec2_numbers
+from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.db.server import ec2_ids
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import context
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.projects import check_project
+from nova.conductor.quota import quota
+from nova.conductor.quota.projects import check_project
 from nova.db import flavors, keypairs
 from nova.db.sql.engine import Connection
 from nova.db.sql.types import AnyColumn

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.db.host import aggregates, hosts, services
 from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU

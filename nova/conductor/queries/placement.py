@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nova import errors
-from nova.conductor.engine.assembled import Assembled, assemble
+from nova.conductor.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.db.host import services
 from nova.db.placement import (

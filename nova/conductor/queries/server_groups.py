@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from nova import context, errors
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
+from nova.conductor.quota import quota
 from nova.db.quota import ledger
 from nova.db.server import server_groups
 from nova.db.sql.engine import Connection

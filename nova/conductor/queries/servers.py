@@ -12,9 +12,9 @@ import msgspec
 from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
 from nova.conductor.actions.shelve import shelve
-from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries import request_traces
+from nova.conductor.quota import quota
 from nova.db.host.services import as_time
 from nova.db.quota import ledger
 from nova.db.server import actions, server_groups, server_lists, servers

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nova import errors
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connect, devices

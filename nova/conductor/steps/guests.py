@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import ec2_numbers
+from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from nova import errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, ProposedHost, Result
 from nova.conductor.engine.workflow import Step

@@ -2,7 +2,7 @@
 
 A volume is never free while its server lives: before a host's attachment is given back, there is another one. What is
 to be said to the volume service, and can not fail the operation any more, is a row of ``volume_cleanups`` in the very
-transaction that makes it due (:mod:`nova.conductor.engine.volume_cleanups`); the step only tries to do it at once.
+transaction that makes it due (:mod:`nova.conductor.volume_cleanups`); the step only tries to do it at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar
 import msgspec
 
 from nova import concurrency, errors
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step

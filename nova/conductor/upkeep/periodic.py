@@ -6,13 +6,13 @@ import functools
 import logging
 from collections.abc import Callable
 
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.hosts.enrolment import wrap_clear
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
+from nova.conductor.zones import ForgottenHosts, ZoneSweep
 from nova.conf.base import Options
 from nova.db.host import services
 from nova.db.network import free_addresses, host_addresses

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.actions import rebuild_root
+from nova.conductor.actions.volume import rebuild_root
 from nova.conductor.engine.runner import Runner
 from nova.conductor.registry import ALL, REBUILD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.db.models import cell as tables

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.actions import stopped_images
-from nova.conductor.actions.stopped_images import CREATE_IMAGE_STOPPED
+from nova.conductor.actions.volume import stopped_images
+from nova.conductor.actions.volume.stopped_images import CREATE_IMAGE_STOPPED
 from nova.conductor.engine.journal import LEASE_S
 from nova.conductor.engine.workflow import Step
 from nova.db import volumes as rows

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.actions import volume_swaps
+from nova.conductor.actions.volume import volume_swaps
 from nova.conductor.registry import SWAP_VOLUME
 from nova.db import volumes as rows
 from nova.db.models import cell as tables

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.db.models import cell as tables
 from nova.model.server.server_orders import UnshelveServer
 from nova.model.volumes import BlockDevice

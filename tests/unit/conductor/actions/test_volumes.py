@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.actions import volume_requests
-from nova.conductor.actions.volume_requests import VolumeActions
-from nova.conductor.actions.volumes import about
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
+from nova.conductor.actions.volume import volume_requests
+from nova.conductor.actions.volume.volume_requests import VolumeActions
+from nova.conductor.actions.volume.volumes import about
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.operation import Arguments
 from nova.conductor.registry import ATTACH_VOLUME, DETACH_VOLUME

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.network_back_end import NetworkRequest
+from nova.conductor.networking.back_end import NetworkRequest
 from nova.conductor.neutron.admission import PortAdmission
 from nova.conductor.neutron.cache import NeutronCache
 from nova.model.network.networks import RequestedNetwork

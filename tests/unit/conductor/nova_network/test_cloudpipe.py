@@ -11,7 +11,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.engine.deps import VpnSettings
-from nova.conductor.engine.network_options import NetworkOptions
+from nova.conductor.networking.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.cloudpipe import Cloudpipes, user_data
 from nova.model.base import Scope

@@ -10,7 +10,7 @@ import pytest
 
 from nova import context, errors
 from nova.clients import dns
-from nova.conductor.engine.network_options import FloatingOptions
+from nova.conductor.networking.network_options import FloatingOptions
 from nova.conductor.upkeep import periodic
 from nova.model.base import Scope
 from nova.model.network.floating import DnsDomain, DnsEntry, FloatingRange

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine.network_options import FloatingOptions
+from nova.conductor.networking.network_options import FloatingOptions
 from nova.db.models import cell as tables
 from nova.db.network import floating
 from nova.model.base import Scope

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine.network_options import NetworkOptions
+from nova.conductor.networking.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.engine.network_options import NetworkOptions
+from nova.conductor.networking.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.model.base import Scope
 from nova.model.network import addressing

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.network_back_end import NetworkRequest
-from nova.conductor.engine.network_options import NetworkOptions
+from nova.conductor.networking.back_end import NetworkRequest
+from nova.conductor.networking.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db.network import network_pools
 from nova.model.base import Scope

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.conductor.queries.aggregates import Aggregates
 from nova.db.host import aggregates
 from nova.db.models import api as api_tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from nova.conductor.engine import ec2_numbers
+from nova.conductor import ec2_numbers
 from nova.model.ec2 import IMAGE, INSTANCE, VOLUME
 from nova.model.guest.guests import GuestQuery
 from tests.fakes.small_cloud import SmallCloud

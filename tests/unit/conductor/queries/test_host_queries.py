@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.db.host import services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables

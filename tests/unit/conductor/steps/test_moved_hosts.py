@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.engine import zones
+from nova.conductor import zones
 from nova.conductor.engine.operation import Op
 from nova.db.placement.claims import ProviderUsage
 from nova.db.server.states import Entry

@@ -1,4 +1,4 @@
-"""What is asked of a server's volumes: refused at once, or begun (:mod:`nova.conductor.actions.volumes`)."""
+"""What is asked of a server's volumes: refused at once, or begun (:mod:`nova.conductor.actions.volume.volumes`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from string import ascii_lowercase
 import msgspec
 
 from nova import context, errors
-from nova.conductor.actions.volume_snapshots import AssistedSnapshots
-from nova.conductor.actions.volume_swaps import VolumeSwaps
-from nova.conductor.actions.volume_turns import attached_device, check_host, in_turn
-from nova.conductor.actions.volumes import about
-from nova.conductor.engine import volume_cleanups, waiting
+from nova.conductor import volume_cleanups
+from nova.conductor.actions.volume.volume_snapshots import AssistedSnapshots
+from nova.conductor.actions.volume.volume_swaps import VolumeSwaps
+from nova.conductor.actions.volume.volume_turns import attached_device, check_host, in_turn
+from nova.conductor.actions.volume.volumes import about
+from nova.conductor.engine import waiting
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import volume_keys

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from nova import errors
-from nova.conductor.actions.volumes import VolumeOrderStep
+from nova.conductor.actions.volume.volumes import VolumeOrderStep
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result, VolumeOperation
-from nova.conductor.engine.reimages import FAILED
 from nova.conductor.engine.workflow import Step
+from nova.conductor.reimages import FAILED
 from nova.conductor.steps.guests import StopGuests, fence, guest_order
 from nova.conductor.steps.volumes import (
     AT_ONCE_S,

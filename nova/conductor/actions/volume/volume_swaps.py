@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nova import errors
-from nova.conductor.actions.volume_turns import attached_device, check_host, in_turn
-from nova.conductor.actions.volumes import VolumeOrderStep, device_of
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
+from nova.conductor.actions.volume.volume_turns import attached_device, check_host, in_turn
+from nova.conductor.actions.volume.volumes import VolumeOrderStep, device_of
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, VolumeOperation

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nova import context
-from nova.conductor.engine.deps import Deps
+
+if TYPE_CHECKING:
+    from nova.conductor.engine.deps import Deps
 
 
 def check_project(deps: Deps, project_id: str | None) -> None:

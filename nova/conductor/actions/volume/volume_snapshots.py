@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from nova import concurrency, errors
-from nova.conductor.actions.volume_turns import attached_device, in_turn
-from nova.conductor.actions.volumes import device_of
+from nova.conductor.actions.volume.volume_turns import attached_device, in_turn
+from nova.conductor.actions.volume.volumes import device_of
 from nova.conductor.engine.begin import begin, locked
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, VolumeOperation

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from nova import errors
+from nova.conductor import volume_cleanups
 from nova.conductor.actions.checks import usable_image
-from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import volume_keys
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S

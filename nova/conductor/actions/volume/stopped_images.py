@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nova import concurrency, context, errors
-from nova.conductor import steps
-from nova.conductor.actions import volume_images
+from nova.conductor import steps, volume_cleanups
 from nova.conductor.actions.endings import powered
-from nova.conductor.engine import volume_cleanups
+from nova.conductor.actions.volume import volume_images
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow

@@ -8,7 +8,7 @@ import random
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
 from nova.conductor.engine.begin import locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps.attachments import compared

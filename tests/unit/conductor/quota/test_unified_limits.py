@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.clients.keystone import ProjectLimits
-from nova.conductor.engine.limits import CACHED_S, Missing, Unified, Unlimited
+from nova.conductor.quota.limits import CACHED_S, Missing, Unified, Unlimited
 from nova.db import flavors
 from nova.db.models import api as tables
 from nova.model.flavor.flavors import NewFlavor

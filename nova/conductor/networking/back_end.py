@@ -8,9 +8,8 @@ Steps make both, one after the other; each repeats harmlessly, and finds by the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from nova.conductor.engine.operation import Op, Result
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.db.sql.types import AnyRow
@@ -21,6 +20,9 @@ from nova.model.network.ports import Port
 from nova.model.network.security_groups import GuestFirewall, HostFirewall
 from nova.model.server.server_parts import ExternalEvent
 from nova.model.server.servers import ServerDetail
+
+if TYPE_CHECKING:
+    from nova.conductor.engine.operation import Op, Result
 
 
 class NetworkRequest(NamedTuple):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nova import errors
-from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.limits import LimitsRead
-from nova.conductor.engine.projects import check_project
+from nova.conductor.quota.limits import LimitsRead
+from nova.conductor.quota.projects import check_project
 from nova.db import keypairs
 from nova.db.quota import ledger, quotas
 from nova.db.sql.engine import Connection
@@ -21,6 +20,9 @@ from nova.model.quota.quotas import (
     QuotaSet,
     QuotaUpdate,
 )
+
+if TYPE_CHECKING:
+    from nova.conductor.engine.deps import Deps
 
 
 class Owner(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from nova import errors
-from nova.conductor.engine import volume_cleanups
+from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, VolumeOperation
 from nova.conductor.engine.workflow import Step, Workflow

@@ -1,0 +1,1 @@
+"""Volumes of servers: attach, detach, extend, swap and snapshot; servers that boot from volumes."""

@@ -1,6 +1,0 @@
-"""Why a request for networks, addresses or groups can not be: whichever back end says it."""
-
-from __future__ import annotations
-
-
-

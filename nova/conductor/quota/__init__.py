@@ -1,0 +1,1 @@
+"""Quota: where limits are kept, and whether a change fits."""
