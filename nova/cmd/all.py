@@ -16,8 +16,8 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded:
 # From here on the time counts that a start takes.
 from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
-from nova.cmd.whole import console_pages, memory, own_options, plan, seeds, settings, summary  # noqa: E402
-from nova.cmd.whole.home import Home  # noqa: E402
+from nova.devel.nova_all import console_pages, memory, own_options, plan, seeds, settings, summary  # noqa: E402
+from nova.devel.nova_all.home import Home  # noqa: E402
 
 BINARY = "nova-all"
 INTERRUPTED = 130  # before it was ready, as shells have it for Ctrl-C
@@ -44,8 +44,8 @@ def main() -> int:
 
 def _run(wanted: plan.Plan, home: Home) -> int:
     from nova import service
-    from nova.cmd.whole import cloud, hosts
     from nova.conf import proxies
+    from nova.devel.nova_all import cloud, hosts
 
     try:
         home.check_choice("networking", wanted.networking)

@@ -25,7 +25,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from keystoneauth1 import adapter
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.bench.whole import UNLIMITED, timed
 
 VERSION, WANTED = "2016-11-15", 1.5

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from keystoneauth1 import adapter
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 
 SERVERS, CLIENTS, LINES = 20_000, 8, 40
 RETENTION = "60s"

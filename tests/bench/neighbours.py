@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 from keystoneauth1 import adapter
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 
 CLIENTS = 20
 SERVERS = 10  # that each tenant has

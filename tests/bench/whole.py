@@ -19,9 +19,10 @@ from pathlib import Path
 
 from keystoneauth1 import adapter
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 
-IMPORTS = "import nova.api.app, nova.conductor.service, nova.conductor.registry, nova.cmd.whole.cloud, alembic.command"
+IMPORTS = ("import nova.api.app, nova.conductor.service, nova.conductor.registry, nova.devel.nova_all.cloud, "
+           "alembic.command")
 MANY, LISTED, TURNS = 20, 100, 5
 UNLIMITED = "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 from keystoneauth1 import loading, session
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 
 #: A clouds.yaml with the two entries of a cloud that is up: it is used and left as it is. For those who write tests.
 GIVEN = "NOVA_CLIENTS_CLOUDS"
@@ -46,7 +46,7 @@ class Cloud(NamedTuple):
 @contextmanager
 def running(folder: Path, speed: float) -> Iterator[Cloud]:
     """A cloud of HOSTS fake hosts, whose guests take as long for a boot or a reboot as ``speed`` says (1: as real
-    ones). Its state, and its log, are in the folder. nova.testing.running.NotReady."""
+    ones). Its state, and its log, are in the folder. nova.devel.running.NotReady."""
     if given := os.environ.get(GIVEN):
         yield Cloud(yaml.safe_load(Path(given).read_text())["clouds"])
         return

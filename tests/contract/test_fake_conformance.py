@@ -8,10 +8,10 @@ import pytest
 
 from nova import errors
 from nova.conf import fake as fake_options
+from nova.devel.fake import FakeDriver
 from nova.model.guest.consoles import PROTOCOLS
 from nova.model.guest.orders import BuildOrder
 from nova.model.server.states import PowerState
-from nova.virt.fake import FakeDriver
 from tests.contract.driver_conformance import DriverConformance, build
 from tests.contract.driver_move_cases import move_order, off_and_left, prepared
 from tests.fakes.compute import options

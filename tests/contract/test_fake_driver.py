@@ -6,9 +6,9 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf as nova_conf
+from nova.devel.fake import FakeDriver
 from nova.model.guest.consoles import PROTOCOLS
 from nova.model.guest.orders import BuildOrder
-from nova.virt.fake import FakeDriver
 from tests.contract.driver_conformance import DriverConformance
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nova.cmd import console_proxy, policy
-from nova.cmd.whole import plan
 from nova.conf import logs, proxies
 from nova.console.kinds import KINDS
+from nova.devel.nova_all import plan
 from nova.manage import main, status
 from tests.docs_parts import commands, roff
 from tests.docs_parts.commands import Argument, CommandLine

@@ -18,6 +18,7 @@ from nova.compute.reports.consoles import Offers
 from nova.compute.service import ComputeParts, ComputeService
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
+from nova.devel.fake import FakeDriver
 from nova.model.base import Time, utcnow
 from nova.model.flavor.flavors import Flavor
 from nova.model.guest.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
@@ -27,7 +28,6 @@ from nova.model.image.images import Image
 from nova.model.image.rbd_locations import RbdLocation
 from nova.model.network.networks import Interface
 from nova.rpc.host_secret import HostSecret
-from nova.virt.fake import FakeDriver
 from tests.fakes.conductor_host import FakeConductorHost
 
 HOST = "compute1"

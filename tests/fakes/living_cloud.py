@@ -31,6 +31,8 @@ from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.console.service import ConsoleAuthService
 from nova.db.models import cell as cell_tables
+from nova.devel.fake import FakeDriver
+from nova.devel.fake.knobs import KnobRule, Knobs
 from nova.model.guest.consoles import ConsoleType
 from nova.model.host.services import Heartbeat
 from nova.model.network.security_groups import HostFirewall
@@ -42,8 +44,6 @@ from nova.rpc.host_secret import HostSecret
 from nova.scheduler.service import SchedulerService
 from nova.scheduler.service import SchedulerSettings as SchedulerSettings
 from nova.virt import interface
-from nova.virt.fake import FakeDriver
-from nova.virt.fake.knobs import KnobRule, Knobs
 from tests.fakes import claims
 from tests.fakes.compute import options
 from tests.fakes.scheduling import filter_options

@@ -283,7 +283,7 @@ class Cloud:
 
     @contextlib.contextmanager
     def knobs(self, host: str, *rules: Mapping[str, Any]) -> Iterator[None]:
-        """The fake driver of ``host`` does as the rules say within the block (``nova/virt/fake/knobs.py``)."""
+        """The fake driver of ``host`` does as the rules say within the block (``nova/devel/fake/knobs.py``)."""
         path = self.state(host) / "fake-knobs.json"
         self._write_knobs(path, rules)
         try:

@@ -27,7 +27,7 @@ from boto.ec2.regioninfo import EC2RegionInfo
 from botocore.config import Config
 from libcloud.compute.drivers.ec2 import EucNodeDriver
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.fakes.cinder import FakeCinder
 from tests.functional.ec2_wire import Call, Wire, faults_of
 

@@ -11,7 +11,7 @@ import pytest
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as refused
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.functional.backends import wait_until
 
 TOP = Path(__file__).resolve().parents[2]

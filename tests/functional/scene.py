@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from nova.db.models import cell as cell_tables
 from nova.db.models.cell import servers
-from nova.virt.fake.store import FakeGuest
+from nova.devel.fake.store import FakeGuest
 from tests.fakes import claims
 from tests.fakes.invariants import wrong
 from tests.functional.backends import wait_until

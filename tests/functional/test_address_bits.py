@@ -10,7 +10,7 @@ import pytest
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as refused
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.functional.nova_all import Compute, refusing
 
 TRAIT = "COMPUTE_ADDRESS_SPACE_EMULATED"

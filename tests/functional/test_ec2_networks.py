@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.fakes.cinder import FakeCinder
 from tests.functional import ec2_networks as walks
 from tests.functional.ec2_cloud import Amazon, judges

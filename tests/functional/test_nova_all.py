@@ -16,8 +16,8 @@ import requests
 import yaml
 from keystoneauth1 import exceptions as refused
 
-from nova.cmd.whole import home
-from nova.testing.running import RunningCloud
+from nova.devel.nova_all import home
+from nova.devel.running import RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.nova_all import TOP, Compute, refusing, until_down
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests import sampling
 from tests.bench import growth
 from tests.functional.backends import wait_until

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from keystoneauth1 import exceptions as refused
 
-from nova.testing.running import NotReady, RunningCloud
+from nova.devel.running import NotReady, RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.nova_all import TOP, Compute, refusing
 
@@ -98,7 +98,7 @@ def test_end_when_asked_then_nothing_is_left(tmp_path: Path) -> None:
 
 
 def test_end_when_the_starter_is_gone_then_the_cloud_ends_too(tmp_path: Path) -> None:
-    script = ("import os, sys\nfrom nova.testing.running import RunningCloud\ncloud = RunningCloud()\n"
+    script = ("import os, sys\nfrom nova.devel.running import RunningCloud\ncloud = RunningCloud()\n"
               "print(cloud.pid, flush=True)\nos.kill(os.getpid(), 9)")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=TOP)
     assert done.stdout, done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from keystoneauth1 import adapter
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.clients import VENV
 from tests.functional.nova_all import Compute

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests import sampling
 from tests.functional.backends import free_port
 from tests.functional.cloud import Cloud, Plan

@@ -18,7 +18,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from keystoneclient.v3 import client
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.functional.s3_tools import MIB, S3Keys, S3User, done, from_elsewhere, refused
 
 pytestmark = pytest.mark.in_turn(1, 10)

@@ -20,7 +20,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect  # noqa: E402
 
-from nova.testing.running import RunningCloud  # noqa: E402
+from nova.devel.running import RunningCloud  # noqa: E402
 from tests.functional.backends import free_port, wait_until  # noqa: E402
 from tests.machine.browser import Browser  # noqa: E402
 from tests.machine.dashboard_pages import Dashboard  # noqa: E402

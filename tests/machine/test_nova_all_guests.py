@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from keystoneauth1 import adapter
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.functional.backends import wait_until
 from tests.machine.browser import Browser
 from tests.machine.cases import build_guest

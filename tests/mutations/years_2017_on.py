@@ -66,14 +66,15 @@ MUTATIONS: dict[str, Mutation] = {
         '    "raw": frozenset({RAW, PARTITIONED}),\n',
         '    "raw": frozenset({RAW, PARTITIONED, frozenset({"qcow2"})}),\n'),
     "OSSA-2025-002": Mutation(
-        "nova/testing/identity_ec2.py",
+        "nova/devel/identity/ec2_credentials.py",
         "return bool(call.caller.roles & identity_tokens.VALIDATORS)", "return bool(call.caller.roles)"),
     "OSSA-2026-002": Mutation(
         "nova/privileged/qemu_img.py",
         '["qemu-img", "resize", "-q", "-f", disk.format, disk.path, str(size_bytes)]',
         '["qemu-img", "resize", "-q", disk.path, str(size_bytes)]'),
     "OSSA-2026-005": Mutation(
-        "nova/testing/identity_ec2.py", "return not call.caller.restricted", "return bool(call.caller.user_id)"),
+        "nova/devel/identity/ec2_credentials.py",
+        "return not call.caller.restricted", "return bool(call.caller.user_id)"),
     "OSSA-2026-022": Mutation(
         "nova/conductor/steps/placement.py",
         "availability_zone=server.pinned_availability_zone, host=asked.host, node=asked.node,",

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nova.virt.fake.knobs import FILE as KNOBS
+from nova.devel.fake.knobs import FILE as KNOBS
 from tests.machine.live import Live
 from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nova.testing.running import RunningCloud
+from nova.devel.running import RunningCloud
 from tests.tempest import conf
 
 VENVS = Path(os.environ.get("NOVA_STACK_VENVS", "/opt/nova-stack"))

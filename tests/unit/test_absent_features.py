@@ -122,7 +122,7 @@ TRUE: dict[str, Callable[[], bool]] = {
     "There is no driver.": lambda: not {path.name for path in (prose.TOP / "nova/virt").iterdir()} & {
         "ironic", "vmwareapi", "vmware", "hyperv", "zvm"},
     "does not resize or migrate guests whose disks are in LVM": lambda: "lvm" not in source_info.STORES,
-    "No Cinder: there are no volumes.": lacks("nova/testing", "volumes", "cinder"),
+    "No Cinder: there are no volumes.": lacks("nova/devel/nova_all", "cinder"),
     "This release does not have the operation, or the driver cannot do it.": lambda: bool(absent.NOT_YET),
     "what this release does not do yet": lambda: "What this release does not do" in (
         prose.TOP / "doc/volumes.rst").read_text()}

@@ -90,4 +90,4 @@ def test_nova_then_only_the_runner_runs_programs():
              if any(isinstance(node, ast.Import) and any(alias.name == "subprocess" for alias in node.names)
                     or isinstance(node, ast.ImportFrom) and node.module == "subprocess"
                     for node in ast.walk(ast.parse(source)))}
-    assert users == {"privileged/runner.py", "testing/running.py"}  # a test's own process starts a cloud
+    assert users == {"privileged/runner.py", "devel/running.py"}  # a test's own process starts a cloud

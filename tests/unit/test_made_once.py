@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from nova.conf import fake as fake_options
 from nova.db.sql import engine
+from nova.devel.fake.hypervisor import FakeHypervisor
 from nova.rpc import in_process
 from nova.scheduler.filters.requirements import RequirementsFilter
-from nova.virt.fake.hypervisor import FakeHypervisor
 from tests.fakes.compute import options
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ import signal
 import sys
 
 from nova import http_server
-from nova.testing.images import FakeGlance
-from nova.testing.service import TokenOwner
+from nova.devel.image.glance import FakeGlance
+from nova.devel.service import TokenOwner
 
 PORT = 9292
 IMAGE = "00000000-0000-4000-8000-000000000001"

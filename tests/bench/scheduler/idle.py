@@ -24,12 +24,12 @@ from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
+from nova.devel.fake import FakeDriver
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.host_secret import HostSecret
 from nova.rpc.local import LocalBus
 from nova.scheduler.service import SchedulerService
-from nova.virt.fake import FakeDriver
 from tests.bench.scheduler import fleet
 from tests.bench.scheduler.clouds import FromDatabase, Schedulers, Statements, options, scheduler_settings
 from tests.bench.scheduler.report import Report

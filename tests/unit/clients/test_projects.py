@@ -14,7 +14,7 @@ from nova import errors
 from nova.clients import projects
 from nova.clients.session import Credentials
 from tests.fakes.keystone import FakeKeystone
-from tests.unit.testing.served import PASSWORD, fake_cloud
+from tests.unit.devel.served import PASSWORD, fake_cloud
 
 
 @pytest.fixture

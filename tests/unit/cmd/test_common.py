@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from nova import configuration, errors
-from nova.cmd.whole import cloud, plan
+from nova.devel.nova_all import cloud, plan
 
 
 @pytest.mark.parametrize(("path", "name"), [

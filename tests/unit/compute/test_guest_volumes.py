@@ -12,11 +12,11 @@ from nova import errors
 from nova.compute.guests.build import BuildTools, images_of
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.volumes import VolumeOrders
+from nova.devel.fake import FakeDriver
 from nova.model.guest.orders import BuildOrder, ExpectedGuest, MoveOrder, VolumeOrder
 from nova.model.image.images import Image
 from nova.model.server.states import PowerState, VmState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
-from nova.virt.fake import FakeDriver
 from nova.virt.interface import Driver
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order
 from tests.unit.compute.test_guest_moves import left, move_order

@@ -16,7 +16,7 @@ from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.image.bundles import RegisterBundle
 from tests.fakes.bundle_world import KEYS, BundleWorld
 from tests.fakes.bundles import bundle
-from tests.unit.testing.served import FakeCloud, fake_cloud
+from tests.unit.devel.served import FakeCloud, fake_cloud
 
 DATA = bytes(range(256)) * 9000
 

@@ -25,7 +25,7 @@ from nova.signatures.request import SignatureFault, SignatureRefused, SignedRequ
 from nova.web import signers
 from tests.fakes import aws_signers
 from tests.fakes.aws_signers import ENDPOINT, by_botocore, received
-from tests.unit.testing.served import PASSWORD, FakeCloud, fake_cloud
+from tests.unit.devel.served import PASSWORD, FakeCloud, fake_cloud
 
 POST = received("POST", f"{ENDPOINT}/services/Cloud", {}, b"Action=DescribeRegions")
 

@@ -1,0 +1,59 @@
+"""Fake guests that arrive while they run.
+
+A destination that makes room for a guest has a folder for its arrival. The source says in it that the guest is on its
+way (``coming``, with the process's id), and at the end renames the guest's record into it: at one moment the guest is
+there and not here. A destination that gave up has removed the folder, and the guest stays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from nova import decoding
+from nova.devel.fake.hypervisor import FakeHypervisor, file_name
+from nova.devel.fake.store import FakeGuest
+from nova.model.server.states import PowerState
+
+ARRIVALS, COMING, ARRIVED = "arrivals", "coming", "guest.json"
+
+
+class Arrivals:
+    def __init__(self, hypervisor: FakeHypervisor) -> None:
+        self._hypervisor = hypervisor
+
+    def folder(self, server_uuid: str) -> Path:
+        """Where this guest arrives. Its own folder is not made here."""
+        return self._hypervisor.folder(ARRIVALS) / file_name(server_uuid)
+
+    def drop(self, server_uuid: str) -> None:
+        if self._hypervisor.room is not None:
+            shutil.rmtree(self.folder(server_uuid), ignore_errors=True)
+
+    def absorb(self, server_uuid: str) -> None:
+        """Whatever has arrived is this host's from now on."""
+        waiting = self._hypervisor.store.find(server_uuid)
+        if waiting is None or not waiting.arriving:
+            return
+        folder = self.folder(server_uuid)
+        with self._hypervisor.store.lock:
+            try:
+                arrived = decoding.from_json((folder / ARRIVED).read_bytes(), FakeGuest)
+            except FileNotFoundError:
+                return
+            arrived.arriving, arrived.taps, arrived.macs = False, waiting.taps, waiting.macs
+            arrived.node, arrived.packing = waiting.node, waiting.packing
+            arrived.connected = waiting.connected
+            self._hypervisor.store.keep(arrived)
+            shutil.rmtree(folder, ignore_errors=True)
+        self._hypervisor.notify(server_uuid, PowerState(arrived.power_state))
+
+    def is_coming(self, server_uuid: str) -> bool:
+        """Whether a process that is alive says so."""
+        try:
+            pid = int((self.folder(server_uuid) / COMING).read_text())
+            os.kill(pid, 0)
+        except (FileNotFoundError, ValueError, ProcessLookupError):
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""A small Keystone: tokens, users, projects, roles and credentials, in memory."""

@@ -1,0 +1,132 @@
+"""FakeKeystone's application credentials: a user's own, for one project, with roles that the user has there."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import uuid
+from collections.abc import Mapping
+
+from nova.devel.identity.directory import Digest, Directory, ScopeKind, TokenScope
+from nova.devel.service import FakeCall, FakeError, FakeRoute
+from nova.model.base import Json, utcnow
+
+TIME = "%Y-%m-%dT%H:%M:%S.%f"
+#: As clients send it, and whether it may be null.
+MEMBERS: dict[str, tuple[type, ...]] = {
+    "name": (str,), "description": (str, type(None)), "secret": (str, type(None)), "roles": (list, type(None)),
+    "expires_at": (str, type(None)), "unrestricted": (bool, type(None)), "access_rules": (list, type(None))}
+
+
+def owner(call: FakeCall) -> bool:
+    """The user that the path names, and no other, be it an administrator."""
+    return call.caller.user_id == call.named["user_id"]
+
+
+def owner_or_admin(call: FakeCall) -> bool:
+    """The user that the path names, or an administrator."""
+    return owner(call) or call.caller.is_admin
+
+
+def create(directory: Directory, call: FakeCall) -> Json:
+    """POST: the only answer that has the secret. 400 names the member; 403 by a token that was got by an application
+    credential which may not do that; 409 when the user has one of that name."""
+    caller, given = call.caller, call.member("application_credential")
+    _check(given)
+    if caller.restricted:
+        raise FakeError(403, "This application credential may not manage application credentials: it is restricted.")
+    if caller.project_id is None:
+        raise FakeError(400, "Application credentials are made with a token that has a project.")
+    if any((one["user_id"], one["name"]) == (caller.user_id, given["name"]) for one in directory.credentials.values()):
+        raise FakeError(409, f"Conflict occurred attempting to store application_credential - Duplicate entry found "
+                             f"with name {given['name']}.")
+    credential = {
+        "id": uuid.uuid4().hex, "name": given["name"], "description": given.get("description"),
+        "user_id": caller.user_id, "project_id": caller.project_id, "system": None,
+        "roles": _roles(directory, call, given), "expires_at": _ends(given),
+        "unrestricted": bool(given.get("unrestricted"))}
+    secret = given.get("secret") or secrets.token_urlsafe(48)
+    directory.credentials[credential["id"]] = credential
+    directory.credential_secrets[credential["id"]] = Digest.of(secret)
+    return {"application_credential": {**_shown(call, credential), "secret": secret}}
+
+
+def list_all(directory: Directory, call: FakeCall) -> Json:
+    """GET: the user's, by ``name`` where the query says one."""
+    name = call.http.GET.get("name")
+    found = [one for one in directory.credentials.values()
+             if one["user_id"] == call.named["user_id"] and name in (None, one["name"])]
+    return {"application_credentials": [_shown(call, one) for one in found],
+            "links": {"self": call.http.path_url, "next": None, "previous": None}}
+
+
+def show(directory: Directory, call: FakeCall) -> Json:
+    """GET of one. 404, also for another user's."""
+    return {"application_credential": _shown(call, _own(directory, call))}
+
+
+def delete(directory: Directory, call: FakeCall) -> None:
+    """DELETE. 403 as for create."""
+    if call.caller.restricted:
+        raise FakeError(403, "This application credential may not manage application credentials: it is restricted.")
+    directory.remove_credential(_own(directory, call)["id"])
+
+
+def _own(directory: Directory, call: FakeCall) -> dict[str, Json]:
+    found = directory.credentials.get(call.named["credential_id"])
+    if found is None or found["user_id"] != call.named["user_id"]:
+        raise FakeError(404, f"Could not find application credential: {call.named['credential_id']}.")
+    return found
+
+
+def _check(given: Mapping[str, Json]) -> None:
+    for name, types in MEMBERS.items():
+        if name in given and not isinstance(given[name], types):
+            raise FakeError(400, f"Invalid input for field '{name}'.")
+    if not given.get("name"):
+        raise FakeError(400, "'name' is a required property of a new application_credential.")
+    if given.get("access_rules"):
+        raise FakeError(400, "Invalid input for field 'access_rules': this fake would not hold calls against them.")
+
+
+def _ends(given: Mapping[str, Json]) -> str | None:
+    """When it ends, in UTC, as Keystone writes it. 400 for no time, or one that has been."""
+    if not given.get("expires_at"):
+        return None
+    try:
+        ends = datetime.datetime.fromisoformat(given["expires_at"])
+    except ValueError:
+        raise FakeError(400, "Invalid input for field 'expires_at': it is not a time of ISO 8601.") from None
+    ends = ends.astimezone(datetime.UTC).replace(tzinfo=None) if ends.tzinfo else ends
+    if ends <= utcnow():
+        raise FakeError(400, "Invalid input for field 'expires_at': it has been.")
+    return ends.strftime(TIME)
+
+
+def _roles(directory: Directory, call: FakeCall, given: Mapping[str, Json]) -> list[dict[str, Json]]:
+    """The roles that are wanted, by id or name; all that the token has, where none is. 400 for one that it has not."""
+    scope = TokenScope(ScopeKind.PROJECT, call.caller.project_id or "")
+    held = {role_id: name for role_id, name in directory.roles_of(call.caller.user_id, scope).items()
+            if name in call.caller.roles}
+    if not given.get("roles"):
+        chosen = set(held)
+    else:
+        wanted = [one.get("id") or one.get("name") for one in given["roles"] if isinstance(one, dict)]
+        chosen = {role_id for role_id, name in held.items() if role_id in wanted or name in wanted}
+        if len(chosen) < len(given["roles"]):
+            raise FakeError(400, "Invalid input for field 'roles': the token does not have all of these roles.")
+    return [{"id": role_id, "name": held[role_id], "domain_id": None} for role_id in sorted(chosen)]
+
+
+def _shown(call: FakeCall, credential: Mapping[str, Json]) -> dict[str, Json]:
+    path = f"/v3/users/{credential['user_id']}/application_credentials/{credential['id']}"
+    return {**credential, "links": {"self": call.http.application_url + path}}
+
+
+_PATH = "/v3/users/{user_id}/application_credentials"
+ROUTES: tuple[FakeRoute[Directory], ...] = (
+    FakeRoute("POST", _PATH, create, owner, 201),
+    FakeRoute("GET", _PATH, list_all, owner_or_admin),
+    FakeRoute("GET", f"{_PATH}/{{credential_id}}", show, owner_or_admin),
+    FakeRoute("DELETE", f"{_PATH}/{{credential_id}}", delete, owner_or_admin, 204),
+)

@@ -1,0 +1,254 @@
+"""FakeKeystone's EC2 credentials: a user's keys for one project, and the checks of what is signed with them.
+
+It has two doors to the same things, as Keystone: ``/v3/users/ID/credentials/OS-EC2`` and ``/v3/credentials``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import secrets
+import time
+import urllib.parse
+import uuid
+from collections.abc import Callable, Mapping
+
+from nova.devel.identity import tokens
+from nova.devel.identity.credentials import owner_or_admin
+from nova.devel.identity.directory import Directory, ScopeKind, TokenScope
+from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute
+from nova.model.base import Json
+from nova.signatures.request import (
+    SKEW_S,
+    Scope4,
+    Signature,
+    SignatureRefused,
+    SignedRequest,
+    decoded,
+    is_signed,
+)
+from nova.signatures.v4 import ALGORITHM
+from nova.signatures.versions import ec2_signature
+
+KIND = "ec2"
+NOT_FOUND = "EC2 access key not found."
+SCOPE_SERVICES = ("s3", "iam", "sts")  # of a signature of version 4 at s3tokens
+
+
+# -- the keys
+
+def unrestricted(call: FakeCall) -> bool:
+    """Whoever has not got the token by a restricted credential: a key has all roles of its user, and no end."""
+    return not call.caller.restricted
+
+
+def unrestricted_owner_or_admin(call: FakeCall) -> bool:
+    """The same of the user that the path names, or an administrator."""
+    return unrestricted(call) and owner_or_admin(call)
+
+
+def create(directory: Directory, call: FakeCall) -> Json:
+    """POST .../OS-EC2. 403 where the user has no role in the project; 404: there is no such project."""
+    given = call.body()
+    project_id = given.get("tenant_id") if isinstance(given, dict) else None
+    if not isinstance(project_id, str):
+        raise FakeError(400, "'tenant_id' is a required property: a string.")
+    directory.get("projects", project_id)
+    return {"credential": _as_ec2(call, _add(directory, call.named["user_id"], project_id,
+                                             uuid.uuid4().hex, secrets.token_hex(16)))}
+
+
+def _add(directory: Directory, user_id: str, project_id: str, access: str, secret: str) -> dict[str, Json]:
+    directory.get("users", user_id)
+    if not directory.roles_of(user_id, TokenScope(ScopeKind.PROJECT, project_id)):
+        raise FakeError(403, "You are not authorized to perform the requested action: the user has no role there.")
+    found = {"id": key_id(access), "access": access, "secret": secret, "user_id": user_id, "project_id": project_id}
+    if found["id"] in directory.ec2_keys:
+        raise FakeError(409, "Conflict occurred attempting to store credential - Duplicate entry.")
+    directory.ec2_keys[found["id"]] = found
+    return found
+
+
+def key_id(access: str) -> str:
+    """What a credential is called at ``/v3/credentials``."""
+    return hashlib.sha256(access.encode()).hexdigest()
+
+
+def list_all(directory: Directory, call: FakeCall) -> Json:
+    """GET .../OS-EC2."""
+    return {"credentials": [_as_ec2(call, one) for one in directory.ec2_keys.values()
+                            if one["user_id"] == call.named["user_id"]],
+            "links": {"self": call.http.path_url, "next": None, "previous": None}}
+
+
+def show(directory: Directory, call: FakeCall) -> Json:
+    """GET .../OS-EC2/ACCESS. 404, also for another user's."""
+    return {"credential": _as_ec2(call, _own(directory, call))}
+
+
+def delete(directory: Directory, call: FakeCall) -> None:
+    """DELETE .../OS-EC2/ACCESS."""
+    del directory.ec2_keys[_own(directory, call)["id"]]
+
+
+def _own(directory: Directory, call: FakeCall) -> dict[str, Json]:
+    found = directory.ec2_keys.get(key_id(call.named["access"]))
+    if found is None or found["user_id"] != call.named["user_id"]:
+        raise FakeError(404, f"Could not find credential: {call.named['access']}.")
+    return found
+
+
+def _as_ec2(call: FakeCall, found: Mapping[str, Json]) -> dict[str, Json]:
+    path = f"/v3/users/{found['user_id']}/credentials/OS-EC2/{found['access']}"
+    return {"access": found["access"], "secret": found["secret"], "user_id": found["user_id"],
+            "tenant_id": found["project_id"], "trust_id": None,
+            "links": {"self": call.http.application_url + path}}
+
+
+# -- the same as credentials of type ec2
+
+def create_typed(directory: Directory, call: FakeCall) -> Json:
+    """POST /v3/credentials. Keys may be the caller's own words. 400 for other types."""
+    given = call.member("credential")
+    if given.get("type") != KIND:
+        raise FakeError(400, f"Invalid input for field 'type': this fake keeps {KIND} alone.")
+    try:
+        blob = json.loads(given.get("blob", ""))
+        access, secret, project_id = blob["access"], blob["secret"], given["project_id"]
+        if not all(isinstance(one, str) and one for one in (access, secret, project_id)):
+            raise TypeError(blob)
+    except (ValueError, LookupError, TypeError):
+        raise FakeError(400, "A credential of type ec2 has a project_id; its blob is JSON: access, secret.") from None
+    user_id = given.get("user_id") or call.caller.user_id
+    _check_owner(call, user_id)
+    directory.get("projects", project_id)
+    return {"credential": _as_typed(call, _add(directory, user_id, project_id, access, secret))}
+
+
+def list_typed(directory: Directory, call: FakeCall) -> Json:
+    """GET /v3/credentials, by ``user_id`` and ``type``: an administrator's are everybody's."""
+    wanted = call.http.GET
+    shown = [] if wanted.get("type", KIND) != KIND else [
+        _as_typed(call, one) for one in directory.ec2_keys.values()
+        if wanted.get("user_id") in (None, one["user_id"])
+        and (call.caller.is_admin or one["user_id"] == call.caller.user_id)]
+    return {"credentials": shown, "links": {"self": call.http.path_url, "next": None, "previous": None}}
+
+
+def show_typed(directory: Directory, call: FakeCall) -> Json:
+    """GET /v3/credentials/ID."""
+    return {"credential": _as_typed(call, _typed(directory, call))}
+
+
+def delete_typed(directory: Directory, call: FakeCall) -> None:
+    """DELETE /v3/credentials/ID."""
+    del directory.ec2_keys[_typed(directory, call)["id"]]
+
+
+def _typed(directory: Directory, call: FakeCall) -> dict[str, Json]:
+    found = directory.ec2_keys.get(call.named["credential_id"])
+    if found is None:
+        raise FakeError(404, f"Could not find credential: {call.named['credential_id']}.")
+    _check_owner(call, found["user_id"])
+    return found
+
+
+def _check_owner(call: FakeCall, user_id: str) -> None:
+    if call.caller.user_id != user_id and not call.caller.is_admin:
+        raise FakeError(403, "You are not authorized to perform the requested action.")
+
+
+def _as_typed(call: FakeCall, found: Mapping[str, Json]) -> dict[str, Json]:
+    blob = json.dumps({"access": found["access"], "secret": found["secret"], "trust_id": None})
+    return {"id": found["id"], "type": KIND, "user_id": found["user_id"], "project_id": found["project_id"],
+            "blob": blob, "links": {"self": f"{call.http.application_url}/v3/credentials/{found['id']}"}}
+
+
+# -- what is signed with them
+
+def service(call: FakeCall) -> bool:
+    """Who may ask about others' signatures: services and administrators. 401."""
+    return bool(call.caller.roles & tokens.VALIDATORS)
+
+
+def ec2_token(directory: Directory, call: FakeCall) -> FakeAnswer:
+    """POST /v3/ec2tokens."""
+    text, body = _token(directory, call, _of_ec2)
+    return FakeAnswer(200, body, {"X-Subject-Token": text})
+
+
+def s3_token(directory: Directory, call: FakeCall) -> FakeAnswer:
+    """POST /v3/s3tokens: Keystone does not tell the token's text."""
+    _, body = _token(directory, call, _of_s3)
+    return FakeAnswer(200, body)
+
+
+def _token(directory: Directory, call: FakeCall, read: Callable[[Mapping[str, Json]], Signature]
+           ) -> tuple[str, dict[str, Json]]:
+    given = call.member("credentials")
+    found = directory.ec2_keys.get(key_id(str(given.get("access", ""))))
+    if found is None:
+        raise FakeError(404, NOT_FOUND)
+    try:
+        holds = is_signed(read(given), found["secret"])
+    except (SignatureRefused, LookupError, TypeError, ValueError, AttributeError):
+        holds = False
+    if not holds:
+        raise FakeError(401, tokens.NO)
+    return tokens.issue_for(directory, found["user_id"], TokenScope(ScopeKind.PROJECT, found["project_id"]),
+                                     (tokens.EC2,))
+
+
+def _of_ec2(given: Mapping[str, Json]) -> Signature:
+    """The signature of the request that the asking service describes."""
+    headers = {name.lower(): value for name, value in given["headers"].items()}
+    is_v4 = "authorization" in headers or "X-Amz-Algorithm" in given["params"]
+    name = "X-Amz-Signature" if is_v4 else "Signature"
+    pairs = dict(given["params"]) if "authorization" in headers else {**given["params"], name: given["signature"]}
+    request = SignedRequest(given["verb"], decoded(given["path"]) if is_v4 else given["path"],
+                            urllib.parse.urlencode(pairs), {"host": given["host"], **headers},
+                            body_hash=given["body_hash"])
+    signature = ec2_signature(request, time.time(), SKEW_S)
+    if (signature.access, signature.value) != (given["access"], given["signature"]):
+        raise ValueError("it describes another signature")
+    return signature
+
+
+def _of_s3(given: Mapping[str, Json]) -> Signature:
+    """Version 4 as far as Keystone knows it, or else S3's own version 2."""
+    try:
+        text = base64.urlsafe_b64decode(given["token"]).decode("utf-8", "surrogateescape")
+    except binascii.Error:
+        raise ValueError("no base64") from None
+    if not text.startswith("AWS4"):
+        return Signature("s3v2", given["access"], given["signature"], (text,), "sha1")
+    algorithm, at, scope, _digest = text.split("\n")
+    date, region, service_name, end = scope.split("/")
+    if (algorithm, end) != (ALGORITHM, "aws4_request") or service_name not in SCOPE_SERVICES:
+        raise ValueError("an unknown scope")
+    return Signature("4", given["access"], given["signature"], (text,), "sha256", Scope4(date, region, service_name),
+                     at)
+
+
+def new_key(directory: Directory, user_id: str, project_id: str) -> tuple[str, str]:
+    """(access, secret) of a new one, without HTTP. FakeError as of :func:`create`."""
+    found = _add(directory, user_id, project_id, uuid.uuid4().hex, secrets.token_hex(16))
+    return found["access"], found["secret"]
+
+
+_OS_EC2 = "/v3/users/{user_id}/credentials/OS-EC2"
+_TYPED = "/v3/credentials"
+ROUTES: tuple[FakeRoute[Directory], ...] = (
+    FakeRoute("POST", _OS_EC2, create, unrestricted_owner_or_admin, 201),
+    FakeRoute("GET", _OS_EC2, list_all, unrestricted_owner_or_admin),
+    FakeRoute("GET", f"{_OS_EC2}/{{access}}", show, unrestricted_owner_or_admin),
+    FakeRoute("DELETE", f"{_OS_EC2}/{{access}}", delete, unrestricted_owner_or_admin, 204),
+    FakeRoute("POST", _TYPED, create_typed, unrestricted, 201),
+    FakeRoute("GET", _TYPED, list_typed, unrestricted),
+    FakeRoute("GET", f"{_TYPED}/{{credential_id}}", show_typed, unrestricted),
+    FakeRoute("DELETE", f"{_TYPED}/{{credential_id}}", delete_typed, unrestricted, 204),
+    FakeRoute("POST", "/v3/ec2tokens", ec2_token, service, passing=True),
+    FakeRoute("POST", "/v3/s3tokens", s3_token, service, passing=True),
+)

@@ -1,0 +1,111 @@
+"""The kinds of things that Keystone keeps, as tables: their members, what is unique, and what they are found by."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nova.devel.service import FakeError
+from nova.model.base import Json
+
+DEFAULT_DOMAIN = "default"
+REQUIRED = object()
+LONGEST = 255  # characters of a name
+TEXT, NULL_TEXT, YES_NO, OBJECT, LIST = (str,), (str, type(None)), (bool,), (dict,), (list,)
+#: How messages call these.
+SHOWN = {str: "a string", type(None): "null", bool: "a boolean", dict: "an object", list: "an array"}
+
+
+class Member(NamedTuple):
+    """A member of a thing's JSON: the types that it may have, and its value where a new thing leaves it out."""
+
+    types: tuple[type, ...] = TEXT
+    default: Json = REQUIRED
+    may_change: bool = True
+
+
+class IdentityKind(NamedTuple):
+    """``unique``: the members that no two things share; ``found_by``: what a list may be filtered by. Members that are
+    not named here are kept as they are."""
+
+    plural: str
+    singular: str
+    members: Mapping[str, Member]
+    unique: tuple[str, ...] = ()
+    found_by: tuple[str, ...] = ()
+
+
+_NAME, _ENABLED, _OPTIONS = Member(), Member(YES_NO, True), Member(OBJECT, {})
+_DOMAIN = Member(TEXT, DEFAULT_DOMAIN, may_change=False)
+
+KINDS = (
+    IdentityKind("domains", "domain", {
+        "name": _NAME, "description": Member(NULL_TEXT, ""), "enabled": _ENABLED, "tags": Member(LIST, []),
+        "options": _OPTIONS}, ("name",), ("name", "enabled")),
+    IdentityKind("projects", "project", {
+        "name": _NAME, "domain_id": _DOMAIN, "description": Member(NULL_TEXT, ""), "enabled": _ENABLED,
+        "parent_id": Member(NULL_TEXT, None, may_change=False), "is_domain": Member(YES_NO, False, may_change=False),
+        "tags": Member(LIST, []), "options": _OPTIONS}, ("domain_id", "name"),
+        ("name", "domain_id", "enabled", "parent_id", "is_domain")),
+    IdentityKind("users", "user", {
+        "name": _NAME, "domain_id": _DOMAIN, "enabled": _ENABLED, "password": Member(NULL_TEXT, None),
+        "default_project_id": Member(NULL_TEXT, None), "password_expires_at": Member(NULL_TEXT, None, may_change=False),
+        "options": _OPTIONS}, ("domain_id", "name"), ("name", "domain_id", "enabled")),
+    IdentityKind("roles", "role", {
+        "name": _NAME, "domain_id": Member(NULL_TEXT, None, may_change=False), "description": Member(NULL_TEXT, None),
+        "options": _OPTIONS}, ("domain_id", "name"), ("name", "domain_id")),
+    IdentityKind("regions", "region", {
+        "id": Member(TEXT, None, may_change=False), "description": Member(TEXT, ""),
+        "parent_region_id": Member(NULL_TEXT, None)}, ("id",), ("parent_region_id",)),
+    IdentityKind("services", "service", {
+        "type": Member(), "name": Member(TEXT, ""), "description": Member(NULL_TEXT, ""), "enabled": _ENABLED},
+        (), ("type", "name")),
+    IdentityKind("endpoints", "endpoint", {
+        "service_id": Member(), "interface": Member(), "url": Member(), "region_id": Member(NULL_TEXT, None),
+        "region": Member(NULL_TEXT, None), "enabled": _ENABLED},
+        (), ("service_id", "interface", "region_id", "enabled")),
+    IdentityKind("groups", "group", {
+        "name": _NAME, "domain_id": _DOMAIN, "description": Member(NULL_TEXT, "")}, ("domain_id", "name"),
+        ("name", "domain_id")),
+)
+BY_PLURAL = {kind.plural: kind for kind in KINDS}
+#: Members whose value names a thing of another kind.
+REFERENCES = {"domain_id": "domains", "service_id": "services", "region_id": "regions", "parent_region_id": "regions",
+              "parent_id": "projects"}
+
+
+def made(kind: IdentityKind, given: Mapping[str, Json]) -> dict[str, Json]:
+    """A new thing of what a client sent. 400 names the member."""
+    check(kind, given)
+    missing = [name for name, member in kind.members.items() if member.default is REQUIRED and name not in given]
+    if missing:
+        raise FakeError(400, f"'{missing[0]}' is a required property of a new {kind.singular}.")
+    defaults = {name: _fresh(member.default) for name, member in kind.members.items() if member.default is not REQUIRED}
+    own_id = given.get("id") if "id" in kind.members else None
+    return {**defaults, **given, "id": own_id or uuid.uuid4().hex}
+
+
+def check(kind: IdentityKind, given: Mapping[str, Json]) -> None:
+    """Types and names. 400 names the member."""
+    for name, value in given.items():
+        member = kind.members.get(name)
+        if member is not None and not isinstance(value, member.types):
+            allowed = " or ".join(SHOWN[one] for one in member.types)
+            raise FakeError(400, f"Invalid input for field '{name}': {allowed} is wanted.")
+    name = given.get("name", "x")
+    if "name" in kind.unique and not (name.strip() and len(name) <= LONGEST):
+        raise FakeError(400, f"Invalid input for field 'name': 1 to {LONGEST} characters are wanted.")
+
+
+def check_change(kind: IdentityKind, old: Mapping[str, Json], given: Mapping[str, Json]) -> None:
+    """What an update may say. 400 names the member."""
+    check(kind, given)
+    for name, value in given.items():
+        fixed = name == "id" or (name in kind.members and not kind.members[name].may_change)
+        if fixed and value != old.get(name):
+            raise FakeError(400, f"Invalid input for field '{name}': it can not be changed.")
+
+
+def _fresh(default: Json) -> Json:
+    return default.copy() if isinstance(default, (dict, list)) else default

@@ -1,0 +1,297 @@
+"""Log-in to FakeKeystone's tokens, and what a token is good for: at each use, by what is known then."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Callable, Mapping, Set
+
+from keystoneauth1 import fixture
+
+from nova.devel.identity.directory import INTERFACES, SYSTEM, UNSCOPED, Directory, IssuedToken, ScopeKind, TokenScope
+from nova.devel.identity.kinds import DEFAULT_DOMAIN
+from nova.devel.service import FakeAnswer, FakeCall, FakeError, TokenOwner
+from nova.model.base import Json, Time, utcnow
+
+#: How long after its end a token is still known to services that ask for it (``allow_expired``): work that began in
+#: time may end.
+KEPT_EXPIRED = datetime.timedelta(hours=48)
+#: How many of those, the newest: each command of a client logs in, a CI's by the hundred thousand in that time.
+MOST_EXPIRED = 1000
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+VALIDATORS = {"admin", "service"}
+EC2 = "ec2credential"  # the method of tokens that are got by a signature
+NO = "The request you have made requires authentication."
+
+
+def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
+    """POST /v3/auth/tokens. 400 names the member, 401 says nothing of what was wrong."""
+    auth = call.member("auth")
+    identity = _object(auth, "identity")
+    methods = identity.get("methods")
+    if not isinstance(methods, list) or len(methods) != 1 or methods[0] not in list(METHODS):
+        raise FakeError(400, f"Invalid input for field 'methods': one of {', '.join(METHODS)} is wanted.")
+    proven = METHODS[methods[0]](directory, _object(identity, methods[0]))
+    scope = _scope(directory, auth, proven)
+    now = utcnow()
+    issued = IssuedToken(proven.user_id, scope, proven.methods, now, min(proven.expires_at, now + (
+        directory.token_lifetime)), secrets.token_urlsafe(16), proven.credential_id)
+    text = _keep(directory, issued)
+    return FakeAnswer(201, token_body(directory, issued, "nocatalog" not in call.http.GET), {"X-Subject-Token": text})
+
+
+def issue_for(directory: Directory, user_id: str, scope: TokenScope, methods: tuple[str, ...]
+              ) -> tuple[str, dict[str, Json]]:
+    """A token, and its JSON, for who has proven it otherwise. 401 where the user, the project or the roles are gone."""
+    if not _is_enabled(directory, user_id) or not _is_open(directory, scope):
+        raise FakeError(401, NO)
+    now = utcnow()
+    issued = IssuedToken(user_id, scope, methods, now, now + directory.token_lifetime, secrets.token_urlsafe(16))
+    return _keep(directory, issued), token_body(directory, issued)
+
+
+def _keep(directory: Directory, issued: IssuedToken) -> str:
+    """A new text that stands for the token. 401 where it would have no role."""
+    if issued.scope != UNSCOPED and not _roles(directory, issued):
+        raise FakeError(401, NO)
+    text, now = secrets.token_urlsafe(32), issued.issued_at
+    if len(directory.tokens) >= 2 * MOST_EXPIRED:
+        directory.tokens = _worth_keeping(directory.tokens, now)
+    directory.tokens[text] = issued
+    return text
+
+
+def _worth_keeping(tokens: Mapping[str, IssuedToken], now: Time) -> dict[str, IssuedToken]:
+    """Those that are good, and the newest of those that ended not long ago."""
+    ended = [text for text, one in tokens.items() if one.expires_at <= now]
+    forgotten = {*ended[:-MOST_EXPIRED], *(text for text in ended if tokens[text].expires_at + KEPT_EXPIRED <= now)}
+    return {text: one for text, one in tokens.items() if text not in forgotten}
+
+
+def validate(directory: Directory, call: FakeCall) -> FakeAnswer:
+    """GET, HEAD /v3/auth/tokens: what a token says, to services and to its owner. 404 for one that is not valid."""
+    text, issued = _subject(directory, call, VALIDATORS)
+    return FakeAnswer(200, token_body(directory, issued, "nocatalog" not in call.http.GET), {"X-Subject-Token": text})
+
+
+def revoke(directory: Directory, call: FakeCall) -> None:
+    """DELETE /v3/auth/tokens: one's own, or anybody's by an administrator."""
+    text, _issued = _subject(directory, call, {"admin"})
+    del directory.tokens[text]
+
+
+def identify(directory: Directory, text: str) -> TokenOwner | None:
+    """Who a token is of, now; None for one that is not valid."""
+    issued = _valid(directory, text)
+    if issued is None:
+        return None
+    scope, credential = issued.scope, directory.credentials.get(issued.credential_id or "")
+    return TokenOwner(issued.user_id, scope.id if scope.kind == ScopeKind.PROJECT else None,
+                      frozenset(_roles(directory, issued).values()),
+                      scope.id if scope.kind == ScopeKind.DOMAIN else None,
+                      EC2 in issued.methods or credential is not None and not credential["unrestricted"])
+
+
+def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = True) -> dict[str, Json]:
+    """The JSON of a token."""
+    user = directory.things["users"][issued.user_id]
+    domain = directory.things["domains"][user["domain_id"]]
+    token = fixture.V3Token(user_id=user["id"], user_name=user["name"], user_domain_id=domain["id"],
+                            user_domain_name=domain["name"], methods=list(issued.methods), audit_id=issued.audit_id,
+                            issued=issued.issued_at.strftime(TIME), expires=issued.expires_at.strftime(TIME))
+    token.root["user"]["password_expires_at"] = None
+    _say_scope(directory, token, issued.scope)
+    if issued.scope.kind != ScopeKind.UNSCOPED:
+        for role_id, name in _roles(directory, issued).items():
+            token.add_role(name, role_id)
+        if with_catalog:
+            token.root["catalog"] = catalog_body(directory, issued.scope)
+    credential = directory.credentials.get(issued.credential_id or "")
+    if credential is not None:
+        token.root["application_credential"] = {"id": credential["id"], "name": credential["name"],
+                                                "restricted": not credential["unrestricted"]}
+    return dict(token)
+
+
+def catalog_body(directory: Directory, scope: TokenScope) -> list[dict[str, Json]]:
+    """Services with their endpoints, as a token has them."""
+    project_id = scope.id if scope.kind == ScopeKind.PROJECT else None
+    return [{"id": service["id"], "type": service["type"], "name": service["name"], "endpoints": [
+                {name: one[name] for name in ("id", "interface", "region", "region_id", "url")}
+                for one in sorted(endpoints, key=lambda one: INTERFACES.index(one["interface"])
+                                  if one["interface"] in INTERFACES else len(INTERFACES))]}
+            for service, endpoints in directory.catalog(project_id)]
+
+
+def token_scope(directory: Directory, call: FakeCall) -> TokenScope:
+    """The scope of the caller's token."""
+    issued = _valid(directory, call.token)
+    return issued.scope if issued else UNSCOPED
+
+
+class _Proven:
+    """Who has logged in, and what bounds the token."""
+
+    def __init__(self, user_id: str, methods: tuple[str, ...], expires_at: Time = Time.max,
+                 credential: Mapping[str, Json] | None = None) -> None:
+        self.user_id, self.methods, self.expires_at = user_id, methods, expires_at
+        self.credential_id: str | None = credential["id"] if credential else None
+        self.project_id: str | None = credential["project_id"] if credential else None
+
+
+def _by_password(directory: Directory, given: Mapping[str, Json]) -> _Proven:
+    named = _object(given, "user")
+    user = _user(directory, named)
+    digest = directory.passwords.get(user["id"])
+    if digest is None or not digest.is_of(_text(named, "password")):
+        raise FakeError(401, NO)
+    return _Proven(user["id"], ("password",))
+
+
+def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
+    """The new token ends with the old one. One of an application credential makes no other: that would be more than
+    the credential was given."""
+    issued = _valid(directory, _text(given, "id"))
+    if issued is None:
+        raise FakeError(401, NO)
+    if issued.credential_id or EC2 in issued.methods:
+        raise FakeError(403, "A token of an application or EC2 credential can not be exchanged for another.")
+    return _Proven(issued.user_id, tuple(dict.fromkeys(("token", *issued.methods))), issued.expires_at)
+
+
+def _by_credential(directory: Directory, given: Mapping[str, Json]) -> _Proven:
+    """By id, or by name and user."""
+    secret = _text(given, "secret")
+    if "id" in given:
+        found = directory.credentials.get(_text(given, "id"))
+    else:
+        name, user = _text(given, "name"), _user(directory, _object(given, "user"))
+        found = next((one for one in directory.credentials.values()
+                      if (one["user_id"], one["name"]) == (user["id"], name)), None)
+    if found is None or not directory.credential_secrets[found["id"]].is_of(secret):
+        raise FakeError(401, NO)
+    ends = datetime.datetime.fromisoformat(found["expires_at"]) if found["expires_at"] else Time.max
+    if ends <= utcnow() or not _is_enabled(directory, found["user_id"]):
+        raise FakeError(401, NO)
+    return _Proven(found["user_id"], ("application_credential",), ends, found)
+
+
+METHODS: dict[str, Callable[[Directory, Mapping[str, Json]], _Proven]] = {
+    "password": _by_password, "token": _by_token, "application_credential": _by_credential}
+
+
+def _scope(directory: Directory, auth: Mapping[str, Json], proven: _Proven) -> TokenScope:
+    """What the token is asked to be for. Without a word it is for the user's own project, if there is a role."""
+    wanted = auth.get("scope")
+    if proven.project_id is not None:
+        if wanted:
+            raise FakeError(401, "Application credentials cannot request a scope.")
+        return TokenScope(ScopeKind.PROJECT, proven.project_id)
+    if wanted is None:
+        project_id = directory.things["users"][proven.user_id]["default_project_id"]
+        own = TokenScope(ScopeKind.PROJECT, project_id or "")
+        return own if directory.roles_of(proven.user_id, own) and _is_open(directory, own) else UNSCOPED
+    if wanted in ("unscoped", {"unscoped": {}}):
+        return UNSCOPED
+    if not isinstance(wanted, dict) or len(wanted) != 1 or next(iter(wanted)) not in ("project", "domain", "system"):
+        raise FakeError(400, "Invalid input for field 'scope': project, domain, system or unscoped is wanted.")
+    if "system" in wanted:
+        return SYSTEM
+    kind, named = next(iter(wanted)), _object(wanted, next(iter(wanted)))
+    found = _named(directory, f"{kind}s", named)
+    scope = TokenScope(kind, found["id"] if found else "")
+    if not _is_open(directory, scope):
+        raise FakeError(401, NO)
+    return scope
+
+
+def _is_open(directory: Directory, scope: TokenScope) -> bool:
+    """Whether a token may be for that: it is there and enabled, and so is a project's domain."""
+    if scope.kind not in (ScopeKind.PROJECT, ScopeKind.DOMAIN):
+        return True
+    found = directory.things[f"{scope.kind}s"].get(scope.id)
+    if found is None or not found["enabled"]:
+        return False
+    return scope.kind == ScopeKind.DOMAIN or _is_open(directory, TokenScope(ScopeKind.DOMAIN, found["domain_id"]))
+
+
+def _is_enabled(directory: Directory, user_id: str) -> bool:
+    user = directory.things["users"].get(user_id)
+    return user is not None and user["enabled"] and _is_open(directory, TokenScope(ScopeKind.DOMAIN, user["domain_id"]))
+
+
+def _roles(directory: Directory, issued: IssuedToken) -> dict[str, str]:
+    """Names by id. Of an application credential those that it was given, as far as the user still has them."""
+    held = directory.roles_of(issued.user_id, issued.scope)
+    if issued.credential_id is None:
+        return held
+    credential = directory.credentials.get(issued.credential_id, {"roles": []})
+    given = directory.with_implied(one["id"] for one in credential["roles"] if one["id"] in held)
+    return {role_id: name for role_id, name in given.items() if role_id in held}
+
+
+def _valid(directory: Directory, text: str, or_expired: bool = False) -> IssuedToken | None:
+    """The token, if it is good for anything now."""
+    issued = directory.tokens.get(text)
+    if issued is None or not _is_enabled(directory, issued.user_id) or not _is_open(directory, issued.scope):
+        return None
+    if issued.expires_at + (KEPT_EXPIRED if or_expired else datetime.timedelta()) <= utcnow():
+        return None
+    if issued.credential_id is not None and issued.credential_id not in directory.credentials:
+        return None
+    return issued if issued.scope == UNSCOPED or _roles(directory, issued) else None
+
+
+def _subject(directory: Directory, call: FakeCall, roles: Set[str]) -> tuple[str, IssuedToken]:
+    """The token that the request is about: anybody's for these roles, one's own for others. 401, 403, 404."""
+    text = call.http.headers.get("X-Subject-Token", "")
+    caller = call.caller
+    asks_for_others = bool(roles & caller.roles)
+    issued = _valid(directory, text, asks_for_others and call.http.GET.get("allow_expired") in ("1", "true", "True"))
+    if not asks_for_others and (issued is None or issued.user_id != caller.user_id):
+        raise FakeError(403, "You are not authorized to perform the requested action: identity:validate_token.")
+    if issued is None:
+        raise FakeError(404, "Could not find token.")
+    return text, issued
+
+
+def _say_scope(directory: Directory, token: Json, scope: TokenScope) -> None:
+    if scope.kind == ScopeKind.SYSTEM:
+        token.set_system_scope()
+    elif scope.kind == ScopeKind.DOMAIN:
+        token.set_domain_scope(scope.id, directory.things["domains"][scope.id]["name"])
+    elif scope.kind == ScopeKind.PROJECT:
+        project = directory.things["projects"][scope.id]
+        domain = directory.things["domains"][project["domain_id"]]
+        token.set_project_scope(project["id"], project["name"], domain["id"], domain["name"], is_domain=False)
+
+
+def _user(directory: Directory, named: Mapping[str, Json]) -> dict[str, Json]:
+    """401 as for a wrong password: nobody learns who has an account."""
+    found = _named(directory, "users", named)
+    if found is None or not _is_enabled(directory, found["id"]):
+        raise FakeError(401, NO)
+    return found
+
+
+def _named(directory: Directory, plural: str, named: Mapping[str, Json]) -> dict[str, Json] | None:
+    """The thing that is meant: by id, or by name and (but for domains) domain. 400 names the member."""
+    if "id" in named:
+        return directory.things[plural].get(_text(named, "id"))
+    name = _text(named, "name")
+    if plural == "domains":
+        return directory.by_name(plural, name)
+    domain = _named(directory, "domains", _object(named, "domain") if "domain" in named else {"id": DEFAULT_DOMAIN})
+    return directory.by_name(plural, name, domain["id"]) if domain else None
+
+
+def _object(given: Mapping[str, Json], name: str) -> dict[str, Json]:
+    if not isinstance(given.get(name), dict):
+        raise FakeError(400, f"'{name}' is a required property: an object.")
+    return given[name]
+
+
+def _text(given: Mapping[str, Json], name: str) -> str:
+    if not isinstance(given.get(name), str):
+        raise FakeError(400, f"'{name}' is a required property: a string.")
+    return given[name]

@@ -1,0 +1,1 @@
+"""A small Glance: images, their data and members, in memory and in files."""

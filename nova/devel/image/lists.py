@@ -1,0 +1,175 @@
+"""Lists of FakeGlance's images: who sees which, filters, sorting and pages."""
+
+from __future__ import annotations
+
+import datetime
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import urlencode
+
+from nova.devel.image.records import VISIBILITIES
+from nova.devel.service import FakeError, TokenOwner
+from nova.model.base import Json
+
+#: Of an image: project to what it said of being a member.
+Members = Mapping[str, Mapping[str, Json]]
+DEFAULT_LIMIT, MOST = 25, 1000
+SORTED_BY = ("name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at", "owner",
+             "visibility", "min_disk", "min_ram", "protected")
+MEMBER_STATUSES = ("pending", "accepted", "rejected")
+#: Members that are times, and how a filter compares them.
+TIMES = ("created_at", "updated_at")
+_COMPARED: Mapping[str, Callable[[Json, Json], bool]] = {
+    "eq": operator.eq, "neq": operator.ne, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt,
+    "lte": operator.le}
+#: What stands in a query and is no filter of a member or property.
+_OF_THE_PAGE = ("limit", "marker", "sort", "sort_key", "sort_dir", "visibility", "member_status", "tag", "size_min",
+                "size_max")
+
+Query = Sequence[tuple[str, str]]
+
+
+def may_see(image: Mapping[str, Json], members: Members, owner: TokenOwner) -> bool:
+    """Whether one who knows its id sees it."""
+    return (owner.is_admin or image["visibility"] in ("public", "community") or _is_own(image, owner)
+            or (image["visibility"] == "shared" and owner.project_id in members))
+
+
+def page(images: Iterable[dict[str, Json]], members: Mapping[str, Members], query: Query,
+         owner: TokenOwner) -> dict[str, Json]:
+    """The body of a list. 400 names the parameter."""
+    said = dict(query)
+    listed = [one for one in images if _is_listed(one, members.get(one["id"], {}), said, owner)
+              and _fits(one, query)]
+    _sort(listed, query)
+    limit = _number(said, "limit", DEFAULT_LIMIT)
+    begin = _after(listed, said.get("marker"))
+    found = listed[begin:begin + min(limit, MOST)]
+    others = [(name, value) for name, value in query if name != "marker"]
+    body = {"images": found, "schema": "/v2/schemas/images", "first": _link([
+        (name, value) for name, value in others])}
+    if found and begin + len(found) < len(listed):
+        body["next"] = _link([*others, ("marker", found[-1]["id"])])
+    return body
+
+
+def _link(query: Query) -> str:
+    return f"/v2/images?{urlencode(query)}" if query else "/v2/images"
+
+
+def _is_own(image: Mapping[str, Json], owner: TokenOwner) -> bool:
+    return owner.project_id is not None and image["owner"] == owner.project_id
+
+
+def _is_listed(image: Mapping[str, Json], members: Members, said: Mapping[str, str], owner: TokenOwner) -> bool:
+    """Others' community images only where they are asked for; shared ones as the project said it wants them."""
+    wanted = said.get("visibility")
+    if wanted not in (None, "all", *VISIBILITIES):
+        raise FakeError(400, f"Invalid visibility value: {wanted}")
+    status = said.get("member_status", "accepted")
+    if status not in (*MEMBER_STATUSES, "all"):
+        raise FakeError(400, f"Invalid status: {status}")
+    if not may_see(image, members, owner) or wanted not in (None, "all", image["visibility"]):
+        return False
+    if _is_own(image, owner) or owner.is_admin:
+        return wanted is not None or image["visibility"] != "community" or _is_own(image, owner)
+    if image["visibility"] == "shared":
+        return status in ("all", members[owner.project_id or ""]["status"])
+    return image["visibility"] != "community" or wanted in ("community", "all")
+
+
+def _fits(image: Mapping[str, Json], query: Query) -> bool:
+    """Whether all filters let it through. Hidden images are listed only where ``os_hidden`` asks for them."""
+    said = dict(query)
+    if "os_hidden" not in said and image["os_hidden"]:
+        return False
+    size = image["size"] or 0
+    if not _number(said, "size_min", 0) <= size <= _number(said, "size_max", size):
+        return False
+    if any(value not in image["tags"] for name, value in query if name == "tag"):
+        return False
+    return all(_is_then(image[name], value) if name in TIMES else _text(image.get(name)) in _choices(value)
+               for name, value in query if name not in _OF_THE_PAGE)
+
+
+def _is_then(time: str, wanted: str) -> bool:
+    """``gte:2026-11-24T10:00:00Z`` and its like; without a word before it, equal. 400."""
+    word, colon, text = wanted.partition(":")
+    if word not in _COMPARED:
+        word, text = "eq", wanted
+    try:
+        return _COMPARED[word](datetime.datetime.fromisoformat(time), _utc(datetime.datetime.fromisoformat(text)))
+    except ValueError:
+        raise FakeError(400, f"Invalid time value: {wanted}") from None
+
+
+def _utc(time: datetime.datetime) -> datetime.datetime:
+    return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+
+
+def _choices(value: str) -> list[str]:
+    """``in:one,"two, three"`` is any of these."""
+    if not value.startswith("in:"):
+        return [value.lower() if value.lower() in ("true", "false") else value]
+    inside, found = False, [""]
+    for letter in value.removeprefix("in:"):
+        if letter == '"':
+            inside = not inside
+        elif letter == "," and not inside:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
+
+
+def _text(value: Json) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(said: Mapping[str, str], name: str, default: int) -> int:
+    text = said.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise FakeError(400, f"{name} must be an integer that is not negative.")
+    return int(text)
+
+
+def _sort(images: list[dict[str, Json]], query: Query) -> None:
+    """By ``sort=name:asc,size:desc``, or by pairs of sort_key and sort_dir; newest first where none is said."""
+    for key, direction in reversed([*_orders(query), ("created_at", "desc"), ("id", "desc")]):
+        if key not in SORTED_BY:
+            raise FakeError(400, f"Invalid sort key: {key}. It must be one of {', '.join(SORTED_BY)}.")
+        if direction not in ("asc", "desc"):
+            raise FakeError(400, f"Invalid sort direction: {direction}")
+        images.sort(key=_sortable(key), reverse=direction == "desc")
+
+
+def _sortable(key: str) -> Callable[[dict[str, Json]], tuple[bool, Json]]:
+    return lambda image: (image[key] is not None, 0 if image[key] is None else image[key])
+
+
+def _orders(query: Query) -> list[tuple[str, str]]:
+    text = dict(query).get("sort")
+    if text is not None:
+        pairs = [one.strip().partition(":") for one in text.split(",")]
+        return [(key, direction or "desc") for key, _, direction in pairs]
+    keys = [value for name, value in query if name == "sort_key"]
+    directions = [value for name, value in query if name == "sort_dir"]
+    if len(directions) > max(len(keys), 1):
+        raise FakeError(400, "Number of sort dirs does not match the number of sort keys.")
+    keys = keys or (["created_at"] if directions else [])
+    last = directions[-1] if len(directions) == 1 else "desc"
+    return [(key, directions[at] if at < len(directions) else last) for at, key in enumerate(keys)]
+
+
+def _after(images: list[dict[str, Json]], marker: str | None) -> int:
+    """Where the page begins."""
+    if marker is None:
+        return 0
+    found = [at for at, one in enumerate(images) if one["id"] == marker]
+    if not found:
+        raise FakeError(400, f"The marker {marker} is no image of this list.")
+    return found[0] + 1

@@ -1,0 +1,80 @@
+"""Projects that FakeGlance's shared images are shared with."""
+
+from __future__ import annotations
+
+from nova.devel.image.lists import MEMBER_STATUSES
+from nova.devel.image.records import LONGEST, time_text
+from nova.devel.image.store import ImageShelf
+from nova.devel.service import FakeCall, FakeError, FakeRoute
+from nova.model.base import Json
+
+
+def create(shelf: ImageShelf, call: FakeCall) -> Json:
+    """POST {"member": project}: the owner offers the image. 400, 403, 409."""
+    image, body = shelf.own(call), call.body()
+    project_id = body.get("member") if isinstance(body, dict) else None
+    if not isinstance(project_id, str) or not 0 < len(project_id) <= LONGEST:
+        raise FakeError(400, "'member' is a required property: a project's id.")
+    if image["visibility"] != "shared":
+        raise FakeError(403, "Only shared images have members.")
+    members = shelf.members.setdefault(image["id"], {})
+    if project_id in members:
+        raise FakeError(409, f"Image member {project_id} already exists for image {image['id']}.")
+    now = time_text()
+    members[project_id] = {"member_id": project_id, "image_id": image["id"], "status": "pending", "created_at": now,
+                           "updated_at": now, "schema": "/v2/schemas/member"}
+    return members[project_id]
+
+
+def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
+    """GET: the owner sees all, a member itself. 404 for others."""
+    image = shelf.seen(call)
+    if image["visibility"] != "shared":
+        raise FakeError(403, "Only shared images have members.")
+    found = [one for one in shelf.members.get(image["id"], {}).values() if _may_see(image, one, call)]
+    return {"members": found, "schema": "/v2/schemas/members"}
+
+
+def show(shelf: ImageShelf, call: FakeCall) -> Json:
+    """GET of one. 404, also for one that the caller may not see."""
+    return _found(shelf, call)
+
+
+def update(shelf: ImageShelf, call: FakeCall) -> Json:
+    """PUT {"status": ...}: the member takes the offer or not; the owner can not say it for it. 400, 403, 404."""
+    member, body = _found(shelf, call), call.body()
+    status = body.get("status") if isinstance(body, dict) else None
+    if status not in list(MEMBER_STATUSES):
+        raise FakeError(400, f"'status' must be one of {', '.join(MEMBER_STATUSES)}.")
+    if not call.caller.is_admin and call.caller.project_id != member["member_id"]:
+        raise FakeError(403, "You are not permitted to modify the status of this image member.")
+    member.update(status=status, updated_at=time_text())
+    return member
+
+
+def delete(shelf: ImageShelf, call: FakeCall) -> None:
+    """DELETE: the owner takes the offer back. 403, 404."""
+    image = shelf.own(call)
+    del shelf.members[image["id"]][_found(shelf, call)["member_id"]]
+
+
+def _found(shelf: ImageShelf, call: FakeCall) -> dict[str, Json]:
+    image = shelf.seen(call)
+    member = shelf.members.get(image["id"], {}).get(call.named["member_id"])
+    if member is None or not _may_see(image, member, call):
+        raise FakeError(404, f"{call.named['member_id']} is no member of image {image['id']}.")
+    return member
+
+
+def _may_see(image: Json, member: Json, call: FakeCall) -> bool:
+    return call.caller.is_admin or call.caller.project_id in (image["owner"], member["member_id"])
+
+
+_PATH = "/v2/images/{image_id}/members"
+ROUTES: tuple[FakeRoute[ImageShelf], ...] = (
+    FakeRoute("POST", _PATH, create),
+    FakeRoute("GET", _PATH, list_all),
+    FakeRoute("GET", f"{_PATH}/{{member_id}}", show),
+    FakeRoute("PUT", f"{_PATH}/{{member_id}}", update),
+    FakeRoute("DELETE", f"{_PATH}/{{member_id}}", delete, success=204),
+)

@@ -1,0 +1,1 @@
+"""A small Neutron: networks, subnets, ports, routers and security groups, in memory."""

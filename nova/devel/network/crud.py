@@ -1,0 +1,139 @@
+"""What all of FakeNeutron's resources have: list, show, create (one or many), update and delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from nova.devel.network import lists
+from nova.devel.network.kinds import NetworkError, NeutronKind, checked
+from nova.devel.network.store import NetworkShelf, Thing, check_revision, check_writer, touch
+from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
+from nova.model.base import Json
+
+Given = Mapping[str, Json]
+
+
+class NetworkResource(NamedTuple):
+    """A kind, and what is its own: ``make`` (project, what is given) puts a new one on the shelf; ``change`` writes
+    what is given; ``remove`` takes it away. ``look``: what must be there before a list. Each raises NetworkError."""
+
+    kind: NeutronKind
+    make: Callable[[NetworkShelf, TokenOwner, str, Given], Thing]
+    change: Callable[[NetworkShelf, TokenOwner, Thing, Given], None]
+    remove: Callable[[NetworkShelf, TokenOwner, Thing], None]
+    look: Callable[[NetworkShelf, FakeCall], None] = lambda shelf, call: None
+
+    def list_all(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+        """GET. 400."""
+        self.look(shelf, call)
+        return lists.page(shelf, self.kind, call)
+
+    def show(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+        """GET of one. 404, also for one that the caller may not see."""
+        thing = shelf.seen(self.kind, call.named["key"], call.caller)
+        shown = shelf.shown(self.kind, thing, call.caller)
+        return {self.kind.name: lists.with_fields(shown, lists.query_of(call))}
+
+    def create(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+        """POST of one, or of many: then all of them or none. 400, 403, 404, 409."""
+        body, kind = call.body(), self.kind
+        many = body.get(kind.plural) if isinstance(body, dict) else None
+        with shelf.whole():
+            if many is None:
+                return {kind.name: self._created(shelf, call, call.member(kind.name))}
+            if not isinstance(many, list) or not all(isinstance(one, dict) for one in many):
+                raise NetworkError(400, "HTTPBadRequest", f"'{kind.plural}' must be an array of objects")
+            return {kind.plural: [self._created(shelf, call, one) for one in many]}
+
+    def _created(self, shelf: NetworkShelf, call: FakeCall, given: Given) -> Thing:
+        check_writer(call.caller, f"create_{self.kind.name}")
+        project_id = given.get("project_id") or given.get("tenant_id") or call.caller.project_id or ""
+        members = checked(self.kind, given, call.caller, is_new=True)
+        shelf.check_quota(self.kind, project_id)
+        return shelf.shown(self.kind, self.make(shelf, call.caller, project_id, members), call.caller)
+
+    def update(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+        """PUT of what changes. 400, 403, 404, 409, 412."""
+        thing = shelf.own(self.kind, call.named["key"], call.caller)
+        check_revision(thing, call)
+        given = checked(self.kind, call.member(self.kind.name), call.caller, is_new=False)
+        with shelf.whole():
+            self.change(shelf, call.caller, thing, given)
+        return {self.kind.name: shelf.shown(self.kind, thing, call.caller)}
+
+    def delete(self, shelf: NetworkShelf, call: FakeCall) -> None:
+        """DELETE. 403, 404; 409: it is in use."""
+        thing = shelf.own(self.kind, call.named["key"], call.caller)
+        check_revision(thing, call)
+        with shelf.whole():
+            self.remove(shelf, call.caller, thing)
+
+    @property
+    def routes(self) -> tuple[FakeRoute[NetworkShelf], ...]:
+        """Rows of all this."""
+        one = f"{self.kind.path}/{{key}}"
+        return (FakeRoute("GET", self.kind.path, self.list_all), FakeRoute("GET", one, self.show),
+                FakeRoute("POST", self.kind.path, self.create, success=201), FakeRoute("PUT", one, self.update),
+                FakeRoute("DELETE", one, self.delete, success=204))
+
+
+def written(shelf: NetworkShelf, caller: TokenOwner, thing: Thing, given: Given) -> None:
+    """Write it: of what needs no more care."""
+    touch(thing, given)
+
+
+# --- tags
+
+
+def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[NetworkShelf], ...]:
+    """Rows of one kind's tags (standard-attr-tag)."""
+    all_of, one = f"{kind.path}/{{key}}/tags", f"{kind.path}/{{key}}/tags/{{tag}}"
+
+    def found(shelf: NetworkShelf, call: FakeCall) -> Thing:
+        return (shelf.seen if call.http.method in ("GET", "HEAD") else shelf.own)(kind, call.named["key"], call.caller)
+
+    def list_tags(shelf: NetworkShelf, call: FakeCall) -> Json:
+        """GET. 404."""
+        return {"tags": found(shelf, call)["tags"]}
+
+    def replace_tags(shelf: NetworkShelf, call: FakeCall) -> Json:
+        """PUT of all. 400, 403, 404."""
+        body = call.body()
+        tags = body.get("tags") if isinstance(body, dict) else None
+        if not isinstance(tags, list) or not all(isinstance(tag, str) and 0 < len(tag) <= 255 for tag in tags):
+            raise NetworkError(400, "HTTPBadRequest", "Invalid input for tags: an array of strings is wanted")
+        touch(found(shelf, call), {"tags": sorted(set(tags))})
+        return {"tags": sorted(set(tags))}
+
+    def add_tag(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
+        """PUT of one; again is no error. 403, 404."""
+        thing = found(shelf, call)
+        touch(thing, {"tags": sorted({*thing["tags"], call.named["tag"]})})
+        return FakeAnswer(201)
+
+    def has_tag(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
+        """GET of one. 404."""
+        _check_tag(found(shelf, call), call.named["tag"])
+        return FakeAnswer(204)
+
+    def remove_tag(shelf: NetworkShelf, call: FakeCall) -> None:
+        """DELETE of one. 403, 404."""
+        thing, tag = found(shelf, call), call.named["tag"]
+        _check_tag(thing, tag)
+        touch(thing, {"tags": [one for one in thing["tags"] if one != tag]})
+
+    def remove_tags(shelf: NetworkShelf, call: FakeCall) -> None:
+        """DELETE of all. 403, 404."""
+        touch(found(shelf, call), {"tags": []})
+
+    return (FakeRoute("GET", all_of, list_tags), FakeRoute("PUT", all_of, replace_tags),
+            FakeRoute("DELETE", all_of, remove_tags, success=204), FakeRoute("GET", one, has_tag),
+            FakeRoute("PUT", one, add_tag), FakeRoute("DELETE", one, remove_tag, success=204))
+
+
+def _check_tag(thing: Thing, tag: str) -> None:
+    if tag not in thing["tags"]:
+        raise NetworkError(404, "TagNotFound", f"Tag {tag} could not be found.")
+
+

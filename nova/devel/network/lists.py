@@ -1,0 +1,116 @@
+"""Lists of FakeNeutron's resources: filters, members that are asked for, order and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlencode
+
+from nova import errors
+from nova.devel.network.kinds import NetworkError, NeutronKind
+from nova.devel.network.store import NetworkShelf, Thing
+from nova.devel.service import FakeCall
+from nova.model.base import Json
+from nova.web.query import query_pairs
+
+Said = Mapping[str, Sequence[str]]
+OF_THE_PAGE = ("fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir")
+_TAGS: Mapping[str, Callable[[set[str], set[str]], bool]] = {
+    "tags": lambda mine, wanted: wanted <= mine, "tags-any": lambda mine, wanted: bool(wanted & mine),
+    "not-tags": lambda mine, wanted: not wanted <= mine, "not-tags-any": lambda mine, wanted: not wanted & mine}
+
+
+def query_of(call: FakeCall) -> dict[str, list[str]]:
+    """What the query says, by name: a name may stand there more than once. 400."""
+    found: dict[str, list[str]] = {}
+    try:
+        pairs = query_pairs(call.http.environ)
+    except errors.NovaError as error:
+        raise NetworkError(400, "HTTPBadRequest", error.message) from None
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def page(shelf: NetworkShelf, kind: NeutronKind, call: FakeCall) -> Json:
+    """The body of a list. 400 names the parameter."""
+    said = query_of(call)
+    things = [shelf.shown(kind, one, call.caller) for one in shelf.of(kind).values()
+              if shelf.may_see(kind, one, call.caller)]
+    return page_of(things, kind.plural, said, call)
+
+
+def page_of(things: Sequence[Thing], plural: str, said: Said, call: FakeCall) -> Json:
+    """The same, of what the caller sees."""
+    found = [one for one in things if all(_fits(one, name, values) for name, values in said.items()
+                                          if name not in OF_THE_PAGE)]
+    _sort(found, said)
+    limit = _number(said.get("limit", ["0"])[-1])
+    begin = _after(found, said.get("marker", [""])[-1])
+    shown = found[begin:begin + limit] if limit else found[begin:]
+    body: dict[str, Json] = {plural: [with_fields(one, said) for one in shown]}
+    if limit and begin + limit < len(found):
+        rest = [(name, value) for name, values in said.items() for value in values if name != "marker"]
+        query = urlencode([*rest, ("marker", shown[-1]["id"])])
+        body[f"{plural}_links"] = [{"rel": "next", "href": f"{call.http.path_url}?{query}"}]
+    return body
+
+
+def with_fields(thing: Thing, said: Said) -> Thing:
+    """Those members that were asked for; all of them where nothing was said."""
+    wanted = said.get("fields")
+    return {name: value for name, value in thing.items() if not wanted or name in wanted}
+
+
+def _fits(thing: Thing, name: str, values: Sequence[str]) -> bool:
+    """Any of the values will do. 400 for a member that there is not."""
+    if name in _TAGS:
+        return _TAGS[name](set(thing.get("tags", ())), {tag for value in values for tag in value.split(",")})
+    if name not in thing:
+        raise NetworkError(400, "HTTPBadRequest", f"['{name}'] is invalid attribute for filtering")
+    if name == "fixed_ips":
+        return any(_has_address(thing, *value.partition("=")[::2]) for value in values)
+    value = thing[name]
+    if isinstance(value, bool):
+        return str(value).lower() in [{"1": "true", "0": "false"}.get(one, one.lower()) for one in values]
+    return any(("" if one is None else str(one)) in values for one in (value if isinstance(value, list) else [value]))
+
+
+def _has_address(thing: Thing, name: str, wanted: str) -> bool:
+    """``ip_address=10.0.0.3``, ``subnet_id=...``, or a part of an address."""
+    if name == "ip_address_substr":
+        return any(wanted in one["ip_address"] for one in thing["fixed_ips"])
+    return any(one.get(name) == wanted for one in thing["fixed_ips"])
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise NetworkError(400, "HTTPBadRequest", f"Limit must be an integer 0 or greater and not '{text}'.")
+    return int(text)
+
+
+def _sort(things: list[Thing], said: Said) -> None:
+    """By pairs of sort_key and sort_dir; else as they were made."""
+    keys, directions = said.get("sort_key", ()), said.get("sort_dir", ())
+    if directions and len(keys) != len(directions):
+        raise NetworkError(400, "HTTPBadRequest", "The number of sort_keys and sort_dirs must be same")
+    for at in reversed(range(len(keys))):
+        key, direction = keys[at], directions[at] if directions else "asc"
+        if direction not in ("asc", "desc"):
+            raise NetworkError(400, "HTTPBadRequest", f"sort_dir {direction} is none of asc, desc")
+        if any(not isinstance(one.get(key), str | int | None) or key not in one for one in things):
+            raise NetworkError(400, "HTTPBadRequest", f"'{key}' is invalid attribute for sort_keys")
+        things.sort(key=_sortable(key), reverse=direction == "desc")
+
+
+def _sortable(key: str) -> Callable[[Thing], tuple[bool, Json]]:
+    return lambda one: (one[key] is not None, "" if one[key] is None else one[key])
+
+
+def _after(things: Sequence[Thing], marker: str) -> int:
+    """Where the page begins."""
+    if not marker:
+        return 0
+    found = [at for at, one in enumerate(things) if one["id"] == marker]
+    if not found:
+        raise NetworkError(400, "HTTPBadRequest", f"Invalid marker: {marker} is not of this list")
+    return found[0] + 1

@@ -1,0 +1,124 @@
+"""Neutron in small: ``FakeNeutron`` speaks the Network API v2.0: networks, subnets, ports, security groups, routers,
+floating addresses and quotas.
+
+Source: the Network API reference. There are no agents: what is bound is connected, and no packet goes anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http.client import responses
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import webob
+
+from nova.devel.network import lists, ports, quotas, routers, security_groups, subnets
+from nova.devel.network.kinds import KINDS, NetworkError
+from nova.devel.network.store import NetworkShelf, PortNews
+from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeService, Identify, anybody
+from nova.model.base import Json
+
+API_ID = "v2.0"
+#: Alias -> name of what is served, beyond networks, subnets and ports.
+EXTENSIONS: Mapping[str, str] = {
+    "agent": "agent", "allowed-address-pairs": "Allowed Address Pairs", "availability_zone": "Availability Zone",
+    "binding": "Port Binding", "binding-extended": "Port Bindings Extended", "dns-integration": "DNS Integration",
+    "ext-gw-mode": "Neutron L3 Configurable external gateway mode", "external-net": "Neutron external network",
+    "extra_dhcp_opt": "Neutron Extra DHCP options", "extraroute": "Neutron Extra Route",
+    "filter-validation": "Filter parameters validation", "fip-port-details": "Floating IP Port Details Extension",
+    "ip-substring-filtering": "IP address substring filtering", "net-mtu": "Network MTU",
+    "net-mtu-writable": "Network MTU (writable)", "network_availability_zone": "Network Availability Zone",
+    "pagination": "Pagination support", "port-security": "Port Security", "project-id": "project_id field enabled",
+    "provider": "Provider Network", "quota_details": "Quota details management support",
+    "quotas": "Quota management support", "revision-if-match": "If-Match constraints based on revision_number",
+    "router": "Neutron L3 Router", "router_availability_zone": "Router Availability Zone",
+    "security-group": "security-group", "sorting": "Sorting support",
+    "standard-attr-description": "standard-attr-description", "standard-attr-revisions": "Resource revision numbers",
+    "standard-attr-tag": "Tag support for resources with standard attribute",
+    "standard-attr-timestamp": "Resource timestamps", "stateful-security-group": "Stateful security group"}
+
+
+class FakeNeutron(FakeService[NetworkShelf]):
+    """A WSGI application. ``identify``: whose a token is, such as FakeKeystone's; ``tell``: is given what a real one
+    would tell nova of servers' ports, after the request that made it so, and must not wait."""
+
+    def __init__(self, identify: Identify, tell: Callable[[Sequence[PortNews]], None] | None = None) -> None:
+        super().__init__("fake Neutron", NetworkShelf(), ROUTES, identify)
+        self.state.changed = self.save
+        self.tell = tell
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        answer = super().__call__(environ, start_response)
+        with self.lock:
+            news, self.state.news = self.state.news, []
+        if news and self.tell is not None:
+            self.tell(news)
+        return answer
+
+    def refused(self, http: webob.Request, error: FakeError) -> FakeAnswer:
+        if error.status == 401:
+            return FakeAnswer(401, {"error": {"code": 401, "title": "Unauthorized", "message": error.message}},
+                              {"WWW-Authenticate": "Keystone"})
+        kind = error.kind if isinstance(error, NetworkError) else f"HTTP{responses[error.status].replace(' ', '')}"
+        return FakeAnswer(error.status, {"NeutronError": {"type": kind, "message": error.message, "detail": ""}})
+
+
+def list_versions(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /: the one version."""
+    return {"versions": [{"id": API_ID, "status": "CURRENT", "links": [
+        {"rel": "self", "href": f"{call.http.application_url}/{API_ID}/"}]}]}
+
+
+def list_resources(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0: what there is below it."""
+    return {"resources": [{"name": kind.name, "collection": kind.plural, "links": [
+        {"rel": "self", "href": f"{call.http.application_url}{kind.path}"}]} for kind in KINDS]}
+
+
+def list_extensions(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/extensions."""
+    said = lists.query_of(call)
+    return {"extensions": [lists.with_fields(_extension(alias), said) for alias in EXTENSIONS]}
+
+
+def show_extension(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/extensions/{alias}. 404."""
+    alias = call.named["alias"]
+    if alias not in EXTENSIONS:
+        raise NetworkError(404, "HTTPNotFound", f"Extension with alias {alias} does not exist")
+    return {"extension": _extension(alias)}
+
+
+def _extension(alias: str) -> dict[str, Json]:
+    return {"alias": alias, "name": EXTENSIONS[alias], "description": EXTENSIONS[alias], "links": [],
+            "updated": "2026-01-01T00:00:00-00:00"}
+
+
+def list_agents(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/agents: none."""
+    return {"agents": []}
+
+
+def show_agent(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/agents/{key}. 404."""
+    raise NetworkError(404, "AgentNotFound", f"Agent {call.named['key']} could not be found.")
+
+
+def list_zones(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/availability_zones."""
+    zones = [{"name": subnets.ZONE, "resource": resource, "state": "available"}
+             for resource in ("network", "router")]
+    return lists.page_of(zones, "availability_zones", lists.query_of(call), call)
+
+
+ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+    FakeRoute("GET", "/", list_versions, anybody),
+    FakeRoute("GET", "/v2.0", list_resources),
+    FakeRoute("GET", "/v2.0/extensions", list_extensions),
+    FakeRoute("GET", "/v2.0/extensions/{alias}", show_extension),
+    FakeRoute("GET", "/v2.0/agents", list_agents),
+    FakeRoute("GET", "/v2.0/agents/{key}", show_agent, ports.privileged),
+    FakeRoute("GET", "/v2.0/availability_zones", list_zones),
+    *subnets.ROUTES, *ports.ROUTES, *security_groups.ROUTES, *routers.ROUTES,
+    *quotas.ROUTES,
+)

@@ -1,0 +1,220 @@
+"""FakeNeutron's ports and their bindings to hosts: a port is ACTIVE as soon as it is bound, for there are no agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nova.devel.network import addresses
+from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.kinds import FLOATING, GROUP, NETWORK, PORT, NetworkError, is_privileged
+from nova.devel.network.store import NetworkShelf, Thing, forbidden, is_own, touch
+from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
+from nova.model.base import Json
+
+INTERFACE, GATEWAY_PORT, FLOATING_PORT = "network:router_interface", "network:router_gateway", "network:floatingip"
+OF_ROUTERS = (INTERFACE, GATEWAY_PORT, FLOATING_PORT)
+CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged", "network-vif-unplugged",
+                                        "network-vif-deleted")
+OF_BINDING = ("binding:host_id", "binding:profile", "binding:vnic_type", "admin_state_up")
+
+
+def make(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+    """400, 403, 404; 409: addresses are in use, or none is left."""
+    network = shelf.seen(NETWORK, given["network_id"], caller)
+    if not (is_privileged(caller) or network["shared"] or is_own(network, caller)):
+        raise NetworkError(403, "HTTPForbidden", f"Tenant {project_id} not allowed to create port on this network")
+    _check_owner(given, network, caller)
+    secure = bool(given.get("port_security_enabled", network["port_security_enabled"]))
+    groups = _groups(shelf, caller, project_id, given.get("security_groups"), secure)
+    return place(shelf, network, project_id, {**given, "port_security_enabled": secure, "security_groups": groups})
+
+
+def place(shelf: NetworkShelf, network: Thing, project_id: str, members: Given) -> Thing:
+    """A new port, whoever it is for: with a MAC, addresses, and a binding where it has a host. 400, 409."""
+    mac = (members.get("mac_address") or addresses.new_mac(shelf)).lower()
+    _check_mac(shelf, network["id"], mac)
+    fixed_ips = addresses.allocate(shelf, network["id"], members.get("fixed_ips"), mac)
+    port = shelf.insert(PORT, project_id, {
+        "port_security_enabled": False, "security_groups": [], **members, "network_id": network["id"],
+        "mac_address": mac, "fixed_ips": fixed_ips, "status": "DOWN",
+        "ip_allocation": "immediate" if fixed_ips else "none"})
+    for name in ("binding:host_id", "binding:profile"):
+        port[name] = port[name] or PORT.members[name].default
+    _bind(shelf, port)
+    return port
+
+
+def change(shelf: NetworkShelf, caller: TokenOwner, port: Thing, given: Given) -> None:
+    """400, 403, 404, 409. Nova is told of addresses and of whether it is connected."""
+    network = shelf.of(NETWORK)[port["network_id"]]
+    _check_owner(given, network, caller)
+    fields, before = dict(given), port["status"]
+    if "mac_address" in fields and fields["mac_address"].lower() != port["mac_address"]:
+        fields["mac_address"] = fields["mac_address"].lower()
+        _check_mac(shelf, network["id"], fields["mac_address"])
+    if "fixed_ips" in fields:
+        fields["fixed_ips"] = addresses.allocate(shelf, network["id"], fields["fixed_ips"] or [],
+                                                         port["mac_address"], port["id"])
+    secure = bool(fields.get("port_security_enabled", port["port_security_enabled"]))
+    if "security_groups" in fields or not secure:
+        wanted = fields.get("security_groups", port["security_groups"]) or []
+        fields["security_groups"] = _groups(shelf, caller, port["project_id"], wanted, secure)
+    changed = "fixed_ips" in fields and fields["fixed_ips"] != port["fixed_ips"]
+    touch(port, {name: {} if name == "binding:profile" and value is None else value or (
+        "" if name == "binding:host_id" else value) for name, value in fields.items()})
+    if any(name in fields for name in OF_BINDING):
+        _bind(shelf, port)
+    if changed:
+        _follow(shelf, port)
+        shelf.tell(CHANGED, port)
+    if port["status"] != before:
+        shelf.tell(PLUGGED if port["status"] == "ACTIVE" else UNPLUGGED, port)
+
+
+def remove(shelf: NetworkShelf, caller: TokenOwner, port: Thing) -> None:
+    """409: it is a router's."""
+    if port["device_owner"] in OF_ROUTERS and port["device_id"]:
+        raise NetworkError(409, "ServicePortInUse", f"Port {port['id']} cannot be deleted directly via the port API: "
+                           f"has device owner {port['device_owner']}.")
+    forget(shelf, port)
+
+
+def forget(shelf: NetworkShelf, port: Thing) -> None:
+    """It goes, whoever's it is; floating addresses lead to it no more."""
+    shelf.remove(PORT, port)
+    shelf.bindings.pop(port["id"], None)
+    _follow(shelf, {**port, "fixed_ips": []})
+    shelf.tell(DELETED, port)
+
+
+def _follow(shelf: NetworkShelf, port: Thing) -> None:
+    """Floating addresses lead to no address that the port has not."""
+    has = [one["ip_address"] for one in port["fixed_ips"]]
+    for floating in shelf.where(FLOATING, port_id=port["id"]):
+        if floating["fixed_ip_address"] not in has:
+            touch(floating, {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN"})
+
+
+def _check_owner(given: Given, network: Thing, caller: TokenOwner) -> None:
+    """403: what is the network's owner's to say, and which ports are routers'."""
+    if is_privileged(caller):
+        return
+    if given.get("device_owner", "").startswith("network:"):
+        raise forbidden("create_port:device_owner")
+    own = is_own(network, caller)
+    for name in ("mac_address", "port_security_enabled", "allowed_address_pairs"):
+        if given.get(name) not in (None, []) and not own:
+            raise forbidden(f"create_port:{name}")
+
+
+def _check_mac(shelf: NetworkShelf, network_id: str, mac: str) -> None:
+    if shelf.where(PORT, network_id=network_id, mac_address=mac):
+        raise NetworkError(409, "MacAddressInUse", f"Unable to complete operation for network {network_id}. The mac "
+                           f"address {mac} is in use.")
+
+
+def _groups(shelf: NetworkShelf, caller: TokenOwner, project_id: str, wanted: Sequence[str] | None,
+            secure: bool) -> list[str]:
+    """Of a port: the project's default one where nothing is said. 404; 409: without port security it has none."""
+    if wanted and not secure:
+        raise NetworkError(409, "PortSecurityPortHasSecurityGroup", "Port has security group associated. Cannot "
+                           "disable port security or IP address until security group is removed.")
+    if wanted is None:
+        return [shelf.default_group(project_id)["id"]] if secure and project_id else []
+    for one in wanted:
+        if shelf.seen(GROUP, one, caller)["project_id"] != project_id:
+            raise GROUP.missing(one)
+    return list(dict.fromkeys(wanted))
+
+
+# --- bindings
+
+
+def _bind(shelf: NetworkShelf, port: Thing) -> None:
+    """The active binding is as the port says; there may be inactive ones of other hosts."""
+    host, mine = port["binding:host_id"], shelf.bindings.setdefault(port["id"], {})
+    for other in [name for name, one in mine.items() if one["status"] == "ACTIVE" and name != host]:
+        del mine[other]
+    if host:
+        mine[host] = _binding(host, port["binding:vnic_type"], port["binding:profile"], "ACTIVE")
+    connected = bool(host) or port["device_owner"] in OF_ROUTERS
+    port["status"] = "ACTIVE" if connected and port["admin_state_up"] else "DOWN"
+
+
+def _binding(host: str, vnic_type: str, profile: Mapping[str, Json], status: str) -> Thing:
+    normal = vnic_type == "normal"
+    return {"host": host, "vif_type": "ovs" if normal else "hw_veb", "vnic_type": vnic_type, "profile": dict(profile),
+            "status": status, "vif_details": {"port_filter": True, "connectivity": "l2"} if normal else {"vlan": "0"}}
+
+
+def privileged(call: FakeCall) -> bool:
+    """Administrators and services. 401."""
+    return is_privileged(call.caller)
+
+
+def list_bindings(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/ports/{key}/bindings. 404."""
+    shelf.seen(PORT, call.named["key"], call.caller)
+    return {"bindings": list(shelf.bindings.get(call.named["key"], {}).values())}
+
+
+def create_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """POST: an inactive one of another host. 400, 404, 409."""
+    port, given = shelf.seen(PORT, call.named["key"], call.caller), call.member("binding")
+    host, mine = given.get("host"), shelf.bindings.setdefault(port["id"], {})
+    if not isinstance(host, str) or not host or not isinstance(given.get("profile", {}), dict):
+        raise NetworkError(400, "HTTPBadRequest", "Invalid input for host: a host's name is wanted.")
+    if host in mine:
+        raise NetworkError(409, "PortBindingAlreadyExists", f"Binding for port {port['id']} on host {host} already "
+                           "exists.")
+    mine[host] = _binding(host, given.get("vnic_type", "normal"), given.get("profile", {}), "INACTIVE")
+    return {"binding": mine[host]}
+
+
+def show_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET of one host's. 404."""
+    return {"binding": _found(shelf, call)[1]}
+
+
+def activate_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """PUT .../activate: the port is on that host. 404, 409."""
+    port, wanted = _found(shelf, call)
+    if wanted["status"] == "ACTIVE":
+        raise NetworkError(409, "PortBindingAlreadyActive", f"Binding for port {port['id']} on host "
+                           f"{wanted['host']} is already active.")
+    mine = shelf.bindings[port["id"]]
+    for host, one in list(mine.items()):
+        mine[host] = {**one, "status": "ACTIVE" if host == wanted["host"] else "INACTIVE"}
+    touch(port, {"binding:host_id": wanted["host"], "binding:profile": wanted["profile"],
+                 "status": "ACTIVE" if port["admin_state_up"] else "DOWN"})
+    return {"binding": mine[wanted["host"]]}
+
+
+def delete_binding(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
+    """DELETE of one host's: a port without its active one is bound to none. 404."""
+    port, binding = _found(shelf, call)
+    del shelf.bindings[port["id"]][binding["host"]]
+    if port["binding:host_id"] == binding["host"]:
+        touch(port, {"binding:host_id": "", "status": "DOWN"})
+    return FakeAnswer(204)
+
+
+def _found(shelf: NetworkShelf, call: FakeCall) -> tuple[Thing, Thing]:
+    port, host = shelf.seen(PORT, call.named["key"], call.caller), call.named["host"]
+    binding = shelf.bindings.get(port["id"], {}).get(host)
+    if binding is None:
+        raise NetworkError(404, "PortBindingNotFound", f"Binding for port {port['id']} for host {host} could not be "
+                           "found.")
+    return port, binding
+
+
+PORTS = NetworkResource(PORT, make, change, remove)
+_BINDINGS = f"{PORT.path}/{{key}}/bindings"
+ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+    *PORTS.routes, *tag_routes(PORT),
+    FakeRoute("GET", _BINDINGS, list_bindings, privileged),
+    FakeRoute("POST", _BINDINGS, create_binding, privileged, 201),
+    FakeRoute("GET", f"{_BINDINGS}/{{host}}", show_binding, privileged),
+    FakeRoute("PUT", f"{_BINDINGS}/{{host}}/activate", activate_binding, privileged),
+    FakeRoute("DELETE", f"{_BINDINGS}/{{host}}", delete_binding, privileged),
+)

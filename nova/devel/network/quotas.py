@@ -1,0 +1,84 @@
+"""FakeNeutron's quotas: what a project may have, and what it has."""
+
+from __future__ import annotations
+
+from nova.devel.network.kinds import NetworkError, is_privileged
+from nova.devel.network.ports import privileged
+from nova.devel.network.store import QUOTAS, NetworkShelf, forbidden
+from nova.devel.service import FakeCall, FakeRoute
+from nova.model.base import Json
+
+
+def list_all(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/quotas: of projects whose quotas are not the defaults."""
+    return {"quotas": [{**_limits(shelf, project_id), "tenant_id": project_id, "project_id": project_id}
+                       for project_id in shelf.quotas]}
+
+
+def show(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/quotas/{project_id}. 403 of another's."""
+    return {"quota": _limits(shelf, _project(call))}
+
+
+def show_defaults(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/quotas/{project_id}/default. 403."""
+    _project(call)
+    return {"quota": dict(QUOTAS)}
+
+
+def show_details(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/quotas/{project_id}/details: with what is used. 403."""
+    project_id = _project(call)
+    return {"quota": {name: {"limit": limit, "used": shelf.used(project_id, name), "reserved": 0}
+                      for name, limit in _limits(shelf, project_id).items()}}
+
+
+def own_project(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """GET /v2.0/quotas/tenant, /v2.0/quotas/project: whose the token is."""
+    name = call.http.path_info.rpartition("/")[2]
+    return {name: {f"{name}_id": call.caller.project_id}}
+
+
+def update(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """PUT: some of them. 400."""
+    given, project_id = call.member("quota"), call.named["project_id"]
+    for name, limit in given.items():
+        if name not in QUOTAS:
+            raise NetworkError(400, "HTTPBadRequest", f"Unrecognized attribute(s) '{name}'")
+        if not isinstance(limit, int) or isinstance(limit, bool) or not -1 <= limit < 2 ** 31:
+            raise NetworkError(400, "HTTPBadRequest", f"Invalid input for {name}. Reason: an integer from -1 "
+                               "is wanted.")
+    shelf.quotas[project_id] = {**shelf.quotas.get(project_id, {}), **given}
+    return {"quota": _limits(shelf, project_id)}
+
+
+def reset(shelf: NetworkShelf, call: FakeCall) -> None:
+    """DELETE: the defaults again. 404: they are that."""
+    if shelf.quotas.pop(call.named["project_id"], None) is None:
+        raise NetworkError(404, "TenantQuotaNotFound", f"Quota for tenant {call.named['project_id']} could "
+                           "not be found.")
+
+
+def _limits(shelf: NetworkShelf, project_id: str) -> dict[str, int]:
+    return {name: shelf.limit(project_id, name) for name in QUOTAS}
+
+
+def _project(call: FakeCall) -> str:
+    project_id = call.named["project_id"]
+    if project_id != call.caller.project_id and not is_privileged(call.caller):
+        raise forbidden("get_quota")
+    return project_id
+
+
+_ONE = "/v2.0/quotas/{project_id}"
+ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+    FakeRoute("GET", "/v2.0/quotas", list_all, privileged),
+    FakeRoute("GET", "/v2.0/quotas/tenant", own_project),
+    FakeRoute("GET", "/v2.0/quotas/project", own_project),
+    FakeRoute("GET", _ONE, show),
+    FakeRoute("PUT", _ONE, update, privileged),
+    FakeRoute("DELETE", _ONE, reset, privileged, 204),
+    FakeRoute("GET", f"{_ONE}/default", show_defaults),
+    FakeRoute("GET", f"{_ONE}/details", show_details),
+    FakeRoute("GET", f"{_ONE}/details.json", show_details),
+)

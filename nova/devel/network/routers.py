@@ -1,0 +1,251 @@
+"""FakeNeutron's routers, their interfaces and gateways, and the floating addresses that go through them."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from nova.devel.network import ports
+from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.kinds import FLOATING, NETWORK, PORT, ROUTER, SUBNET, NetworkError, is_privileged
+from nova.devel.network.ports import FLOATING_PORT, GATEWAY_PORT, INTERFACE
+from nova.devel.network.store import NetworkShelf, Thing, forbidden, touch
+from nova.devel.network.subnets import ZONE
+from nova.devel.service import FakeCall, FakeRoute, TokenOwner
+from nova.model.base import Json
+
+NOWHERE: Given = {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN", "port_details": None}
+
+
+def _bad(what: str, words: str) -> NetworkError:
+    return NetworkError(400, "BadRequest", f"Bad {what} request: {words}")
+
+
+# --- routers
+
+
+def make_router(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+    """400, 403; 404: no such external network."""
+    router = shelf.insert(ROUTER, project_id, {**given, "external_gateway_info": None, "status": "ACTIVE",
+                                               "availability_zones": [ZONE], "flavor_id": None})
+    _set_gateway(shelf, caller, router, given.get("external_gateway_info"))
+    return router
+
+
+def change_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing, given: Given) -> None:
+    """400, 403, 404; 409: floating addresses need the gateway."""
+    if "external_gateway_info" in given:
+        _set_gateway(shelf, caller, router, given["external_gateway_info"])
+    touch(router, {name: value or [] if name == "routes" else value for name, value in given.items()
+                   if name != "external_gateway_info"})
+
+
+def remove_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing) -> None:
+    """409: it has interfaces."""
+    if shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
+        raise NetworkError(409, "RouterInUse", f"Router {router['id']} still has ports")
+    _drop_gateway(shelf, router)
+    shelf.remove(ROUTER, router)
+
+
+def _set_gateway(shelf: NetworkShelf, caller: TokenOwner, router: Thing, wanted: Given | None) -> None:
+    """The router's port on an external network; None: it has none."""
+    old = router["external_gateway_info"]
+    if not wanted or old and old["network_id"] != wanted["network_id"]:
+        if shelf.where(FLOATING, router_id=router["id"]):
+            raise NetworkError(409, "RouterExternalGatewayInUseByFloatingIp", f"Gateway cannot be updated for router "
+                               f"{router['id']}, since a gateway to external network is required by one or more "
+                               "floating IPs.")
+        _drop_gateway(shelf, router)
+    if not wanted:
+        return
+    if not is_privileged(caller) and {"enable_snat", "external_fixed_ips"} & wanted.keys():
+        raise forbidden("create_router:external_gateway_info")
+    network = shelf.seen(NETWORK, wanted["network_id"], caller)
+    if not network["router:external"]:
+        raise _bad("router", f"Network {network['id']} is not an external network.")
+    [port] = shelf.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT) or [ports.place(
+        shelf, network, "", {"device_id": router["id"], "device_owner": GATEWAY_PORT,
+                             "fixed_ips": wanted.get("external_fixed_ips")})]
+    router["external_gateway_info"] = {"network_id": network["id"], "external_fixed_ips": port["fixed_ips"],
+                                       "enable_snat": wanted.get("enable_snat", True)}
+
+
+def _drop_gateway(shelf: NetworkShelf, router: Thing) -> None:
+    for port in shelf.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT):
+        ports.forget(shelf, port)
+    router["external_gateway_info"] = None
+
+
+# --- their interfaces
+
+
+def add_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """PUT /v2.0/routers/{key}/add_router_interface, with a subnet or a port. 400, 403, 404, 409."""
+    router, (name, key) = shelf.own(ROUTER, call.named["key"], call.caller), _named(call)
+    with shelf.whole():
+        port = _plug_port(shelf, call, router, key) if name == "port_id" else _plug_subnet(shelf, call, router, key)
+        return _interface(router, port)
+
+
+def _plug_subnet(shelf: NetworkShelf, call: FakeCall, router: Thing, key: str) -> Thing:
+    subnet = shelf.seen(SUBNET, key, call.caller)
+    if not subnet["gateway_ip"]:
+        raise _bad("router", "Subnet for router interface must have a gateway IP.")
+    _check_overlaps(shelf, router, subnet)
+    address = [{"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}]
+    return ports.place(shelf, shelf.of(NETWORK)[subnet["network_id"]], router["project_id"], {
+        "device_id": router["id"], "device_owner": INTERFACE, "fixed_ips": address})
+
+
+def _plug_port(shelf: NetworkShelf, call: FakeCall, router: Thing, key: str) -> Thing:
+    port = shelf.own(PORT, key, call.caller)
+    if port["device_id"]:
+        raise NetworkError(409, "PortInUse", f"Unable to complete operation on port {key} for network "
+                           f"{port['network_id']}. Port already has an attached device {port['device_id']}.")
+    if not port["fixed_ips"]:
+        raise _bad("router", "Router port must have at least one fixed IP.")
+    for one in port["fixed_ips"]:
+        _check_overlaps(shelf, router, shelf.of(SUBNET)[one["subnet_id"]])
+    touch(port, {"device_id": router["id"], "device_owner": INTERFACE})
+    return port
+
+
+def _check_overlaps(shelf: NetworkShelf, router: Thing, subnet: Thing) -> None:
+    """400: the router is there already, or would not know which way to send."""
+    for port in shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
+        for other in [shelf.of(SUBNET)[one["subnet_id"]] for one in port["fixed_ips"]]:
+            if other["id"] == subnet["id"]:
+                raise _bad("router", f"Router already has a port on subnet {subnet['id']}.")
+            if ipaddress.ip_network(other["cidr"]).overlaps(ipaddress.ip_network(subnet["cidr"])):
+                raise _bad("router", f"Cidr {subnet['cidr']} of subnet {subnet['id']} overlaps with "
+                                     f"cidr {other['cidr']} of subnet {other['id']}.")
+
+
+def remove_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
+    """PUT .../remove_router_interface, with a subnet or a port. 400, 403, 404; 409: floating addresses need it."""
+    router, (name, key) = shelf.own(ROUTER, call.named["key"], call.caller), _named(call)
+    for port in shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
+        subnets = [one["subnet_id"] for one in port["fixed_ips"]]
+        if key in ([port["id"]] if name == "port_id" else subnets):
+            break
+    else:
+        raise NetworkError(404, f"RouterInterfaceNotFound{'ForSubnet' if name == 'subnet_id' else ''}",
+                           f"Router {router['id']} has no interface {name} {key}")
+    for floating in shelf.where(FLOATING, router_id=router["id"]):
+        inside = [one["subnet_id"] for one in shelf.of(PORT)[floating["port_id"]]["fixed_ips"]]
+        if set(inside) & set(subnets):
+            raise NetworkError(409, "RouterInterfaceInUseByFloatingIP", f"Router interface for subnet {subnets[0]} on "
+                               f"router {router['id']} cannot be deleted, as it is required by one or more "
+                               "floating IPs.")
+    ports.forget(shelf, port)
+    return _interface(router, port)
+
+
+def _named(call: FakeCall) -> tuple[str, str]:
+    """subnet_id or port_id, and the id. 400."""
+    body = call.body()
+    found = [(name, body[name]) for name in ("port_id", "subnet_id") if isinstance(body, dict) and name in body]
+    if not found or not isinstance(found[0][1], str):
+        raise _bad("router", "Either subnet_id or port_id must be specified.")
+    return found[0]
+
+
+def _interface(router: Thing, port: Thing) -> Thing:
+    subnets = [one["subnet_id"] for one in port["fixed_ips"]]
+    return {"id": router["id"], "tenant_id": router["tenant_id"], "project_id": router["project_id"],
+            "network_id": port["network_id"], "port_id": port["id"], "subnet_id": subnets[0], "subnet_ids": subnets}
+
+
+# --- floating addresses
+
+
+def make_floating(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+    """400, 404; 409: no address is left."""
+    network = shelf.seen(NETWORK, given["floating_network_id"], caller)
+    if not network["router:external"]:
+        raise _bad("floatingip", f"Network {network['id']} is not a valid external network.")
+    floating = shelf.insert(FLOATING, project_id, {**given, **NOWHERE})
+    said = {name: given[key] for name, key in (("subnet_id", "subnet_id"), ("ip_address", "floating_ip_address"))
+            if given.get(key)}
+    subnet = next((one["id"] for one in shelf.where(SUBNET, network_id=network["id"]) if one["ip_version"] == 4), "")
+    port = ports.place(shelf, network, "", {"device_id": floating["id"], "device_owner": FLOATING_PORT,
+                                                    "fixed_ips": [said or {"subnet_id": subnet}]})
+    floating["floating_ip_address"] = port["fixed_ips"][0]["ip_address"]
+    del floating["subnet_id"]
+    _lead(shelf, caller, floating, given)
+    return floating
+
+
+def change_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, given: Given) -> None:
+    """400, 404; 409: the port has one."""
+    if "port_id" in given or "fixed_ip_address" in given:
+        _lead(shelf, caller, floating, {"port_id": floating["port_id"], **given})
+    touch(floating, {"description": given.get("description", floating["description"])})
+
+
+def remove_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing) -> None:
+    """Its address is free again."""
+    _tell(shelf, floating["port_id"])
+    for port in shelf.where(PORT, device_id=floating["id"], device_owner=FLOATING_PORT):
+        ports.forget(shelf, port)
+    shelf.remove(FLOATING, floating)
+
+
+def _lead(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, given: Given) -> None:
+    """It leads to a port's address, or (port_id null) nowhere. Nova is told of both servers."""
+    before = floating["port_id"]
+    floating.update(NOWHERE)
+    if given.get("port_id"):
+        port = shelf.own(PORT, given["port_id"], caller)
+        address = _address(port, given.get("fixed_ip_address"))
+        if any(one["fixed_ip_address"] == address and one["floating_network_id"] == floating["floating_network_id"]
+               for one in shelf.where(FLOATING, port_id=port["id"])):
+            raise NetworkError(409, "FloatingIPPortAlreadyAssociated", f"Cannot associate floating IP "
+                               f"{floating['floating_ip_address']} with port {port['id']} using fixed IP {address}, as "
+                               "that fixed IP already has a floating IP on this external network.")
+        floating.update(port_id=port["id"], fixed_ip_address=address, status="ACTIVE",
+                        router_id=_router_between(shelf, port, address, floating["floating_network_id"]),
+                        port_details={name: port[name] for name in ("name", "network_id", "mac_address", "device_id",
+                                                                    "device_owner", "admin_state_up", "status")})
+    for one in dict.fromkeys((before, floating["port_id"])):
+        _tell(shelf, one)
+
+
+def _tell(shelf: NetworkShelf, port_id: str | None) -> None:
+    if port_id:
+        shelf.tell(ports.CHANGED, shelf.of(PORT)[port_id])
+
+
+def _address(port: Thing, wanted: str | None) -> str:
+    """Of the port's IPv4 addresses. 400."""
+    found = [one["ip_address"] for one in port["fixed_ips"] if ipaddress.ip_address(one["ip_address"]).version == 4]
+    if wanted is not None and wanted not in found:
+        raise _bad("floatingip", f"Port {port['id']} does not have fixed ip {wanted}.")
+    if not found:
+        raise _bad("floatingip", f"Cannot add floating IP to port {port['id']} that has no fixed IPv4 addresses.")
+    if wanted is None and len(found) > 1:
+        raise _bad("floatingip", f"Port {port['id']} has multiple fixed IPv4 addresses. "
+                                 "Must provide a specific IPv4 address when assigning a floating IP.")
+    return wanted or found[0]
+
+
+def _router_between(shelf: NetworkShelf, port: Thing, address: str, external_id: str) -> str:
+    """404: nothing leads from the port's subnet to the floating address's network."""
+    subnet = next(one["subnet_id"] for one in port["fixed_ips"] if one["ip_address"] == address)
+    for plugged in shelf.where(PORT, device_owner=INTERFACE, network_id=port["network_id"]):
+        router = shelf.of(ROUTER)[plugged["device_id"]]
+        gateway = router["external_gateway_info"]
+        if gateway and gateway["network_id"] == external_id and subnet in [one["subnet_id"]
+                                                                           for one in plugged["fixed_ips"]]:
+            return str(router["id"])
+    raise NetworkError(404, "ExternalGatewayForFloatingIPNotFound", f"External network {external_id} is not reachable "
+                       f"from subnet {subnet}. Therefore, cannot associate Port {port['id']} with a Floating IP.")
+
+
+ROUTERS = NetworkResource(ROUTER, make_router, change_router, remove_router)
+FLOATINGS = NetworkResource(FLOATING, make_floating, change_floating, remove_floating)
+ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+    *ROUTERS.routes, *tag_routes(ROUTER), *FLOATINGS.routes, *tag_routes(FLOATING),
+    FakeRoute("PUT", f"{ROUTER.path}/{{key}}/add_router_interface", add_interface),
+    FakeRoute("PUT", f"{ROUTER.path}/{{key}}/remove_router_interface", remove_interface),
+)

@@ -1,0 +1,143 @@
+"""FakeNeutron's security groups and their rules. Each project has a default group, which is made when it is needed."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.kinds import GROUP, PORT, RULE, NetworkError, is_privileged
+from nova.devel.network.lists import query_of
+from nova.devel.network.store import DEFAULT, NetworkShelf, Thing, touch
+from nova.devel.service import FakeCall, FakeRoute, TokenOwner
+from nova.model.base import Json
+
+NUMBERS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
+WITH_PORTS = ("tcp", "udp", "sctp", "udplite", "dccp")
+ICMP = ("icmp", "ipv6-icmp")
+#: What makes two rules the same, beside the protocol.
+SAME = ("security_group_id", "direction", "ethertype", "port_range_min", "port_range_max", "remote_ip_prefix",
+        "remote_group_id")
+
+
+def look_for_default(shelf: NetworkShelf, call: FakeCall) -> None:
+    """The default group of the caller, or of the project that an administrator asks for, is in the list."""
+    said = query_of(call)
+    wanted = [*said.get("project_id", ()), *said.get("tenant_id", ())][:1] if is_privileged(call.caller) else []
+    for project_id in wanted or [call.caller.project_id]:
+        if project_id:
+            shelf.default_group(project_id)
+
+
+def make_group(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+    """With the rules that let everything out. 409: the default one is there already."""
+    default = shelf.default_group(project_id)
+    if given.get("name") == DEFAULT:
+        raise NetworkError(409, "SecurityGroupDefaultAlreadyExists", "Default security group already exists: "
+                           f"{default['id']}.")
+    shelf.check_quota(GROUP, project_id)  # the default one counts, too
+    made = shelf.insert(GROUP, project_id, given)
+    shelf.let_out(made)
+    return made
+
+
+def change_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing, given: Given) -> None:
+    """409: the default one keeps its name, which no other takes, and a used one its statefulness."""
+    if (group["name"] == DEFAULT) != (given.get("name", group["name"]) == DEFAULT):
+        raise NetworkError(409, "SecurityGroupCannotUpdateDefault", "Updating default security group not allowed.")
+    if given.get("stateful", group["stateful"]) != group["stateful"]:
+        _check_unused(shelf, group)
+    touch(group, given)
+
+
+def remove_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing) -> None:
+    """With its rules, and others' that name it. 409: it is in use, or a default one, which administrators remove from
+    a project that goes."""
+    if group["name"] == DEFAULT and not is_privileged(caller):
+        raise NetworkError(409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security "
+                           "group.")
+    _check_unused(shelf, group)
+    for rule in [*shelf.where(RULE, security_group_id=group["id"]), *shelf.where(RULE, remote_group_id=group["id"])]:
+        shelf.of(RULE).pop(rule["id"], None)
+    shelf.remove(GROUP, group)
+
+
+def _check_unused(shelf: NetworkShelf, group: Thing) -> None:
+    if any(group["id"] in port["security_groups"] for port in shelf.of(PORT).values()):
+        raise NetworkError(409, "SecurityGroupInUse", f"Security Group {group['id']} in use.")
+
+
+def make_rule(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+    """400: what it says does not fit together; 404: no such group; 409: the group has it."""
+    group = shelf.own(GROUP, given["security_group_id"], caller)
+    members: dict[str, Json] = {name: member.default for name, member in RULE.members.items()} | dict(given)
+    protocol = str(members["protocol"] or "any").lower()
+    members["protocol"] = None if protocol == "any" else protocol
+    _check_ports(members)
+    _check_remote(shelf, caller, members)
+    for other in shelf.where(RULE, **{name: members[name] for name in SAME}):
+        if _protocol(other) != _protocol(members):
+            continue
+        raise NetworkError(409, "SecurityGroupRuleExists", f"Security group rule already exists. Rule id is "
+                           f"{other['id']}.")
+    touch(group, {})
+    return shelf.insert(RULE, group["project_id"], members)
+
+
+def _protocol(rule: Thing) -> str | None:
+    """By its name, however it was said."""
+    name: str | None = NUMBERS.get(rule["protocol"], rule["protocol"])
+    return "ipv6-icmp" if name == "icmp" and rule["ethertype"] == "IPv6" else name
+
+
+def _check_ports(rule: Thing) -> None:
+    low, high, protocol = rule["port_range_min"], rule["port_range_max"], _protocol(rule)
+    if low is None and high is None:
+        return
+    if protocol is None:
+        raise NetworkError(400, "SecurityGroupProtocolRequiredWithPorts", "Must also specify protocol if port range is "
+                           "given.")
+    if protocol in ICMP:
+        if low is None:
+            raise NetworkError(400, "SecurityGroupMissingIcmpType", f"ICMP code (port-range-max) {high} is provided "
+                               "but ICMP type (port-range-min) is missing.")
+        for field, name, value in (("type", "min", low), ("code", "max", high or 0)):
+            if not 0 <= value <= 255:
+                raise NetworkError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP {field} "
+                                   f"(port-range-{name}) {value}. It must be 0 to 255.")
+        return
+    for value in (low, high):
+        if value is not None and not 0 <= value <= 65535:
+            raise NetworkError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
+    if protocol not in WITH_PORTS or low is None or high is None or not 1 <= low <= high:
+        raise NetworkError(400, "SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= "
+                           "port_range_max, and other protocols have no ports")
+
+
+def _check_remote(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
+    if rule["remote_group_id"] and rule["remote_ip_prefix"]:
+        raise NetworkError(400, "SecurityGroupRemoteGroupAndRemoteIpPrefix", "Only remote_ip_prefix or remote_group_id "
+                           "may be provided.")
+    if rule["remote_group_id"]:
+        shelf.seen(GROUP, rule["remote_group_id"], caller)
+    if rule["remote_ip_prefix"]:
+        prefix = ipaddress.ip_network(rule["remote_ip_prefix"], strict=False)
+        if rule["ethertype"] != f"IPv{prefix.version}":
+            raise NetworkError(400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype "
+                               f"{rule['ethertype']} for CIDR {rule['remote_ip_prefix']}")
+        if "/" not in rule["remote_ip_prefix"]:
+            rule["remote_ip_prefix"] = str(prefix)
+
+
+def change_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing, given: Given) -> None:
+    """Rules have nothing that changes."""
+    touch(rule, given)
+
+
+def remove_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
+    """The group has it no more."""
+    shelf.remove(RULE, rule)
+
+
+GROUPS = NetworkResource(GROUP, make_group, change_group, remove_group, look_for_default)
+RULES = NetworkResource(RULE, make_rule, change_rule, remove_rule, look_for_default)
+ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (*GROUPS.routes, *tag_routes(GROUP), *RULES.routes)

@@ -1,0 +1,216 @@
+"""The whole cloud as one service: each part is the daemon's own class, over a bus within the process.
+
+Sockets are bound first, so that the catalog and nova.conf have addresses. Then the parts start in the order in which
+they need each other, and the last word is the summary.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nova import concurrency, errors, http_server
+from nova.client_bounds import bounds
+from nova.clients import session
+from nova.cmd import api, console_proxy, imageproxy, objectstore
+from nova.cmd.cert import Cert
+from nova.cmd.compute import Compute
+from nova.cmd.conductor import Conductor, databases
+from nova.cmd.consoleauth import ConsoleAuth
+from nova.cmd.network import NetworkDaemon
+from nova.cmd.scheduler import Scheduler
+from nova.conf.base import Options
+from nova.console import kinds
+from nova.devel.identity.keystone import FakeKeystone
+from nova.devel.image.glance import FakeGlance
+from nova.devel.network.neutron import FakeNeutron
+from nova.devel.nova_all import hosts, memory
+from nova.devel.nova_all.faults import FaultKnobs, Faults, FaultService
+from nova.devel.nova_all.frontend import Front
+from nova.devel.nova_all.home import Home
+from nova.devel.nova_all.network_events import NetworkEvents
+from nova.devel.nova_all.plan import FAKE, NEUTRON, Plan
+from nova.devel.nova_all.sample_data import Furniture
+from nova.devel.nova_all.settings import CONTROLLER, CloudAddresses
+from nova.model.base import Library
+from nova.monitoring.health import Vitals
+from nova.rpc.buses import control_bus
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.in_process import exchange
+from nova.web.seen import SeenRequests
+
+GRACE_S = 0.2  # for what runs at the end: whatever does not end is gone on with at the next start
+
+
+class Doors(NamedTuple):
+    """Listening sockets. ``consoles``: by the proxy's program."""
+
+    apis: socket.socket
+    metadata: socket.socket
+    image_proxy: socket.socket
+    consoles: dict[str, socket.socket]
+    s3: socket.socket
+
+    def addresses(self, plan: Plan) -> CloudAddresses:
+        """The addresses for clients: those of a server that listens everywhere are this machine's."""
+        host = "127.0.0.1" if plan.listen in ("0.0.0.0", "::") else plan.listen
+        host = f"[{host}]" if ":" in host else host
+
+        def url(program: str, scheme: str) -> str:
+            return f"{scheme}://{host}:{self.consoles[program].getsockname()[1]}"
+        return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
+                              url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
+                              self.image_proxy.getsockname()[1], plan.networking,
+                              f"http://{host}:{self.s3.getsockname()[1]}")
+
+
+def open_doors(plan: Plan) -> Doors:
+    """Bind all sockets. service.CanNotStart names the port and its option."""
+    apis = _bound(plan.listen, plan.port, "--port")
+    consoles = {kinds.SERIAL.binary: _bound(plan.listen, plan.serial_port, "--serial-port"),
+                kinds.NOVNC.binary: _bound(plan.listen, plan.console_port, "--console-port")}
+    return Doors(apis, _bound("127.0.0.1", 0), _bound("127.0.0.1", 0), consoles,
+                 _bound(plan.listen, plan.s3_port, "--s3-port"))
+
+
+def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
+    try:
+        return http_server.bind(address, port)
+    except OSError as error:
+        free = " (0: a free one)" if port else ""
+        raise errors.service.CanNotStart(reason=f"port {port} of {address} cannot be listened on: {error.strerror}. "
+                                         f"Name another with {option}{free}") from None
+
+
+class WholeCloud:
+    """The one process. ``tell``: is given what to print once the cloud is ready."""
+
+    def __init__(self, plan: Plan, home: Home, doors: Doors, options: Options,
+                 tell: Callable[[WholeCloud], None]) -> None:
+        self.plan, self.home, self.doors, self.options, self.tell = plan, home, doors, options, tell
+        self.addresses = doors.addresses(plan)
+        self.front = Front()
+        self.password = home.secret("password")
+        self.keystone = FakeKeystone(self.addresses.catalog, self.password)
+        self.glance = FakeGlance(self.keystone.identify, home.path / "images")
+        self.events = NetworkEvents(options)
+        self.neutron = FakeNeutron(self.keystone.identify, self.events.put)
+        self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path), self._prepare_host)
+                      for name in plan.host_names}
+        self.faults = Faults(self.hosts)
+        self.parts: list[Any] = []  # that are stopped, the last first
+        self.lacks: dict[str, str] = {}  # optional parts that are absent -> what installs them
+
+    def start(self) -> None:
+        self._open()
+        self._prepare()
+        for make in (Conductor, Scheduler, ConsoleAuth, *([] if self.has_neutron else [NetworkDaemon])):
+            self._begin(make(self.options, 0))
+        self._begin(Cert(self.options, 0, prepares=False))
+        self._begin(self.events)
+        self._begin(memory.Trimming())
+        self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
+        self._begin(objectstore.ObjectStoreDaemon(self.options, self.doors.s3))
+        for host in self.hosts.values():
+            host.start()
+        self._begin(_Apis(self))
+        for program, door in self.doors.consoles.items():
+            parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
+            if parts.pages.lacks:
+                self.lacks[parts.kind.flag.lstrip("-")] = parts.pages.lacks
+            self._begin(console_proxy.Proxy(self.options, parts, door))
+        conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
+        Furniture(self.plan, self.addresses, self.keystone, self.glance, conductor).furnish(self.is_own_identity)
+        self.tell(self)
+
+    def _begin(self, part: Library) -> None:
+        part.start()
+        self.parts.append(part)
+
+    @property
+    def has_neutron(self) -> bool:
+        """Whether networks are the fake Neutron's."""
+        return self.plan.networking == NEUTRON
+
+    @property
+    def is_own_identity(self) -> bool:
+        """Whether tokens are those of the fake that came along, and of no other Keystone that nova.conf names."""
+        if self.options.api.auth_strategy != "keystone":
+            return False
+        auth = session.load_auth(self.options, "keystone_authtoken")
+        return getattr(auth, "auth_url", None) == self.addresses.catalog["identity"]
+
+    def _open(self) -> None:
+        """Identity and images answer from now on: the other parts ask them when they start."""
+        (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
+        kept: list[tuple[FakeKeystone | FakeGlance | FakeNeutron, str]] = [
+            (self.keystone, "identity"), (self.glance, "images.index")]
+        if self.has_neutron:
+            kept.append((self.neutron, "networks"))
+            self.front.below["network"] = self.neutron
+        for fake, file in kept:
+            try:
+                if not fake.keep_in(self.home.path / file):
+                    fake.save()
+            except ValueError as error:
+                raise errors.service.CanNotStart(reason=str(error)) from None
+        self.front.below |= {"identity": self.keystone, "image": self.glance,
+                             "nova-all": FaultService(self.faults, self.keystone.identify)}
+        exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
+        self.server = http_server.Server(self.doors.apis, self.front, bounds("nova-all", self.options))
+        self.server.start()
+
+    def _prepare(self) -> None:
+        """Schemas, and hosts that are let in."""
+        from nova.db.schema import migrate
+
+        for schema, database in zip(("api", "cell"), databases(self.options), strict=True):
+            migrate.sync(schema, database)
+            database.dispose()
+        hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
+
+    def _prepare_host(self, compute: Compute) -> None:
+        """Let the cloud's faults make the operations of the host's driver fail."""
+        if self.plan.driver == FAKE:
+            driver: Any = compute.driver
+            driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
+                                                                lambda: compute.abandoned)
+
+    def vitals(self) -> Vitals:
+        """The conductor's."""
+        vitals: Vitals = self.parts[0].vitals()
+        return vitals
+
+    def stop(self, seconds: float) -> None:
+        """No more requests; leases are given back, so that the next start goes on at once."""
+        until = time.monotonic() + min(seconds, GRACE_S)
+        ends = [concurrency.spawn(part.stop, GRACE_S) for part in (self.server, *self.hosts.values(),
+                                                                    *reversed(self.parts[1:]))]
+        for end in ends:
+            concurrency.join(end, max(0.0, until - time.monotonic()))
+        if self.parts:
+            self.parts[0].stop(GRACE_S)
+
+
+class _Apis:
+    """nova-api, the EC2 API and the Placement API on the common port, metadata on its own."""
+
+    def __init__(self, cloud: WholeCloud) -> None:
+        self.cloud = cloud
+        self.api = api.Api(cloud.options, {api.METADATA: cloud.doors.metadata})
+        self.control = api.Api(cloud.options, dict.fromkeys((api.OSAPI, api.EC2, api.PLACEMENT), cloud.doors.apis))
+
+    def start(self) -> None:
+        """The front has the sockets; what would serve them tells the conductor of itself alone."""
+        self.api.start()
+        self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
+        self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]
+        self.cloud.front.below["services"] = self.control.applications[api.EC2]  # /services/Cloud
+        self.control.introduce()
+
+    def stop(self, seconds: float) -> None:
+        self.api.stop(seconds)
+        self.control.close()

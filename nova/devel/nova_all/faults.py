@@ -1,0 +1,272 @@
+"""Faults on demand, for tests of clients: what rarely happens to a cloud happens when a test says so.
+
+For one request: the header ``X-Nova-All-Fail: boot``, ``quota`` or ``rpc``. For what comes next: an administrator's
+``POST /nova-all/faults``. doc/nova-all.rst tells test authors of both.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import io
+import json
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from nova import context, errors
+from nova.devel.fake.knobs import Block, Knobs
+from nova.devel.nova_all.hosts import PretendedHost
+from nova.devel.service import (
+    LARGEST_BODY,
+    FakeAnswer,
+    FakeCall,
+    FakeError,
+    FakeRoute,
+    FakeService,
+    Identify,
+    admin,
+    authenticated,
+)
+from nova.model.base import Json
+from nova.rpc.bus import Asking, names_of
+from nova.rpc.contracts.conductor import ConductorRPC
+
+HEADER = "HTTP_X_NOVA_ALL_FAIL"
+BOOT, QUOTA, RPC, HOST = "boot", "quota", "rpc", "host"
+AT_ONCE = 1000  # requests and boots that are under way, at most
+OF_REQUESTS = (BOOT, QUOTA, RPC)
+STARTS = ("start_new",)  # calls of the driver that a boot is
+#: What a project's quota may refuse: the conductor's methods, and what there would be too many of.
+COUNTED = {"create_servers": "instances", "resize": "cores", "unshelve": "instances", "create_keypair": "key_pairs",
+           "create_server_group": "server_groups", "create_security_group": "security_groups",
+           "allocate_floating_address": "floating_ips"}
+
+
+@dataclass
+class ArmedFault:
+    """One that waits for its moment. ``name``: a pattern of servers' names, for boots. ``times``: how often."""
+
+    kind: str
+    name: str = "*"
+    times: int = 1
+
+    def fits(self, name: str) -> bool:
+        """Whether a server of that name is meant. fnmatchcase would keep the pattern, and each server may have its own.
+        """
+        return re.match(fnmatch.translate(self.name), name) is not None
+
+    def shown(self) -> dict[str, Json]:
+        """As the API shows it."""
+        return {"kind": self.kind, "name": self.name, "times": self.times}
+
+
+class Hurt(NamedTuple):
+    """The host that a fault ended."""
+
+    host: str
+
+    def shown(self) -> dict[str, Json]:
+        """As the API shows it."""
+        return {"kind": HOST, "host": self.host}
+
+
+class Faults:
+    """All that are in force. Threads share it."""
+
+    def __init__(self, hosts: Mapping[str, PretendedHost]) -> None:
+        self.hosts = hosts
+        self._armed: list[ArmedFault] = []
+        self._lost: deque[str] = deque(maxlen=AT_ONCE)  # requests none of whose calls is answered
+        self._doomed: deque[str] = deque(maxlen=AT_ONCE)  # servers whose boot fails wherever it is tried
+        self._lock = threading.Lock()
+        self._own: ContextVar[ArmedFault | None] = ContextVar("nova_all_fault", default=None)
+
+    def arm(self, fault: ArmedFault) -> None:
+        """It happens at the next occasion."""
+        with self._lock:
+            self._armed.append(fault)
+
+    def _disarm(self, fault: ArmedFault) -> None:
+        with self._lock:
+            self._armed = [one for one in self._armed if one is not fault]
+
+    def kill(self, name: str) -> None:
+        """The host is gone at once. NotFound."""
+        if name not in self.hosts:
+            raise FakeError(404, f"There is no host {name}; there are {', '.join(self.hosts)}.")
+        self.hosts[name].die()
+
+    def clear(self) -> None:
+        """Nothing is armed any more, and hosts that died come back."""
+        with self._lock:
+            self._armed.clear()
+        for host in self.hosts.values():
+            host.start()
+
+    def shown(self) -> list[dict[str, Json]]:
+        """What is in force."""
+        with self._lock:
+            armed = [fault.shown() for fault in self._armed]
+        return armed + [Hurt(name).shown() for name, host in self.hosts.items() if host.dead]
+
+    def around(self, application: WSGIApplication) -> WSGIApplication:
+        """The application, for whose requests the header counts."""
+        def call(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            kind = environ.get(HEADER)
+            if kind is None:
+                return application(environ, start_response)
+            if kind not in OF_REQUESTS:
+                return _refused(start_response, f"X-Nova-All-Fail: {kind!r} is none of {', '.join(OF_REQUESTS)}.")
+            fault = ArmedFault(kind, _name_of_server(environ)) if kind == BOOT else ArmedFault(kind)
+            statuses: list[str] = []
+
+            def start(status: str, headers: Json, *more: Json) -> Json:
+                statuses.append(status)
+                return start_response(status, headers, *more)
+            if kind == BOOT:
+                self.arm(fault)
+            token = self._own.set(fault)
+            try:
+                return application(environ, start)
+            finally:
+                self._own.reset(token)
+                if not statuses or statuses[-1] >= "3":  # there is no server: nobody else's shall fail
+                    self._disarm(fault)
+        return call
+
+    def intercept(self, asking: Asking) -> None:
+        """Called for each message on the bus. errors.quota.Exceeded, daemon.RpcNoAnswer."""
+        if asking.contract is not ConductorRPC or not context.current().user_id:
+            return
+        over = COUNTED.get(asking.method.name)
+        if over is not None and self._happens(QUOTA):
+            raise errors.quota.Exceeded(over=over, requested=1, used=0, limit=0)
+        if self._loses(context.current().request_id):
+            raise errors.daemon.RpcNoAnswer(seconds=asking.seconds, **names_of(asking))
+
+    def check_boot(self, names: tuple[str, ...]) -> None:
+        """Called before a guest's first start. ``names``: its uuid, and its name. guest.FakeInjected."""
+        with self._lock:
+            if names[0] not in self._doomed:
+                found = next((fault for fault in self._armed if fault.kind == BOOT
+                              and any(fault.fits(name) for name in names)), None)
+                if found is None:
+                    return
+                self._use(found)
+                self._doomed.append(names[0])
+        raise errors.guest.FakeInjected(call=STARTS[0])
+
+    def _loses(self, request_id: str) -> bool:
+        """Whether no call of this request is answered: what only reads is asked twice, and lost twice."""
+        if request_id not in self._lost:
+            if not self._happens(RPC):
+                return False
+            self._lost.append(request_id)
+        return True
+
+    def _happens(self, kind: str) -> bool:
+        """Whether the request wants it, or it is armed; it is used up by that."""
+        own = self._own.get()
+        if own is not None and own.kind == kind and own.times:
+            own.times = 0
+            return True
+        with self._lock:
+            found = next((fault for fault in self._armed if fault.kind == kind), None)
+            if found is not None:
+                self._use(found)
+        return found is not None
+
+    def _use(self, fault: ArmedFault) -> None:
+        fault.times -= 1
+        if fault.times <= 0:
+            self._armed.remove(fault)
+
+
+class FaultKnobs(Knobs):
+    """A host's knobs, where the cloud's faults count, too. What a dead host does never ends."""
+
+    def __init__(self, state_path: Path, faults: Faults, is_dead: Callable[[], bool]) -> None:
+        super().__init__(state_path)
+        self._faults, self._is_dead = faults, is_dead
+
+    def apply(self, call: str, when: str, names: tuple[str, ...]) -> None:
+        if self._is_dead():
+            Block().wait(threading.TIMEOUT_MAX)
+        if call in STARTS and when == "before":
+            self._faults.check_boot(names)
+        super().apply(call, when, names)
+
+
+def _name_of_server(environ: WSGIEnvironment) -> str:
+    """That the request gives a new server, as a pattern; the application finds the body as it was."""
+    body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), LARGEST_BODY))
+    environ["wsgi.input"] = io.BytesIO(body)
+    try:
+        return glob.escape(str(json.loads(body)["server"]["name"]))
+    except (ValueError, KeyError, TypeError):
+        return "*"
+
+
+def _refused(start_response: StartResponse, message: str) -> list[bytes]:
+    body = json.dumps({"badRequest": {"code": 400, "message": message}}).encode()
+    start_response("400 Bad Request", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+# --- the administrators' resource
+
+
+class FaultService(FakeService[Faults]):
+    """A WSGI application, at ``/nova-all``."""
+
+    def __init__(self, faults: Faults, identify: Identify) -> None:
+        super().__init__("nova-all", faults, ROUTES, identify)
+
+    def refused(self, http: object, error: FakeError) -> FakeAnswer:
+        return FakeAnswer(error.status, {"error": {"code": error.status, "message": error.message}})
+
+
+def show(faults: Faults, call: FakeCall) -> Json:
+    """GET /faults: what is in force."""
+    return {"faults": faults.shown()}
+
+
+def create(faults: Faults, call: FakeCall) -> Json:
+    """POST /faults. 400 names the member; 404: there is no such host."""
+    asked = call.member("fault")
+    kind = asked.get("kind")
+    allowed = {HOST: {"kind", "host"}, BOOT: {"kind", "name", "times"}}.get(str(kind), {"kind", "times"})
+    if kind not in (*OF_REQUESTS, HOST):
+        raise FakeError(400, f"'kind' must be one of {', '.join((*OF_REQUESTS, HOST))}.")
+    if unknown := asked.keys() - allowed:
+        raise FakeError(400, f"'{min(unknown)}' is not known for the kind {kind}.")
+    if kind == HOST:
+        faults.kill(str(asked.get("host")))
+        return {"fault": Hurt(str(asked["host"])).shown()}
+    fault = ArmedFault(kind, asked.get("name", "*"), asked.get("times", 1))
+    if not isinstance(fault.name, str):
+        raise FakeError(400, "'name' must be a pattern of servers' names.")
+    if type(fault.times) is not int or fault.times < 1:
+        raise FakeError(400, "'times' must be a number from 1.")
+    shown = fault.shown()
+    faults.arm(fault)
+    return {"fault": shown}
+
+
+def clear(faults: Faults, call: FakeCall) -> None:
+    """DELETE /faults: nothing fails any more, and dead hosts come back."""
+    faults.clear()
+
+
+ROUTES: tuple[FakeRoute[Faults], ...] = (
+    FakeRoute("GET", "/faults", show, authenticated),
+    FakeRoute("POST", "/faults", create, admin, success=201),
+    FakeRoute("DELETE", "/faults", clear, admin, success=204),
+)

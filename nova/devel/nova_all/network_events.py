@@ -1,0 +1,48 @@
+"""What the fake Neutron says of servers' ports, passed on to nova, as by os-server-external-events."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Sequence
+
+from nova import concurrency, context, errors
+from nova.conf.base import Options
+from nova.devel.network.store import PortNews
+from nova.devel.nova_all.settings import CONTROLLER
+from nova.model.server.server_parts import ExternalEvent
+from nova.rpc.buses import control_bus
+from nova.rpc.contracts.conductor import ConductorRPC
+
+LOG = logging.getLogger(__name__)
+COMPLETED = "completed"
+
+
+class NetworkEvents:
+    """One of the parts of the whole cloud: a thread of its own, so that Neutron's requests wait for nobody."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._waiting: queue.Queue[Sequence[PortNews] | None] = queue.Queue()
+
+    def put(self, news: Sequence[PortNews]) -> None:
+        """They will be passed on, in order."""
+        self._waiting.put(news)
+
+    def start(self) -> None:
+        conductor = control_bus(self._options, CONTROLLER).client(ConductorRPC)
+        concurrency.spawn(self._pass_on, conductor, name="network events")
+
+    def stop(self, seconds: float) -> None:
+        """What still waits is for nobody: a conductor that starts looks for itself."""
+        self._waiting.put(None)
+
+    def _pass_on(self, conductor: ConductorRPC) -> None:
+        while (news := self._waiting.get()) is not None:
+            events = tuple(ExternalEvent(name=one.name, server_uuid=one.server_id, status=COMPLETED, tag=one.port_id)
+                           for one in news)
+            try:
+                with context.entered(context.internal()):
+                    conductor.external_events(events)
+            except errors.NovaError as error:  # nova heals what it was not told, though later
+                LOG.warning("network events were lost: %s", error.message)
