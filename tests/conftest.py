@@ -17,6 +17,10 @@ import pytest
 pytest.register_assert_rewrite("tests.books", "tests.clients", "tests.contract", "tests.fakes", "tests.fresh",
                                "tests.functional", "tests.machine", "tests.tempest", "tests.unit")
 
+from tests import core_only  # noqa: E402
+
+core_only.install()
+
 from nova import concurrency  # noqa: E402
 from tests import sampling, turns, turns_told  # noqa: E402
 

@@ -213,7 +213,8 @@ class Bench:
         with contextlib.ExitStack() as stack:
             outputs = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in shares[1:])]
             pool = stack.enter_context(ThreadPoolExecutor(len(shares)))
-            runs = [pool.submit(self._pytest, ["-n", "0", *_for(share, options), *share.files], output, share.mode)
+            runs = [pool.submit(self._pytest, ["-n", "0", *_for(share, options), *share.files], output, share.mode,
+                                share.core)
                     for share, output in zip(shares, outputs, strict=True)]
             results = [run.result() for run in runs]
             for share, (count, failed) in zip(shares, results, strict=True):
@@ -226,11 +227,11 @@ class Bench:
         return sum((count for count, _ in results), Count()), [one for _, failed in results for one in failed]
 
     def _pytest(self, words: list[str], output: IO[bytes] | None = None,
-                mode: str | None = None) -> tuple[Count, list[Failed]]:
-        """(numbers, tests that failed)."""
+                mode: str | None = None, core: bool = False) -> tuple[Count, list[Failed]]:
+        """(numbers, tests that failed). ``core``: where the core alone can be imported (``tests/core_only.py``)."""
         with tempfile.TemporaryDirectory() as folder:
             report, told = Path(folder, "report.xml"), Path(folder, "told")
-            chosen = {"NOVA_CONCURRENCY": mode} if mode else {}
+            chosen = {**({"NOVA_CONCURRENCY": mode} if mode else {}), **({"NOVA_TEST_CORE": "1"} if core else {})}
             code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words),
                             output or self.output, **chosen)
             count, (failed, left_out, turns) = reports.count_of(report), reports.told(told)

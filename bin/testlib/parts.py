@@ -39,7 +39,7 @@ GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "m
          "tests/unit/test_service_start.py", "tests/unit/cmd/test_console_proxy.py")
 #: Of the files of these, so many have one that a run tries with native threads as well: the next run has the next ones.
 GREEN_NATIVE_IN = 8
-GREEN_WORKERS = 4  # they wait for programs and sockets half of the time
+GREEN_WORKERS = 3  # and one more: they wait for programs and sockets half of the time
 PARTS = {
     "unit": Part(("tests/unit", "tests/contract"), ("tests",), 2, plain=True, green=GREEN),
     # three on two cores: they wait for daemons half of the time

@@ -11,6 +11,8 @@ from testlib.parts import GREEN_NATIVE_IN, GREEN_WORKERS, Part
 from testlib.turns import Place, places
 
 NATIVE, GREEN = "threads", "eventlet"  # values of NOVA_CONCURRENCY
+#: Tests of what the core does without, and of bin/stack.
+EXTRAS = ("tests/unit/legacy/", "tests/unit/devel/", "tests/unit/stack/")
 
 
 class Share(NamedTuple):
@@ -19,6 +21,7 @@ class Share(NamedTuple):
     files: list[str]
     mode: str = NATIVE
     turns: tuple[Place, ...] = ()  # of the part, that all the files here are
+    core: bool = False  # all files are tests of the core, which does without `nova.legacy` and `nova.devel`
 
 
 def seed_of(top: Path) -> int:
@@ -46,8 +49,19 @@ def shares_of(part: Part, top: Path, seed: int, long: bool) -> list[Share]:
                 Share([file for file in part.beside if file in files])]
     green = [file for file in files if file in part.green or file.startswith(tuple(f"{one}/" for one in part.green))]
     both = green if long else green[seed % GREEN_NATIVE_IN::GREEN_NATIVE_IN]
-    native = [file for file in files if file not in green]
-    plain = [Share(native[number::part.workers]) for number in range(part.workers)]
+    shares = _apart([file for file in files if file not in green], part.workers, NATIVE)
     if both:  # they wait, and would make one of the others the last by far
-        plain.append(Share(both, turns=places(GREEN_NATIVE_IN, seed, long)))
-    return plain + [Share(green[number::GREEN_WORKERS], GREEN) for number in range(GREEN_WORKERS if green else 0)]
+        shares.append(Share(both, turns=places(GREEN_NATIVE_IN, seed, long), core=all(map(is_of_core, both))))
+    return shares + _apart(green, GREEN_WORKERS, GREEN)
+
+
+def _apart(files: list[str], workers: int, mode: str) -> list[Share]:
+    """Those of the core in so many processes, all others in one more: the core's have nothing else to import."""
+    core, others = [file for file in files if is_of_core(file)], [file for file in files if not is_of_core(file)]
+    found = [Share(core[number::workers], mode, core=True) for number in range(workers)] + [Share(others, mode)]
+    return [one for one in found if one.files]
+
+
+def is_of_core(file: str) -> bool:
+    """Whether it tests a package of the core: not one of `EXTRAS`, and not the checkout as a whole."""
+    return file.startswith("tests/unit/") and file.count("/") > 2 and not file.startswith(EXTRAS)

@@ -10,10 +10,10 @@ from oslo_middleware import healthcheck
 from nova.api import absent, faults, legacy_networks, legacy_v2, versions
 from nova.api.discovery import ComputeRoot
 from nova.api.dispatch import ComputeAPI
+from nova.api.extras import CORE, Extras
 from nova.api.request import ApiOptions, ComputeSite
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.xml.application import Representations
 from nova.conf.network import neutron_in_use
 from nova.policies import Policy
 from nova.rpc.contracts.cert import CertRPC
@@ -34,30 +34,31 @@ REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
 
 @functools.cache
-def table(networks: str) -> tuple[Route, ...]:
+def table(networks: str, extras: Extras = CORE) -> tuple[Route, ...]:
     """Every operation. With nova-network in service, those that only it has stand where they else are gone. Those of
     /v2 alone stand before what the others get."""
-    served = legacy_networks.ROUTES if networks == legacy_networks.BACK_END else ()
+    served = (*legacy_networks.ROUTES, *extras.networks) if networks == legacy_networks.BACK_END else ()
     return (*ROUTES, *legacy_v2.ROUTES, *served, *absent.rows(without={row.id for row in served}))
 
 
 @functools.cache
-def router(networks: str) -> Router[Route]:
+def router(networks: str, extras: Extras = CORE) -> Router[Route]:
     """What finds an operation; both prefixes have the same."""
-    return Router(table(networks))
+    return Router(table(networks, extras))
 
 
 def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
-          beside: dict[str, Application] | None = None, own: Surroundings | None = None) -> Application:
+          beside: dict[str, Application] | None = None, own: Surroundings | None = None,
+          extras: Extras = CORE) -> Application:
     """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first.
 
     ``beside`` is served beside the versions: first part of the path -> application. ``own``: what the operator has
     around them.
     """
-    routes, own = router(site.networks), own or Surroundings()
-    legacy = own.of("v2").around(Representations(routes, site), authenticate)
+    routes, own = router(site.networks, extras), own or Surroundings()
+    legacy = own.of("v2").around(extras.formats.api(routes, site), authenticate)
     mounted = {"v2.1": own.of("v2.1").around(ComputeAPI(routes, site), authenticate), "v2": legacy, "v1.1": legacy}
-    root = ComputeRoot(mounted, site.options)
+    root = ComputeRoot(mounted, site.options, extras.formats)
     documents = stacked(root, own.of("").outside)
     application = Errors(Beside(documents, {**dict.fromkeys(mounted, root), **(beside or {}), **own.beside}),
                          faults.SPEECH)
@@ -66,7 +67,7 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
 
 
 def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: cfg.ConfigOpts,
-              policy: Policy | None = None) -> Application:
+              policy: Policy | None = None, extras: Extras = CORE) -> Application:
     """The API as ``conf`` says; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts. ``policy``:
     one that was made of ``conf`` before; to read all rules takes longer than all else here."""
     policy = policy or Policy(conf)
@@ -81,4 +82,4 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC,
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
     return build(ComputeSite(conductor, policy, consoles, certs, options, networks), authentication(conf, policy),
                  library_middleware(conf, (versions.OLD_HEADER, microversions.HEADER)),
-                 {"healthcheck": health}, surroundings(conf, API))
+                 {"healthcheck": health}, surroundings(conf, API), extras)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -11,10 +12,10 @@ import webob
 from nova import errors
 from nova.api import versions
 from nova.api.dispatch import JSON
+from nova.api.extras import MediaTypes
 from nova.api.request import ApiOptions
-from nova.api.xml import documents, negotiation
 from nova.model.base import Json
-from nova.web.dispatch import encoded, send
+from nova.web.dispatch import send
 
 SHOW = "versions/"  # GET /v2.1/versions/v2.1 is the same document
 
@@ -23,6 +24,7 @@ DOCUMENTATION = {"rel": "describedby", "type": "text/html", "href": "http://docs
 #: id, part of the path, status, when, whether it has microversions
 KNOWN = (("v2.0", "v2", "DEPRECATED", "2025-07-04T12:00:00Z", False),
          ("v2.1", "v2.1", "CURRENT", "2013-07-23T11:33:21Z", True))
+_VERSION = re.compile(r";\s*version\s*=\s*\"?(v?[0-9][0-9.]*)\"?\s*(?:[;,]|$)")
 ALIASES = {"v1.1": "v2"}  # older part of the path -> whose document is shown there
 
 
@@ -63,15 +65,16 @@ def choices(path: str, base: str) -> dict[str, Json]:
 class ComputeRoot:
     """/v2.1 and /v2 to what is mounted there, their roots and all else to documents."""
 
-    def __init__(self, mounted: dict[str, WSGIApplication], options: ApiOptions) -> None:
+    def __init__(self, mounted: dict[str, WSGIApplication], options: ApiOptions, formats: MediaTypes) -> None:
         self.mounted = mounted
         self.options = options
+        self.formats = formats
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         part, _, rest = path.removeprefix("/").partition("/")
         base, prefix = self._base(environ), f"/{part}"
-        if part not in self.mounted and (asked := negotiation.version_asked(environ)) in self.mounted:
+        if part not in self.mounted and (asked := version_asked(environ)) in self.mounted:
             part, rest, prefix = str(asked), path.removeprefix("/"), ""
         if part in self.mounted:
             environ["nova.base_url"] = base
@@ -84,13 +87,18 @@ class ComputeRoot:
             if rest.removeprefix(SHOW) not in ("", "v2.1"):
                 raise errors.NotFound(f"There is no version {rest.removeprefix(SHOW)}.")
             part = ALIASES.get(part, part)
-            kind = JSON if part == "v2.1" else negotiation.chosen(environ, documents.MEDIA_TYPES)
-            return _documented(200, document(part, base), kind, start_response)
+            kind = JSON if part == "v2.1" else self.formats.chosen(environ, feeds=True)
+            return self._send(start_response, 200, document(part, base), kind)
         if not part and not rest:
-            return _documented(200, listing(base), negotiation.chosen(environ, documents.MEDIA_TYPES), start_response)
-        kind = negotiation.chosen(environ)
+            return self._send(start_response, 200, listing(base), self.formats.chosen(environ, feeds=True))
+        kind = self.formats.chosen(environ)
         path = urllib.parse.quote(environ["PATH_INFO"], safe="/", encoding="latin-1")
-        return _documented(300, choices(path, base), kind, start_response)
+        return self._send(start_response, 300, choices(path, base), kind)
+
+    def _send(self, start_response: StartResponse, status: int, document: dict[str, Json],
+              kind: str) -> Iterable[bytes]:
+        content = self.formats.written(document, kind)
+        return send(start_response, status, [("Content-Type", kind), ("Content-Length", str(len(content)))], content)
 
     def _base(self, environ: WSGIEnvironment) -> str:
         return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")
@@ -101,6 +109,11 @@ def _may_log_in(environ: WSGIEnvironment) -> bool:
     return "HTTP_X_AUTH_USER" in environ and "HTTP_X_AUTH_TOKEN" not in environ
 
 
-def _documented(status: int, document: dict[str, Json], kind: str, start_response: StartResponse) -> Iterable[bytes]:
-    content = encoded(document) if kind in negotiation.JSON_TYPES else documents.written(document, kind)
-    return send(start_response, status, [("Content-Type", kind), ("Content-Length", str(len(content)))], content)
+def version_asked(environ: WSGIEnvironment) -> str | None:
+    """``v2`` for a media type with ``;version=2`` in Accept or Content-Type: for paths that begin with no version."""
+    for name in ("HTTP_ACCEPT", "CONTENT_TYPE"):
+        value = environ.get(name) or ""
+        found = _VERSION.search(value) if "version" in value else None
+        if found:
+            return f"v{found[1].removeprefix('v')}"
+    return None

@@ -4,9 +4,8 @@ version that took them away, as they once did, and are 404 above it. Same rows a
 
 from __future__ import annotations
 
-from nova.api.handlers import cloudpipe, floating_addresses, floating_dns, network_pools, security_groups
+from nova.api.handlers import floating_addresses, floating_dns, network_pools, security_groups
 from nova.api.routing import Route
-from nova.api.schemas import cloudpipe as cloudpipe_schemas
 from nova.api.schemas import floating_addresses as floating_schemas
 from nova.api.schemas import networks as network_schemas
 from nova.api.schemas import security_groups as security_schemas
@@ -14,7 +13,6 @@ from nova.api.schemas import security_groups as security_schemas
 BACK_END = "nova-network"
 LAST = "2.35"  # version that has them; 2.36 took the proxies to other services away
 LAST_OF_SERVERS = "2.43"  # 2.44 took what is below /servers away
-_CLOUDPIPE = "os_compute_api:os-cloudpipe"
 _NETWORKS, _ASSOCIATE = "os_compute_api:os-networks", "os_compute_api:os-networks-associate"
 _ACTION, _FIXED_ACTION = "/os-networks/{network_id}/action", "/os-fixed-ips/{fixed_ip}/action"
 _FIXED = "os_compute_api:os-fixed-ips"
@@ -65,9 +63,6 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", _ENTRIES, floating_dns.show_entry, _DNS, until=LAST),
     Route("PUT", _ENTRIES, floating_dns.update_entry, _DNS, floating_schemas.PUT_ENTRY, until=LAST),
     Route("DELETE", _ENTRIES, floating_dns.delete_entry, _DNS, code=202, until=LAST),
-    Route("GET", "/os-cloudpipe", cloudpipe.index, _CLOUDPIPE, until=LAST),
-    Route("POST", "/os-cloudpipe", cloudpipe.create, _CLOUDPIPE, cloudpipe_schemas.CREATE, until=LAST),
-    Route("PUT", "/os-cloudpipe/{id}", cloudpipe.update, _CLOUDPIPE, cloudpipe_schemas.CONFIGURE, code=202, until=LAST),
 )
 
 __all__ = ["BACK_END", "LAST", "LAST_OF_SERVERS", "ROUTES"]

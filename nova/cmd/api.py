@@ -28,11 +28,13 @@ OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2
 
 def _osapi(options: Options, bus: Library, taken: Library) -> Library:
     from nova.api import app
+    from nova.legacy.api_extras import EXTRAS
     from nova.rpc.contracts.cert import CertRPC
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
-    return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), bus.client(CertRPC), options)
+    return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), bus.client(CertRPC), options,
+                        extras=EXTRAS)
 
 
 def _metadata(options: Options, bus: Library, taken: Library) -> Library:
@@ -43,7 +45,7 @@ def _metadata(options: Options, bus: Library, taken: Library) -> Library:
 
 
 def _ec2(options: Options, bus: Library, taken: Library) -> Library:
-    from nova.ec2 import app
+    from nova.legacy.ec2 import app
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.objectstore import ObjectStoreRPC
 
@@ -85,7 +87,8 @@ APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen"
                        "osapi_compute_workers", "nova-osapi_compute"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
                              "metadata_workers", "nova-metadata"),
-        EC2: ApiKind(_ec2, "nova.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers", "nova-ec2")}
+        EC2: ApiKind(_ec2, "nova.legacy.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers",
+                     "nova-ec2")}
 #: and those that are a program of their own only
 ALL = {**APIS,
        PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",
@@ -143,8 +146,8 @@ def check_own_filters(options: Options, names: Collection[str]) -> None:
 
 def check_ec2(options: Options) -> None:
     """Once, and not in each worker. errors.config.RegionList, errors.config.Ec2Url, errors.config.Credentials."""
-    from nova.ec2 import app
-    from nova.web import signers
+    from nova.legacy.ec2 import app
+    from nova.legacy.signatures import signers
 
     app.options_from_conf(options)
     signers.from_conf(options)
@@ -199,7 +202,7 @@ def taken_signatures(names: Collection[str]) -> Library:
     """What the workers of these APIs share of signatures; None where none is signed."""
     if EC2 not in names:
         return None
-    from nova.web.taken import TakenSignatures
+    from nova.legacy.signatures.taken import TakenSignatures
 
     return TakenSignatures()
 

@@ -16,8 +16,8 @@ class Bundles:
 
     def __init__(self, options: Options, binary: str, store: Library) -> None:
         from nova.clients import glance, session
-        from nova.objectstore.bundles import service
-        from nova.objectstore.identity import EVERYBODY
+        from nova.legacy.objectstore.bundles import service
+        from nova.legacy.objectstore.identity import EVERYBODY
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.conductor import ConductorRPC

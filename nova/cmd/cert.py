@@ -20,7 +20,7 @@ class Cert:
 
     def __init__(self, options: Options, index: int, prepares: bool = True) -> None:
         """``prepares``: the root is made at the start, and else at its first use, since a key takes a while."""
-        from nova.cert.service import CertService
+        from nova.legacy.cert.service import CertService
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
 
@@ -65,7 +65,7 @@ class Cert:
 
 def main() -> int:
     """The program nova-cert, a single process; its exit code."""
-    return common.run(BINARY, Cert, lambda options: 1, modules=("nova.rpc.transport", "nova.cert.service"))
+    return common.run(BINARY, Cert, lambda options: 1, modules=("nova.rpc.transport", "nova.legacy.cert.service"))
 
 
 if __name__ == "__main__":

@@ -211,6 +211,7 @@ class Conductor:
         from nova.conductor.host_service import HostService
         from nova.conductor.queries.placement import placement_service
         from nova.conductor.service import conductor_service, metadata_service, proxies_service, schedulers_service
+        from nova.legacy.cloudpipe.vpn_servers import Cloudpipes
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
@@ -224,7 +225,7 @@ class Conductor:
         self.deps.journal.open()
         self.daemons.bridge_silence()  # nobody could report while no conductor was there: before the first call comes
         pool = self.options.conductor.pool_size
-        service = conductor_service(self.deps, self.daemons)
+        service = conductor_service(self.deps, self.daemons, Cloudpipes)
         self.servers = [
             self.bus.server(ConductorRPC, service, pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),

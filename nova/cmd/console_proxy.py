@@ -161,7 +161,8 @@ class Proxy:
     """One process. Open consoles outlast the broker, and everything but this process and their hosts."""
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
-        from nova.console import gate, sessions, xvp
+        from nova.console import gate, sessions
+        from nova.legacy import xvp
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
         from nova.rpc.contracts.console_check import ConsoleCheckRPC
@@ -180,7 +181,8 @@ class Proxy:
 
     def application(self) -> Library:
         """The WSGI application: pages and WebSockets for browsers, or xvpvnc's for its viewer."""
-        from nova.console import app, xvp
+        from nova.console import app
+        from nova.legacy import xvp
 
         return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.pages)
 

@@ -38,7 +38,7 @@ def bind(options: Options) -> socket.socket:
 
 def store(options: Options) -> Library:
     """The ObjectStore. service.CanNotStart: its folder can not be used."""
-    from nova.objectstore.store import ObjectStore, StoreLimits
+    from nova.legacy.objectstore.store import ObjectStore, StoreLimits
 
     try:
         made = ObjectStore(Path(options.buckets_path), StoreLimits(
@@ -53,7 +53,7 @@ def store(options: Options) -> Library:
 
 def signers(options: Options) -> Library:
     """Who tells whose signature one is; None where nobody is asked. service.CanNotStart."""
-    from nova.web import signers as found
+    from nova.legacy.signatures import signers as found
 
     if options.s3_believe_all:
         return None
@@ -62,8 +62,8 @@ def signers(options: Options) -> Library:
 
 def application(options: Options, kept: Library, asked: Library, taken: Library) -> Library:
     """S3 over the store ``kept``, for those whom ``asked`` knows. ``taken``: the TakenSignatures of all workers."""
-    from nova.objectstore import identity
-    from nova.objectstore.app import S3Application
+    from nova.legacy.objectstore import identity
+    from nova.legacy.objectstore.app import S3Application
     from nova.web.access_log import AccessLog
     from nova.web.auth import NOAUTH
     from nova.web.request_id import RequestId
@@ -83,9 +83,9 @@ class ObjectStoreDaemon:
         from nova.client_bounds import bounds
         from nova.cmd import api
         from nova.cmd.bundles import Bundles
-        from nova.objectstore.uploads import MultipartUploads
+        from nova.legacy.objectstore.uploads import MultipartUploads
+        from nova.legacy.signatures.taken import TakenSignatures
         from nova.rpc.buses import has_control_bus
-        from nova.web.taken import TakenSignatures
 
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
@@ -115,7 +115,7 @@ class ObjectStoreDaemon:
 
     def vitals(self) -> Vitals:
         """That files can be made, and that Keystone answers where it is asked; what images of bundles need."""
-        from nova.web.signers import KeystoneSigners
+        from nova.legacy.signatures.signers import KeystoneSigners
 
         asked = {"keystone": self.signers.check} if isinstance(self.signers, KeystoneSigners) else {}
         checks = {"store": self.store.check, **asked}
@@ -141,9 +141,9 @@ def main() -> int:
         store(options)
         signers(options)
         sock = bind(options)
-    common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.objectstore.bundles.service",
-                    "nova.rpc.buses", "nova.http_server"))
-    from nova.web.taken import TakenSignatures
+    common.preload(("nova.clients.signed_tokens", "nova.legacy.objectstore.app",
+                    "nova.legacy.objectstore.bundles.service", "nova.rpc.buses", "nova.http_server"))
+    from nova.legacy.signatures.taken import TakenSignatures
 
     taken = TakenSignatures()  # before workers fork
     return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0, taken),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.evacuate import Evacuations
 from nova.conductor.actions.interfaces import InterfaceActions
@@ -21,7 +23,7 @@ from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDae
 from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
-from nova.conductor.nova_network.cloudpipe import Cloudpipes
+from nova.conductor.nova_network.no_cloudpipes import NoCloudpipes
 from nova.conductor.queries.aggregates import Aggregates
 from nova.conductor.queries.certificates import Certificates
 from nova.conductor.queries.consoles import ConsoleQueries
@@ -40,6 +42,7 @@ from nova.conductor.queries.volumes import VolumeQueries
 from nova.conductor.quota.quota import Quotas
 from nova.conductor.upkeep.adoption import Adoptions
 from nova.conductor.upkeep.strangers import Strangers
+from nova.model.server.servers import CreatedServers, NewServer, ServerListQuery, ServerPage
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
 from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
@@ -54,7 +57,12 @@ def announced(deps: Deps, contract: type[Contract], whole: Assembled) -> Assembl
     return whole
 
 
-def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
+#: Deps, ``create_servers`` and ``list_servers`` -> what answers the calls about VPN servers.
+MakeCloudpipes = Callable[
+    [Deps, Callable[[NewServer], CreatedServers], Callable[[ServerListQuery], ServerPage]], object]
+
+
+def conductor_service(deps: Deps, daemons: Daemons, cloudpipes: MakeCloudpipes = NoCloudpipes) -> Assembled:
     """The service behind the topic ``conductor``."""
     servers, admission, volumes = Servers(deps), CreateAdmission(deps), VolumeActions(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
@@ -66,7 +74,7 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
              Ec2Ids(deps))
     whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
                      Adoptions(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
-                     Cloudpipes(deps, admission.create_servers, servers.list_servers))
+                     cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from nova.objectstore.store import ObjectRecord, ObjectStore, PutObject, StoreLimits
+from nova.legacy.objectstore.store import ObjectRecord, ObjectStore, PutObject, StoreLimits
 
 LARGE, SMALL, BUCKET = "many", "few", "bucket"
 DATA = b"x" * 4096

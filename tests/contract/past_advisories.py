@@ -25,7 +25,6 @@ from tests.contract.proofs import (
     TESTING,
     UNIT,
     VMWARE,
-    WEB,
     Proof,
 )
 
@@ -85,8 +84,8 @@ ADVISORIES: dict[str, Proof] = {
          "::test_call_when_the_users_token_is_missing_then_ours_is_not_used_for_it")),
     "OSSA-2013-004": Proof(
         "A document type or an entity in a request is 400 at once; nothing beside the request is read.",
-        (f"{API}/xml/test_xml_reader.py::test_body_when_hostile_or_no_xml_then_is_invalid_and_soon",
-         f"{API}/xml/test_xml_over_http.py::test_body_when_no_good_xml_then_is_a_fault_in_xml",
+        (f"{UNIT}/legacy/xml/test_xml_reader.py::test_body_when_hostile_or_no_xml_then_is_invalid_and_soon",
+         f"{UNIT}/legacy/xml/test_xml_over_http.py::test_body_when_no_good_xml_then_is_a_fault_in_xml",
          f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415")),
     "OSSA-2013-006": Proof(
         "A console's token is dead once its server is gone or its port is another's.",
@@ -332,13 +331,13 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2020-003": Proof(
         "A signed EC2 or S3 request is fresh, or refused before the identity service is asked.",
         (f"{EC2}/test_ec2_app.py::test_signature_when_it_is_of_another_time_then_it_has_expired",
-         f"{WEB}/test_signers.py::test_ec2_when_it_is_old_then_it_is_refused_before_keystone_is_asked",
+         f"{SIGNATURES}/test_signers.py::test_ec2_when_it_is_old_then_it_is_refused_before_keystone_is_asked",
          f"{SIGNATURES}/test_signatures_ec2.py::test_timestamp_when_it_is_far_from_ours_then_it_is_refused",
          f"{SIGNATURES}/test_signatures_ec2.py::test_timestamp_when_a_narrower_bound_is_given_then_it_holds",
          f"{SIGNATURES}/test_signatures_v4.py::test_v4_when_its_time_is_far_from_ours_then_it_is_refused")),
     "OSSA-2020-004": Proof(
         "An EC2 caller's roles are those it has now.",
-        (f"{WEB}/test_signers.py"
+        (f"{SIGNATURES}/test_signers.py"
          "::test_signer_when_a_role_is_given_or_taken_then_the_next_request_has_what_there_is_now",
          f"{TESTING}/test_fake_keystone_ec2.py"
          "::test_signature_when_the_secret_the_key_or_the_role_is_wrong_then_it_is_refused")),
@@ -375,9 +374,9 @@ ADVISORIES: dict[str, Proof] = {
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
     "OSSA-2025-002": Proof(
         "A signature is checked with the service's own credential, and only services may ask for the check.",
-        (f"{WEB}/test_signers.py"
+        (f"{SIGNATURES}/test_signers.py"
          "::test_signature_when_it_is_checked_then_by_the_services_credential_and_for_its_own_request_alone",
-         f"{WEB}/test_signers.py"
+         f"{SIGNATURES}/test_signers.py"
          "::test_signers_when_keystone_is_away_or_refuses_us_then_the_caller_is_not_blamed",
          f"{TESTING}/test_fake_keystone_ec2.py"
          "::test_signature_when_a_service_asks_then_it_gets_a_token_of_the_keys_project")),

@@ -25,8 +25,8 @@ class Proof(NamedTuple):
 CONTRACT, FUNCTIONAL, MACHINE, UNIT = "contract", "functional", "machine", "unit"
 API, COMPUTE, CONDUCTOR, CONSOLE = f"{UNIT}/api", f"{UNIT}/compute", f"{UNIT}/conductor", f"{UNIT}/console"
 LIBVIRT, MODEL, PRIVILEGED, RPC = f"{UNIT}/virt/libvirt", f"{UNIT}/model", f"{UNIT}/privileged", f"{UNIT}/rpc"
-SCHEDULER, SIGNATURES, EC2, WEB = f"{UNIT}/scheduler", f"{UNIT}/signatures", f"{UNIT}/ec2", f"{UNIT}/web"
-OBJECTSTORE, TESTING = f"{UNIT}/objectstore", f"{UNIT}/testing"
+SCHEDULER, SIGNATURES, EC2, WEB = f"{UNIT}/scheduler", f"{UNIT}/legacy/signatures", f"{UNIT}/legacy/ec2", f"{UNIT}/web"
+OBJECTSTORE, TESTING = f"{UNIT}/legacy/objectstore", f"{UNIT}/devel"
 
 #: Words of what is not built.
 BARE_METAL, CONTAINERS, VMWARE = ("ironic",), ("lxc", "lxd", "docker"), ("vmware", "vsphere", "suds", "zeep")

@@ -18,9 +18,11 @@ from nova import errors
 from nova.api import app, faults, versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
+from nova.legacy.api_extras import EXTRAS
 from nova.web import bodies
 from tests import sampling
-from tests.fakes.api import ADMIN, ApiClient, configuration
+from tests.fakes.api import ADMIN, configuration
+from tests.fakes.whole_api import WholeApiClient
 
 UUID = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"
 IDS = ("x-openstack-request-id", "x-compute-request-id")
@@ -36,9 +38,9 @@ class Nobody:
 
 
 @pytest.fixture(scope="module")
-def alone() -> ApiClient:
-    client = ApiClient(token=ADMIN)
-    client.application = app.from_conf(Nobody(), Nobody(), Nobody(), configuration())
+def alone() -> WholeApiClient:
+    client = WholeApiClient(token=ADMIN)
+    client.application = app.from_conf(Nobody(), Nobody(), Nobody(), configuration(), extras=EXTRAS)
     return client
 
 
@@ -138,14 +140,14 @@ NO_OBJECT: dict[str, Any] = {"list": [], "list of objects": [{"server": {}}], "t
 
 
 @each(takes_body)
-def test_body_that_no_operation_takes_is_400(alone: ApiClient, route: Route) -> None:
+def test_body_that_no_operation_takes_is_400(alone: WholeApiClient, route: Route) -> None:
     for name in tried(list(MALFORMED), route):
         with named(name):
             assert_refused(alone.request(route.method, filled(route), raw=MALFORMED[name], version=last(route)), 400)
 
 
 @each(wants_object)
-def test_body_that_is_no_object_of_the_operation_is_400(alone: ApiClient, route: Route) -> None:
+def test_body_that_is_no_object_of_the_operation_is_400(alone: WholeApiClient, route: Route) -> None:
     for name in tried(list(NO_OBJECT), route):
         with named(name):
             assert_refused(alone.request(route.method, filled(route), raw=msgspec.json.encode(NO_OBJECT[name]),
@@ -153,7 +155,7 @@ def test_body_that_is_no_object_of_the_operation_is_400(alone: ApiClient, route:
 
 
 @each(wants_object)
-def test_body_when_missing_is_400(alone: ApiClient, route: Route) -> None:
+def test_body_when_missing_is_400(alone: WholeApiClient, route: Route) -> None:
     assert_refused(alone.request(route.method, filled(route), version=last(route)), 400)
     assert_refused(alone.request(route.method, filled(route), raw=b"", version=last(route)), 400)
 
@@ -163,7 +165,7 @@ OTHER_TYPES = ("application/xml", "text/plain", "multipart/form-data; boundary=x
 
 
 @each(takes_body)
-def test_body_of_another_media_type_is_415(alone: ApiClient, route: Route) -> None:
+def test_body_of_another_media_type_is_415(alone: WholeApiClient, route: Route) -> None:
     for kind in tried(OTHER_TYPES, route):
         with named(kind):
             assert_refused(alone.request(route.method, filled(route), raw=b"<a/>", headers={"Content-Type": kind},
@@ -171,25 +173,25 @@ def test_body_of_another_media_type_is_415(alone: ApiClient, route: Route) -> No
 
 
 @each(takes_body)
-def test_body_above_the_limit_is_413(alone: ApiClient, route: Route) -> None:
+def test_body_above_the_limit_is_413(alone: WholeApiClient, route: Route) -> None:
     assert_refused(alone.request(route.method, filled(route), raw=b" " * 114_689, version=last(route)), 413)
 
 
-def test_body_without_a_media_type_is_taken_for_json(alone: ApiClient) -> None:
+def test_body_without_a_media_type_is_taken_for_json(alone: WholeApiClient) -> None:
     answer = alone.request("POST", "/servers", raw=b'{"server": {}}', headers={"Content-Type": ""})
     assert_refused(answer, 400)
     assert "name" in answer.text
 
 
 def test_body_of_a_read_is_not_looked_at() -> None:
-    client = ApiClient(token=ADMIN)
+    client = WholeApiClient(token=ADMIN)
     for method in ("GET", "DELETE"):
         answer = client.request(method, "/flavors/x", raw=b"[" * 10_000, headers={"Content-Type": "a/b"})
         assert answer.status_int == 404
     assert client.request("GET", "/flavors", raw=b"\xff").status_int == 200
 
 
-def test_action_with_a_huge_name_is_400_in_few_words(alone: ApiClient) -> None:
+def test_action_with_a_huge_name_is_400_in_few_words(alone: WholeApiClient) -> None:
     assert_refused(alone.post(f"/servers/{UUID}/action", {"x" * 100_000: None}), 400)
     assert_refused(alone.post(f"/servers/{UUID}/action", {f"a{n}": None for n in range(5000)}), 400)
 
@@ -201,7 +203,7 @@ def test_action_with_a_huge_name_is_400_in_few_words(alone: ApiClient) -> None:
     (b'{"server": {"name": "\xe9"}}', "not encoded in UTF-8"),
     (b"[" * 200 + b"]" * 200, "nested too deeply: at most 50 levels"),
 ])
-def test_body_when_refused_says_where_and_why(alone: ApiClient, raw: bytes, words: str) -> None:
+def test_body_when_refused_says_where_and_why(alone: WholeApiClient, raw: bytes, words: str) -> None:
     answer = alone.request("POST", "/servers", raw=raw)
     assert_refused(answer, 400)
     assert words in answer.json["badRequest"]["message"]
@@ -214,7 +216,7 @@ NAMELESS = ("%FF", "%C3%28", "%ED%A0%80", "%F4%90%80%80", "%00", "a%00b", "x%2Fy
 
 
 @each(lambda route: route.names)
-def test_path_that_can_name_nothing_is_404(alone: ApiClient, route: Route) -> None:
+def test_path_that_can_name_nothing_is_404(alone: WholeApiClient, route: Route) -> None:
     # at the end of a path a slash makes another path of it, that may be there
     parts = [part for part in NAMELESS if not (route.path.endswith("}") and "%2F" in part)]
     for part in tried(parts, route):
@@ -228,7 +230,7 @@ NO_SERVER_ID = ("x", "..", ".", "%20", "-1", "0", "1" * 200, "6C1F0F4E", "' OR 1
 
 @each(lambda route: route.path.startswith("/servers/{server_id}") and route.looks_first
       and route.method in ("GET", "DELETE"))
-def test_server_id_that_is_none_is_404_without_a_look(alone: ApiClient, route: Route) -> None:
+def test_server_id_that_is_none_is_404_without_a_look(alone: WholeApiClient, route: Route) -> None:
     for part in tried(NO_SERVER_ID, route):
         path = route.path.replace("{server_id}", part)
         with named(part):
@@ -237,8 +239,8 @@ def test_server_id_that_is_none_is_404_without_a_look(alone: ApiClient, route: R
 
 
 @pytest.fixture(scope="module")
-def served() -> ApiClient:
-    return ApiClient(token=ADMIN)
+def served() -> WholeApiClient:
+    return WholeApiClient(token=ADMIN)
 
 
 ANY_NAME = ("1" * 200, "9" * 19, "-1", "0", "1.5", "1e5", "%F0%9F%98%80", "%0a", "%E2%80%AE", "x" * 255,
@@ -246,7 +248,7 @@ ANY_NAME = ("1" * 200, "9" * 19, "-1", "0", "1.5", "1e5", "%F0%9F%98%80", "%0a",
 
 
 @each(lambda route: route.names and route.method in ("GET", "DELETE"))
-def test_name_of_any_letters_is_looked_up_or_refused(served: ApiClient, route: Route) -> None:
+def test_name_of_any_letters_is_looked_up_or_refused(served: WholeApiClient, route: Route) -> None:
     """What a name may be is each resource's own to say; none of them falls over one."""
     for part in ANY_NAME:
         answer = served.request(route.method, filled(route, part), version=last(route))
@@ -256,7 +258,7 @@ def test_name_of_any_letters_is_looked_up_or_refused(served: ApiClient, route: R
 
 
 @each(lambda route: route.method == "GET")
-def test_unknown_method_is_a_plain_404(alone: ApiClient, route: Route) -> None:
+def test_unknown_method_is_a_plain_404(alone: WholeApiClient, route: Route) -> None:
     for method in ("PATCH", "TRACE", "OPTIONS", "HEAD", "BREW", "get", "PROPFIND"):
         answer = alone.request(method, filled(route), version=last(route))
         with named(method):
@@ -266,7 +268,7 @@ def test_unknown_method_is_a_plain_404(alone: ApiClient, route: Route) -> None:
 
 
 @pytest.mark.parametrize("path", ["/%ff", "/%00", "/v3/%ed%a0%80", "/%F0%9F%98%80?a=b", "//v2.1/servers"])
-def test_path_without_a_version_is_300_whatever_it_holds(alone: ApiClient, path: str) -> None:
+def test_path_without_a_version_is_300_whatever_it_holds(alone: WholeApiClient, path: str) -> None:
     alone.prefix = ""
     try:
         answer = alone.get(path)
@@ -280,20 +282,20 @@ def test_path_without_a_version_is_300_whatever_it_holds(alone: ApiClient, path:
 # queries
 
 @each(lambda route: route.query is not None and not route.action)
-def test_query_that_is_no_utf8_is_400(alone: ApiClient, route: Route) -> None:
+def test_query_that_is_no_utf8_is_400(alone: WholeApiClient, route: Route) -> None:
     for query in ("limit=%FF", "%C3%28=1", "name=%ED%A0%80", "a=b&c=%80"):
         with named(query):
             assert_refused(alone.request(route.method, f"{filled(route)}?{query}", version=last(route)), 400)
 
 
 @each(lambda route: route.query is not None and route.method == "GET")
-def test_every_parameter_with_a_nul_is_400(alone: ApiClient, route: Route) -> None:
+def test_every_parameter_with_a_nul_is_400(alone: WholeApiClient, route: Route) -> None:
     for name in route.query.compiled(versions.number(last(route)))[0]:
         assert_refused(alone.get(f"{filled(route)}?{name}=a%00b", version=last(route)), 400)
 
 
 @each(lambda route: route.query is not None and route.method == "GET" and route.query.refuse_unknown is not None)
-def test_unknown_parameter_is_refused_by_name(alone: ApiClient, route: Route) -> None:
+def test_unknown_parameter_is_refused_by_name(alone: WholeApiClient, route: Route) -> None:
     if versions.number(last(route)) < versions.number(route.query.refuse_unknown):
         return
     for name in ("colour", "%F0%9F%98%80", "x" * 5000, "%00", "__class__", "limit[]"):
@@ -306,7 +308,7 @@ def test_unknown_parameter_is_refused_by_name(alone: ApiClient, route: Route) ->
                                    "2.-1",
                                    "0x2.1", "2.1e1", " ", "2,1", "latest latest", "2.1\t", "%s", "\xff"])
 def test_version_that_is_none_is_refused_or_means_2_1(asked: str) -> None:
-    client = ApiClient(token=ADMIN)
+    client = WholeApiClient(token=ADMIN)
     answers = [client.get("/flavors", headers={name: value}) for name, value in (
         (versions.HEADER, f"compute {asked}"), (versions.OLD_HEADER, asked), (versions.HEADER, asked))]
     for answer in answers:
@@ -317,7 +319,7 @@ def test_version_that_is_none_is_refused_or_means_2_1(asked: str) -> None:
 
 
 def test_version_given_several_times_is_the_first_for_compute() -> None:
-    client = ApiClient(token=ADMIN)
+    client = WholeApiClient(token=ADMIN)
     answer = client.get("/flavors", headers={versions.HEADER: "compute 2.5, compute 2.7,volume 3.1"})
     assert answer.headers[versions.OLD_HEADER] == "2.5"
     assert_refused(client.get("/flavors", headers={versions.OLD_HEADER: "2.5, 2.7"}), 400)
@@ -325,19 +327,19 @@ def test_version_given_several_times_is_the_first_for_compute() -> None:
 
 @pytest.mark.parametrize("accept", ["application/xml", "text/html", "application/json;q=0", "a" * 5000, "\xff", "*"])
 def test_other_answers_than_json_are_not_given(accept: str) -> None:
-    answer = ApiClient(token=ADMIN).get("/flavors", headers={"Accept": accept})
+    answer = WholeApiClient(token=ADMIN).get("/flavors", headers={"Accept": accept})
     assert (answer.status_int, answer.headers["Content-Type"]) == (200, "application/json")
 
 
 @pytest.mark.parametrize("token", ["", ":", ":x", "\xff:\xfe", "a" * 9000])
 def test_token_of_any_shape_is_taken_or_401(token: str) -> None:
-    answer = ApiClient(token=token).get("/flavors")
+    answer = WholeApiClient(token=token).get("/flavors")
     assert answer.status_int in (200, 401)
     assert answer.headers[IDS[0]].startswith("req-")
 
 
 def test_host_header_of_any_shape_ends_up_in_links_only() -> None:
-    client = ApiClient(token=ADMIN)
+    client = WholeApiClient(token=ADMIN)
     client.conductor.add_flavor("1")
     for host in ("evil.example", "a b", "\xff", "<script>", "x" * 5000):
         answer = client.get("/flavors/1", headers={"Host": host})

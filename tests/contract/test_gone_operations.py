@@ -16,9 +16,11 @@ import pytest
 import webob
 
 from nova.api import app, legacy_networks, legacy_v2, versions
+from nova.legacy.api_extras import EXTRAS
 from nova.model.security.certificates import SignedCertificate
 from tests.contract import rows
-from tests.fakes.api import ADMIN, ApiClient, configuration
+from tests.fakes.api import ADMIN, configuration
+from tests.fakes.whole_api import WholeApiClient
 
 pytestmark = pytest.mark.one_in(2)  # one of two runs has each
 
@@ -28,7 +30,7 @@ if not rows.SHARED.is_dir():
 BACK_ENDS = ("neutron", legacy_networks.BACK_END)
 LEGACY_PREFIXES = ("/v2", "/v1.1")
 PROJECTS = ("", "/admin")  # the project may stand in the path
-LAST_OLD = {row.id: rows.minor(row.until, versions.MAX) for row in legacy_networks.ROUTES}
+LAST_OLD = {row.id: rows.minor(row.until, versions.MAX) for row in (*legacy_networks.ROUTES, *EXTRAS.networks)}
 BELOW_V2 = {row.id for row in legacy_v2.ROUTES}
 #: Shown by the version documents, not by a row.
 DOCUMENTS = ("GET /", "GET /versions/{api_version}")
@@ -47,15 +49,15 @@ class Unasked:
 
 
 @functools.cache
-def client_of(networks: str) -> ApiClient:
+def client_of(networks: str) -> WholeApiClient:
     """An API whose other daemons must not be asked."""
-    made = ApiClient(token=ADMIN)
+    made = WholeApiClient(token=ADMIN)
     conf = configuration(use_neutron=networks == "neutron")
-    made.application = app.from_conf(Unasked(), Unasked(), Unasked(), conf)  # type: ignore[arg-type]
+    made.application = app.from_conf(Unasked(), Unasked(), Unasked(), conf, extras=EXTRAS)  # type: ignore[arg-type]
     return made
 
 
-def ask(client: ApiClient, id: str, prefix: str, version: int | None = None, **headers: str) -> webob.Response:
+def ask(client: WholeApiClient, id: str, prefix: str, version: int | None = None, **headers: str) -> webob.Response:
     """The operation's answer, with a 1 for every id of its path."""
     entry = rows.operations()[id]
     path = re.sub(r"\{\w+\}", "1", entry["path"])
@@ -66,7 +68,7 @@ def ask(client: ApiClient, id: str, prefix: str, version: int | None = None, **h
     return client.request(entry["method"], path, body, version=asked, headers=headers)
 
 
-def codes(client: ApiClient, id: str, wanted: range | list[int]) -> dict[int, set[int]]:
+def codes(client: WholeApiClient, id: str, wanted: range | list[int]) -> dict[int, set[int]]:
     """What /v2.1 answers at each version, with the project in the path and without."""
     return {version: {ask(client, id, f"/v2.1{project}", version).status_int for project in PROJECTS}
             for version in wanted}
@@ -104,7 +106,7 @@ PUT_BACK = {"POST /os-certificates": (503, 200), "GET /os-certificates/{id}": (5
 @pytest.mark.parametrize("id", sorted(BELOW_V2))
 def test_operation_put_back_below_v2_when_nova_cert_is_there_or_not_then_v21_answers_410(
         id: str, networks: str) -> None:
-    client = ApiClient(token=ADMIN, conf=configuration(use_neutron=networks == "neutron"))
+    client = WholeApiClient(token=ADMIN, conf=configuration(use_neutron=networks == "neutron"))
     client.certs.given(generate_x509_cert=SignedCertificate(certificate="PEM", private_key="KEY"))
     assert id in GONE
     for away, code in zip((True, False), PUT_BACK[id], strict=True):

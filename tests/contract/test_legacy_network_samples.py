@@ -9,10 +9,12 @@ import pytest
 
 from nova.api import legacy_networks, versions
 from nova.api.routing import Route
+from nova.legacy.api_extras import EXTRAS
 from nova.model.network.networks import FixedAddressRow
 from tests.contract import rows
-from tests.fakes.api import ADMIN, ApiClient, configuration
+from tests.fakes.api import ADMIN, configuration
 from tests.fakes.conductor_networks import PORT
+from tests.fakes.whole_api import WholeApiClient
 
 pytestmark = rows.needs_contract
 SAMPLES = rows.SHARED / "samples"
@@ -33,7 +35,7 @@ def sample(name: str) -> Any:
 
 
 def route(id: str) -> Route:
-    [found] = [one for one in legacy_networks.ROUTES if one.id == id]
+    [found] = [one for one in (*legacy_networks.ROUTES, *EXTRAS.networks) if one.id == id]
     return found
 
 
@@ -47,7 +49,7 @@ def test_published_request_passes_at_every_version_of_its_operation(name: str, i
 
 
 def test_published_answers_have_the_keys_of_ours() -> None:
-    client = ApiClient(conf=configuration(use_neutron=False), token=ADMIN, version="2.35")
+    client = WholeApiClient(conf=configuration(use_neutron=False), token=ADMIN, version="2.35")
     client.conductor.fixed_rows["192.168.1.1"] = FixedAddressRow(address="192.168.1.1", network_uuid="n")
     server = client.conductor.add_server(interfaces=(PORT,))
     made = client.post("/os-tenant-networks", sample("os-tenant-networks/networks-post-req.json"))

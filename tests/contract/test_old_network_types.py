@@ -18,9 +18,10 @@ from nova.model.network.floating import DnsDomain, DnsEntry
 from nova.model.network.networks import FixedAddressRow
 from nova.model.security.certificates import Cloudpipe
 from tests.contract import rows
-from tests.fakes.api import ADMIN, ApiClient, configuration
+from tests.fakes.api import ADMIN, configuration
 from tests.fakes.conductor import WHEN
 from tests.fakes.conductor_networks import PORT
+from tests.fakes.whole_api import WholeApiClient
 from tests.functional.live import normal
 
 pytestmark = rows.needs_contract
@@ -67,8 +68,8 @@ FOLDERS = tuple({name.partition("/")[0] for name in (*ANSWERS, *ELSEWHERE)} - {"
 
 
 @pytest.fixture
-def client() -> ApiClient:
-    made = ApiClient(conf=configuration(use_neutron=False), token=ADMIN, version="2.1")
+def client() -> WholeApiClient:
+    made = WholeApiClient(conf=configuration(use_neutron=False), token=ADMIN, version="2.1")
     fake = made.conductor
     fake.add_network(
         label="mynet_0", netmask="255.255.255.0", broadcast="10.0.0.255", gateway="10.0.0.1", dhcp_start="10.0.0.2",
@@ -115,7 +116,7 @@ def _typed(text: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_answer_has_the_published_samples_fields_and_types(client: ApiClient, name: str) -> None:
+def test_answer_has_the_published_samples_fields_and_types(client: WholeApiClient, name: str) -> None:
     method, path, body = ANSWERS[name]
     answer = client.request(method, path, body)
     assert answer.status_int == 200, answer.text
@@ -128,7 +129,7 @@ def test_answer_has_the_published_samples_fields_and_types(client: ApiClient, na
     assert list(normal.differences(wanted, ours)) == []
 
 
-def test_flags_and_numbers_of_a_network_are_what_they_are(client: ApiClient) -> None:
+def test_flags_and_numbers_of_a_network_are_what_they_are(client: WholeApiClient) -> None:
     """What the sample of a network that was just made shows as ``None`` is no text when it is set."""
     shown = client.get(f"/os-networks/{ID}").json["network"]
     assert {name: shown[name] for name in ("enable_dhcp", "injected", "multi_host", "share_address", "deleted", "vlan",
@@ -137,14 +138,14 @@ def test_flags_and_numbers_of_a_network_are_what_they_are(client: ApiClient) -> 
         "vlan": 100, "priority": None, "rxtx_base": None, "vpn_public_port": 1000}
 
 
-def test_domain_has_its_zone_and_its_project_whichever_it_is(client: ApiClient) -> None:
+def test_domain_has_its_zone_and_its_project_whichever_it_is(client: WholeApiClient) -> None:
     for scope, whose in (("public", {"project": "p"}), ("private", {"availability_zone": "z"}), ("private", {})):
         made = client.put(DOMAIN, {"domain_entry": {"scope": scope, **whose}})
         assert made.json == {"domain_entry": {"domain": "domain1.example.org", "scope": scope, "project": None,
                                               "availability_zone": None, **whose}}
 
 
-def test_virtual_interfaces_have_the_samples_types(client: ApiClient) -> None:
+def test_virtual_interfaces_have_the_samples_types(client: WholeApiClient) -> None:
     server = client.conductor.add_server(interfaces=(PORT,))
     answer = client.get(f"/servers/{server.uuid}/os-virtual-interfaces", version="2.12")
     assert list(normal.differences(sample("os-virtual-interfaces/v2.12/vifs-list-resp.json"), answer.json)) == []

@@ -10,6 +10,7 @@ import webob
 from oslo_config import cfg
 
 from nova.api import app
+from nova.api.extras import CORE, Extras
 from nova.conf import api as api_section
 from nova.conf import floating, network, osapi, wsgi
 from nova.policies import Policy
@@ -46,6 +47,8 @@ def usual() -> tuple[cfg.ConfigOpts, Policy]:
 class ApiClient:
     """Requests as ``token`` (noauth2: USER:PROJECT) at ``version``; paths begin below /v2.1 unless ``prefix`` says."""
 
+    extras: Extras = CORE
+
     def __init__(self, conductor: Any = None, conf: cfg.ConfigOpts | None = None, token: str | None = DEMO,
                  version: str | None = None) -> None:
         self.conductor = conductor or FakeConductor()
@@ -53,7 +56,7 @@ class ApiClient:
         options, policy = (conf, None) if conf else usual()
         self.certs = ContractFake(CertRPC)
         self.application = app.from_conf(self.conductor.client(), self.consoles.client(), self.certs.client(), options,
-                                         policy)
+                                         policy, self.extras)
         self.token, self.version, self.prefix = token, version, "/v2.1"
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = "", version: str | None = "",

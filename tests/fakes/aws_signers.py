@@ -13,7 +13,7 @@ import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
 
-from nova.signatures.request import FORM, SignedRequest, decoded_pairs
+from nova.legacy.signatures.request import FORM, SignedRequest, decoded_pairs
 
 ACCESS, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 ENDPOINT = "http://127.0.0.1:8773"

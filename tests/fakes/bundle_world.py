@@ -17,12 +17,12 @@ from keystoneauth1 import session as ksession
 from nova import errors
 from nova.clients.glance import Glance
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.legacy.objectstore.bundles.jobs import JobFolder
+from nova.legacy.objectstore.bundles.service import BundleRules, BundleService
+from nova.legacy.objectstore.bundles.work import BundleWork, WorkBounds
+from nova.legacy.objectstore.bundles.workdirs import WorkFolders
+from nova.legacy.objectstore.store import ObjectStore
 from nova.model.image.bundles import RegisterBundle
-from nova.objectstore.bundles.jobs import JobFolder
-from nova.objectstore.bundles.service import BundleRules, BundleService
-from nova.objectstore.bundles.work import BundleWork, WorkBounds
-from nova.objectstore.bundles.workdirs import WorkFolders
-from nova.objectstore.store import ObjectStore
 from tests.fakes.bundles import Bundle, Keys
 
 OWNER, BUCKET = "project", "images"

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
 
-from nova.objectstore.store import ObjectStore, PutObject
+from nova.legacy.objectstore.store import ObjectStore, PutObject
 
 PART_BYTES = 4096  # of the tools: 10 MB
 

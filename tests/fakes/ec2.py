@@ -12,13 +12,13 @@ import webob
 from defusedxml import ElementTree
 
 from nova import errors
-from nova.ec2 import app
-from nova.ec2.ids import IdCache
-from nova.ec2.request import Ec2Options, Ec2Site
+from nova.legacy.ec2 import app
+from nova.legacy.ec2.ids import IdCache
+from nova.legacy.ec2.request import Ec2Options, Ec2Site
+from nova.legacy.signatures.request import SignatureFault, SignatureRefused
+from nova.legacy.signatures.signers import Signers, believed
 from nova.model.ec2 import KINDS, ec2_id
 from nova.model.server.servers import ServerPage
-from nova.signatures.request import SignatureFault, SignatureRefused
-from nova.web.signers import Signers, believed
 from tests.fakes.api import usual
 from tests.fakes.conductor import FakeConductor
 

@@ -27,8 +27,9 @@ from nova.conductor.neutron import proxies
 from nova.conductor.neutron.back_end import NeutronBackEnd
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.network_updates import NetworkUpdates
+from nova.conductor.nova_network.no_cloudpipes import NoCloudpipes
 from nova.conductor.registry import ALL
-from nova.conductor.service import conductor_service
+from nova.conductor.service import MakeCloudpipes, conductor_service
 from nova.db import flavors
 from nova.db.host import enrolments, hosts, services
 from nova.db.models import api as api_tables
@@ -123,6 +124,7 @@ class SmallCloud:
     """
 
     flavors: tuple[NewFlavor, ...] = (TINY,)
+    cloudpipes: MakeCloudpipes = NoCloudpipes
 
     def __init__(self, folder: Path, templates: Path, computes: Sequence[str] = ("a", "b"),
                  networks: Networks = NOVA_NETWORK) -> None:
@@ -146,7 +148,7 @@ class SmallCloud:
         self.deps = self.conductor()
         self.daemons = Daemons(self.deps, clock=self.clock)
         self.hosts = HostService(self.deps, self.daemons, self.clock)
-        self.bus.serve(ConductorRPC, conductor_service(self.deps, self.daemons))
+        self.bus.serve(ConductorRPC, conductor_service(self.deps, self.daemons, self.cloudpipes))
         self.bus.serve(ConductorHostRPC, self.hosts)
         self.control = self.bus.client(ConductorRPC)
         if again is None:

@@ -14,8 +14,8 @@ from oslo_messaging._metrics.client import oslo_messaging_metrics
 from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import conf, context, errors
+from nova.legacy.objectstore.store import ObjectStore
 from nova.model.image.bundles import RegisterBundle, RegisteredImage
-from nova.objectstore.store import ObjectStore
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.rpc.transport import Bus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from nova.ec2.actions import ACTIONS
+from nova.legacy.ec2.actions import ACTIONS
 
 HERE = Path(__file__).resolve()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from nova.api import legacy_networks
+from nova.legacy.api_extras import EXTRAS
 from tests.contract import rows
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.live import scope
@@ -55,7 +56,7 @@ def test_zz_coverage_of_the_old_is_complete(standing: World) -> None:
     if {*OLD_SCENARIOS} - RAN:
         pytest.skip("only a part of the scenarios ran")
     live = standing.live
-    missing = [f"not covered: {row.id} at {shown(version)}" for row in legacy_networks.ROUTES
+    missing = [f"not covered: {row.id} at {shown(version)}" for row in (*legacy_networks.ROUTES, *EXTRAS.networks)
                for version in turning_points(row.id) if version not in live.covered[row.id]]
     wanted = {name for stems in published().values() for versions in stems.values() for name in versions.values()
               if scope.waits(name) == scope.OLD_NETWORKS}

@@ -10,11 +10,11 @@ import pytest
 import requests
 from lxml import etree
 
-from nova.api.xml.namespaces import ATOM, COMPUTE, EXTENSIONS
+from nova.legacy.xml.namespaces import ATOM, COMPUTE, EXTENSIONS
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.cloud import Cloud, Plan
-from tests.unit.api.xml import samples
+from tests.unit.legacy.xml import samples
 
 XML = "application/xml"
 STATES = EXTENSIONS["OS-EXT-STS"].namespace

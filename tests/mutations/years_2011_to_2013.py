@@ -6,7 +6,7 @@ from tests.mutations.form import Mutation
 
 MUTATIONS: dict[str, Mutation] = {
     "OSSA-2011-001": Mutation(
-        "nova/objectstore/bundles/tarball.py",
+        "nova/legacy/objectstore/bundles/tarball.py",
         """    if path.is_absolute() or ".." in path.parts or "\\0" in member.name:
 """, """    if path.is_absolute() or "\\0" in member.name:
 """),
@@ -52,7 +52,7 @@ MUTATIONS: dict[str, Mutation] = {
     "OSSA-2013-001": Mutation(
         "nova/api/handlers/server_create.py", "    req.authorize(rule=ATTACH_VOLUME)\n", ""),
     "OSSA-2013-004": Mutation(
-        "nova/api/xml/reader.py", "forbid_dtd=True", "forbid_dtd=False"),
+        "nova/legacy/xml/reader.py", "forbid_dtd=True", "forbid_dtd=False"),
     "OSSA-2013-006": Mutation(
         "nova/conductor/queries/consoles.py",
         "if now is None or _spot(now) != _spot(row.address):", "if now is None:"),

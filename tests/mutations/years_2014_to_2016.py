@@ -19,7 +19,7 @@ MUTATIONS: dict[str, Mutation] = {
             object.__setattr__(disk, "format", "qcow2")
         bus = disk.bus"""),
     "OSSA-2014-011": Mutation(
-        "nova/ec2/actions.py",
+        "nova/legacy/ec2/actions.py",
         """        security_group_rules.authorize_security_group_ingress, f"{security_groups.RULES}:rule:create"),
 """, """        security_group_rules.authorize_security_group_ingress),
 """),

@@ -31,11 +31,11 @@ MUTATIONS: dict[str, Mutation] = {
     "OSSA-2020-001": Mutation(
         "nova/console/masking.py", '_SECRETS.sub("***", text)', "text"),
     "OSSA-2020-003": Mutation(
-        "nova/signatures/ec2_query.py",
+        "nova/legacy/signatures/ec2_query.py",
         'return check_age(iso_time(needed(parameters, "Timestamp"), "Timestamp"), now, "Timestamp", skew_s)',
         'return iso_time(needed(parameters, "Timestamp"), "Timestamp")'),
     "OSSA-2020-004": Mutation(
-        "nova/web/signers.py",
+        "nova/legacy/signatures/signers.py",
         '"roles": tuple(role["name"] for role in roles), "token": found.token}',
         '"roles": vars(context_fields).setdefault(user["id"], tuple(role["name"] for role in roles)),\n'
         '                "token": found.token}'),
@@ -67,7 +67,7 @@ MUTATIONS: dict[str, Mutation] = {
         '    "raw": frozenset({RAW, PARTITIONED, frozenset({"qcow2"})}),\n'),
     "OSSA-2025-002": Mutation(
         "nova/devel/identity/ec2_credentials.py",
-        "return bool(call.caller.roles & identity_tokens.VALIDATORS)", "return bool(call.caller.roles)"),
+        "return bool(call.caller.roles & tokens.VALIDATORS)", "return bool(call.caller.roles)"),
     "OSSA-2026-002": Mutation(
         "nova/privileged/qemu_img.py",
         '["qemu-img", "resize", "-q", "-f", disk.format, disk.path, str(size_bytes)]',

@@ -13,10 +13,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from nova import version
+from tests.unit.configuration.test_command_lines import scripts
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
@@ -258,3 +260,9 @@ def test_completion_when_a_tool_takes_it_from_tools_then_it_is_the_one_of_etc() 
     link = TOP / "tools/nova-manage.bash_completion"
     assert [path.name for path in link.parent.iterdir()] == [link.name]
     assert link.resolve() == TOP / "etc/completion/nova-manage"
+
+
+def test_scripts_then_each_is_importable_by_its_entry() -> None:
+    for entry in scripts().values():
+        module: ModuleType = importlib.import_module(entry.split(":")[0])
+        assert callable(module.main)

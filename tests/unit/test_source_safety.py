@@ -16,7 +16,7 @@ SECRET = {"secret", "token", "password", "signature", "digest", "hexdigest", "pr
 #: what tells whether files have changed. The last but one names a mount point by its export, the last one
 #: compares names of algorithms.
 COMPARED = {"nova/console/sessions.py", "nova/policies/enforcer.py", "nova/privileged/helper/volume_calls.py",
-            "nova/web/signers.py"}
+            "nova/legacy/signatures/signers.py"}
 #: Where a certificate may be of another name than the one that is dialled, and must be of our authority all the same.
 OF_ANY_NAME = {"nova/console/vencrypt.py", "nova/manage/doctor/services.py"}
 TRUSTING = {"CERT_NONE", "_create_unverified_context", "_create_stdlib_context", "disable_warnings"}
@@ -24,8 +24,8 @@ IMAGE_TOOL = "nova/privileged/qemu_img.py"
 XML_PARSERS = {"xml", "lxml", "defusedxml", "xmltodict", "bs4"}
 #: They read libvirt's own documents; the next one another host's, and none with a document type; the others clients'
 #: by defusedxml.
-READS_XML = ("nova/virt/libvirt/", "nova/migrationproxy/references.py", "nova/objectstore/documents.py",
-             "nova/objectstore/bundles/manifest.py", "nova/api/xml/reader.py")
+READS_XML = ("nova/virt/libvirt/", "nova/migrationproxy/references.py", "nova/legacy/objectstore/documents.py",
+             "nova/legacy/objectstore/bundles/manifest.py", "nova/legacy/xml/reader.py")
 
 Rule = Callable[[ast.AST], bool]
 Breaking = Callable[[Rule], set[str]]

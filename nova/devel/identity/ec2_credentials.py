@@ -19,8 +19,7 @@ from nova.devel.identity import tokens
 from nova.devel.identity.credentials import owner_or_admin
 from nova.devel.identity.directory import Directory, ScopeKind, TokenScope
 from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute
-from nova.model.base import Json
-from nova.signatures.request import (
+from nova.legacy.signatures.request import (
     SKEW_S,
     Scope4,
     Signature,
@@ -29,8 +28,9 @@ from nova.signatures.request import (
     decoded,
     is_signed,
 )
-from nova.signatures.v4 import ALGORITHM
-from nova.signatures.versions import ec2_signature
+from nova.legacy.signatures.v4 import ALGORITHM
+from nova.legacy.signatures.versions import ec2_signature
+from nova.model.base import Json
 
 KIND = "ec2"
 NOT_FOUND = "EC2 access key not found."

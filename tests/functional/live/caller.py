@@ -17,6 +17,7 @@ from typing import Any
 import requests
 
 from nova.api import legacy_networks
+from nova.legacy.api_extras import EXTRAS
 from tests.contract import rows
 from tests.functional.live import normal, scope
 
@@ -27,7 +28,8 @@ OTHER = "00000000000000000000000000000abc"  # a project of others
 FAULTS = {400: "badRequest", 403: "forbidden", 404: "itemNotFound", 409: "conflictingRequest", 413: "overLimit",
           415: "badMediaType", 501: "notImplemented", 503: "serviceUnavailable"}
 Path = str | Callable[[int], str]
-OLD = {row.id: row for row in legacy_networks.ROUTES}  # gone from the contract, and served where nova-network is
+#: Gone from the contract, and served where nova-network is.
+OLD = {row.id: row for row in (*legacy_networks.ROUTES, *EXTRAS.networks)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nova.api import legacy_networks, legacy_v2
+from nova.legacy.api_extras import EXTRAS
 from tests.contract import rows
 from tests.functional.live import normal
 from tests.functional.live.caller import ADMIN, LEGACY, PROJECT, content, published
@@ -48,7 +49,7 @@ def gone_for_good(world: World) -> None:
     """410 at every version, whatever is sent; the published requests too. What this cloud's nova-network has is 404
     above the version that took it away. What works below /v2 is gone from /v2.1 alone."""
     live = world.live
-    served = {route.id for route in legacy_networks.ROUTES}
+    served = {route.id for route in (*legacy_networks.ROUTES, *EXTRAS.networks)}
     below_v2 = {route.id for route in legacy_v2.ROUTES}
     for id, entry in rows.operations().items():
         if entry["status"] != "gone":

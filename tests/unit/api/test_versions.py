@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova.api import discovery
 from tests.fakes.api import ADMIN, ApiClient, configuration
 
 NEW, OLD = "OpenStack-API-Version", "X-OpenStack-Nova-API-Version"
@@ -118,3 +119,11 @@ def test_links_with_a_prefix_use_it() -> None:
     links = client.get("/flavors/1").json["flavor"]["links"]
     assert [link["href"] for link in links] == ["https://cloud.example/compute/v2.1/flavors/1",
                                                 "https://cloud.example/compute/flavors/1"]
+
+
+@pytest.mark.parametrize(("accept", "content", "asked"), [
+    ("application/xml;version=2", "", "v2"), ("application/json; version=2.1", "", "v2.1"), ("*/*", "", None),
+    ("application/xml;version=v2;q=1", "", "v2"), ("", 'application/json;version="1.1"', "v1.1"),
+    ("application/xml;version=two", "", None), ("application/xml;conversion=2", "", None)])
+def test_version_when_a_parameter_then_is_found(accept: str, content: str, asked: str | None) -> None:
+    assert discovery.version_asked({"HTTP_ACCEPT": accept, "CONTENT_TYPE": content}) == asked

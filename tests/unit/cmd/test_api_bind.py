@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from oslo_config import cfg
 
-from nova import conf, configuration, errors
+from nova import conf, errors
 from nova.cmd import api
 
 
@@ -35,20 +35,3 @@ def test_api_when_every_caller_is_believed_then_not_for_others(address: str) -> 
 def test_placement_when_every_caller_is_believed_then_not_for_others() -> None:
     with pytest.raises(errors.service.CanNotStart, match=r"\[placement_api\]listen"):
         api.bind(options(), ["placement"], api.ALL)
-
-
-@pytest.mark.parametrize(("option", "value", "said"), [
-    ("region_list", ["foo"], "[DEFAULT]region_list can not be used"),
-    ("keystone_ec2_url", "http://k/v3", "[DEFAULT]keystone_ec2_url can not be used")])
-def test_ec2_when_an_option_is_wrong_then_the_program_says_so_once_and_is_not_started_again(
-        monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, option: str, value: object, said: str
-        ) -> None:
-    made = options(auth_strategy="keystone")
-    made.set_override(option, value)
-    monkeypatch.setattr(configuration, "read", lambda *_: made)
-    monkeypatch.setattr(api.common, "begin", lambda *_: None)
-    with pytest.raises(SystemExit) as ended:
-        api.serve("nova-api-ec2", [api.EC2])
-    assert ended.value.code == 2
-    assert [record.getMessage() for record in caplog.records if said in record.getMessage()] == [
-        record.getMessage() for record in caplog.records if "can not start" in record.getMessage()] != []

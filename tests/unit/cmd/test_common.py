@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
-from nova import configuration, errors
-from nova.devel.nova_all import cloud, plan
+from nova import configuration
 
 
 @pytest.mark.parametrize(("path", "name"), [
@@ -22,11 +19,3 @@ def test_refusal_when_a_program_fails_then_it_is_one_line_and_status_2(capsys, m
     with pytest.raises(SystemExit) as ended:
         configuration.fail("the port is in use")
     assert ended.value.code == 2 and capsys.readouterr().err == "nova-api: the port is in use\n"
-
-
-@pytest.mark.parametrize("option", ["--port", "--console-port", "--serial-port", "--s3-port"])
-def test_doors_when_a_port_is_in_use_then_the_words_name_it_and_its_option(option: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(errors.service.CanNotStart, match=rf"port {port} of 127.0.0.1 .*{option} \(0: a free one\)"):
-            cloud.open_doors(plan.parse(["--port", "0", option, str(port)]))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import configparser
-import importlib
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from oslo_config import cfg
@@ -95,9 +93,3 @@ def test_value_on_the_command_line_when_its_type_rejects_it_then_it_is_not_shown
             typed(words, CLI)
         assert CANARY not in caught.value.message
     assert typed(["--log-file", "x", "--debug", "--log-dir"], CLI) == {"log_file"}
-
-
-def test_scripts_then_each_is_importable_by_its_entry() -> None:
-    for entry in scripts().values():
-        module: ModuleType = importlib.import_module(entry.split(":")[0])
-        assert callable(module.main)

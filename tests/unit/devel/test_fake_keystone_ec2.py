@@ -16,8 +16,8 @@ from keystoneclient.v3 import client
 
 from nova.devel.identity.ec2_credentials import new_key
 from nova.devel.identity.keystone import FakeKeystone
-from nova.signatures.keystone import ec2tokens_body, s3tokens_body
-from nova.signatures.versions import ec2_signature, s3_signature
+from nova.legacy.signatures.keystone import ec2tokens_body, s3tokens_body
+from nova.legacy.signatures.versions import ec2_signature, s3_signature
 from tests.fakes import aws_signers
 from tests.fakes.aws_signers import ENDPOINT, by_botocore, received
 from tests.unit.devel.served import FakeCloud

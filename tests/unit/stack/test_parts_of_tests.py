@@ -20,11 +20,19 @@ UNIT = PARTS["unit"]
 def test_files_of_the_unit_part_when_shared_then_each_has_one_process_but_for_the_sample() -> None:
     every = {str(path.relative_to(TOP)) for folder in UNIT.folders for path in (TOP / folder).rglob("test_*.py")}
     found = shares.shares_of(UNIT, TOP, 5, long=False)
-    assert [one.mode for one in found] == [NATIVE] * (UNIT.workers + 1) + [GREEN] * GREEN_WORKERS
+    assert [one.mode for one in found] == [NATIVE] * (UNIT.workers + 2) + [GREEN] * (GREEN_WORKERS + 1)
     natively, green = files_of(found, NATIVE), files_of(found, GREEN)
     assert {*natively, *green} == every and len({*natively}) == len(natively) and len({*green}) == len(green)
     both = {*natively} & {*green}
     assert len(both) in (len(green) // GREEN_NATIVE_IN, len(green) // GREEN_NATIVE_IN + 1)
+
+
+def test_files_of_the_core_when_shared_then_their_processes_have_no_others_but_for_the_sample() -> None:
+    found = shares.shares_of(UNIT, TOP, 5, long=False)
+    core = {file for one in found if one.core for file in one.files}
+    assert all(map(shares.is_of_core, core))
+    every = {str(path.relative_to(TOP)) for path in (TOP / "tests/unit").rglob("test_*.py")}
+    assert core == {*filter(shares.is_of_core, every)} and len(core) > len(every) / 2
 
 
 def files_of(found: list[shares.Share], mode: str) -> list[str]:

@@ -1,0 +1,9 @@
+"""The parts of the compute API that are not part of the core."""
+
+from __future__ import annotations
+
+from nova.api.extras import Extras
+from nova.legacy.cloudpipe import routes as cloudpipe
+from nova.legacy.xml.formats import XmlAndJson
+
+EXTRAS = Extras(formats=XmlAndJson(), networks=cloudpipe.ROUTES)

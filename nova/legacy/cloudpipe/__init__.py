@@ -1,0 +1,1 @@
+"""Cloudpipe: a VPN server for each project with networks of nova-network."""

@@ -1,0 +1,156 @@
+"""What lists have in common: filters over what would be answered, and pages of it.
+
+A list's filters are a table: a filter's name -> where its values are in an item of the answer (``instanceState.name``;
+a step through a list means each of its items). ``tag:KEY``, ``tag-key`` and ``tag-value`` look at ``tagSet``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import re2
+
+from nova.legacy.ec2.faults import Ec2Error
+from nova.legacy.ec2.parameters import AskedFilter, Ec2Listing
+from nova.legacy.ec2.xml import Tree, shown
+from nova.model.base import Library
+
+FilterPaths = Mapping[str, str]
+Test = Callable[[Tree], bool]
+
+MOST_RESULTS = 1000
+LONGEST_VALUE = 1024  # letters of a filter's value
+MOST_VALUES = 200  # of all filters of a request, as AWS bounds them: each is held against each item
+MOST_NAMED = 200  # things of a request that are each asked for by a call of their own
+_TAGS = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
+_MANY_LINES = re2.Options()
+_MANY_LINES.dot_nl, _MANY_LINES.log_errors = True, False
+
+
+class Listed(NamedTuple):
+    """A page, and where the next one begins; None: there is none."""
+
+    items: list[Tree]
+    next_token: str | None
+
+
+def chosen(items: Sequence[Tree], args: Ec2Listing, paths: FilterPaths, key: str, has_tags: bool = False) -> Listed:
+    """The page that ``args`` ask for. ``key``: the member by which items are told apart; they are in a stable order.
+    InvalidParameterValue: no such filter; InvalidNextToken."""
+    test = tester(args.filter, paths, has_tags)
+    return page([item for item in items if test(item)], args, key)
+
+
+def page(items: list[Tree], args: Ec2Listing, key: str) -> Listed:
+    """A slice behind the item that the token names. InvalidNextToken."""
+    first, most = 0, page_size(args)
+    if args.next_token:
+        after = token_text(args.next_token)
+        first = next((number + 1 for number, item in enumerate(items) if item[key] == after), -1)
+        if first < 0:
+            raise bad_token()
+    if most is None or first + most >= len(items):
+        return Listed(items[first:], None)
+    return Listed(items[first:first + most], token(str(items[first + most - 1][key])))
+
+
+def page_size(args: Ec2Listing) -> int | None:
+    """How many items are asked for; None: all. InvalidParameterValue."""
+    if args.max_results is None:
+        return None
+    if args.max_results < 1:
+        raise Ec2Error("InvalidParameterValue", f"Value ({args.max_results}) for parameter MaxResults is invalid. It "
+                                                f"must be 1 to {MOST_RESULTS}.")
+    return min(args.max_results, MOST_RESULTS)
+
+
+def check_not_both(ids: Sequence[str], args: Ec2Listing, name: str) -> None:
+    """Who names things gets them all. InvalidParameterCombination."""
+    if ids and args.max_results is not None:
+        raise Ec2Error("InvalidParameterCombination", f"The parameter {name} cannot be used with the parameter "
+                                                      "MaxResults")
+
+
+def check_few(ids: Sequence[object], name: str) -> None:
+    """For what costs a call of another service each. InvalidParameterValue."""
+    if len(ids) > MOST_NAMED:
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name} may name {MOST_NAMED} things in a request.")
+
+
+def token(text: str) -> str:
+    """A page's end, as clients pass it on."""
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def token_text(given: str) -> str:
+    """The reverse. InvalidNextToken."""
+    try:
+        return base64.b64decode(given.encode(), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise bad_token() from None
+
+
+def bad_token() -> Ec2Error:
+    """It is no token of ours, or what it stands for is gone."""
+    return Ec2Error("InvalidNextToken", "The token is no longer valid, or never was: begin again without NextToken.")
+
+
+# -- filters
+
+
+def tester(filters: Sequence[AskedFilter], paths: FilterPaths, has_tags: bool = False) -> Test:
+    """Whether an item passes all of them. InvalidParameterValue names one that there is not; FilterLimitExceeded."""
+    if sum(max(1, len(one.value)) for one in filters) > MOST_VALUES:
+        raise Ec2Error("FilterLimitExceeded", f"The filters of a request may have {MOST_VALUES} values together.")
+    tests = [_test(one, paths, has_tags) for one in filters]
+    return lambda item: all(test(item) for test in tests)
+
+
+def _test(wanted: AskedFilter, paths: FilterPaths, has_tags: bool) -> Test:
+    patterns = [_pattern(value) for value in wanted.value]
+    if has_tags and wanted.name.startswith("tag:"):
+        key = wanted.name.removeprefix("tag:")
+        return lambda item: any(tag["key"] == key and _any(patterns, tag["value"]) for tag in _tags(item))
+    path = paths.get(wanted.name) or (_TAGS.get(wanted.name) if has_tags else None)
+    if path is None:
+        raise Ec2Error("InvalidParameterValue", f"The filter '{wanted.name[:100]}' is invalid")
+    steps = path.split(".")
+    return lambda item: any(_any(patterns, shown(value)) for value in _values(item, steps))
+
+
+def _tags(item: Tree) -> Sequence[Mapping[str, str]]:
+    found = item.get("tagSet") or ()
+    assert isinstance(found, (tuple, list))
+    return found
+
+
+def _values(value: object, steps: Sequence[str]) -> Iterator[object]:
+    if isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _values(one, steps)
+    elif not steps:
+        if value is not None:
+            yield value
+    elif isinstance(value, Mapping):
+        yield from _values(value.get(steps[0]), steps[1:])
+
+
+def _any(patterns: Sequence[Library], text: str) -> bool:
+    return any(pattern.fullmatch(text) is not None for pattern in patterns)
+
+
+def _pattern(value: str) -> Library:
+    """``*`` is any text, ``?`` any letter; behind a backslash a letter is itself. RE2 takes no longer for what is made
+    to take long. InvalidParameterValue: it is too long."""
+    if len(value) > LONGEST_VALUE:
+        raise Ec2Error("InvalidParameterValue", f"A filter's value may have {LONGEST_VALUE} letters.")
+    parts, letters = [], iter(value)
+    for letter in letters:
+        if letter == "\\":
+            parts.append(re2.escape(next(letters, "\\")))
+        else:
+            parts.append({"*": ".*", "?": "."}.get(letter) or re2.escape(letter))
+    return re2.compile("".join(parts), _MANY_LINES)

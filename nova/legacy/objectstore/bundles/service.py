@@ -1,0 +1,283 @@
+"""Serves the contract ``objectstore``: manifests are read, images registered, and made in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from nova import concurrency, context, errors
+from nova.conf.base import Options
+from nova.legacy.objectstore.bundles import manifest
+from nova.legacy.objectstore.bundles.jobs import BundleJob, HeldJob, JobFolder
+from nova.legacy.objectstore.bundles.turns import JobTurns
+from nova.legacy.objectstore.bundles.work import (
+    GIVE_UP_S,
+    PENDING,
+    STATE,
+    BundleCert,
+    BundleImages,
+    BundleWork,
+    WorkBounds,
+)
+from nova.legacy.objectstore.bundles.workdirs import WorkFolders
+from nova.legacy.objectstore.store import ObjectStore
+from nova.model.image.bundles import MACHINE, BundleFacts, RegisterBundle, RegisteredImage
+from nova.model.image.images import NewImage
+from nova.service import Every
+
+LOG = logging.getLogger(__name__)
+
+MIB, GIB = 2 ** 20, 2 ** 30
+MOST_WAITING, MOST_OF_PROJECT = 500, 50
+LOOK_S = 30.0  # how often jobs that nobody works on are looked for, and whether an image is still wanted
+FIRST_RETRY_S, LAST_RETRY_S = 30.0, 600.0
+LONGEST_NAME, LONGEST_MAPPING = 255, 65535  # characters, as the image service takes them
+
+
+class Stopping(BaseException):
+    """The process ends: work is left as it is, and begun anew by the next."""
+
+
+class BundleRules(NamedTuple):
+    """``workers``: bundles that are worked on at once. ``owner``: of all buckets; None: projects have their own.
+    ``retry_s``: what a job waits for the first time when something is not there for it."""
+
+    workers: int = 2
+    owner: str | None = None
+    retry_s: float = FIRST_RETRY_S
+
+
+class BundleRetry(NamedTuple):
+    """Of a job that something was not there for. ``at``: on the monotonic clock; ``wait_s``: how long it was."""
+
+    at: float
+    wait_s: float
+
+
+class BundleService:
+    """Several processes may share the folder of jobs. ``rules`` say what an operator decides."""
+
+    def __init__(self, store: ObjectStore, images: BundleImages, work: BundleWork, jobs: JobFolder,
+                 folders: WorkFolders, rules: BundleRules) -> None:
+        self._store, self._images, self._work, self._jobs, self._folders = store, images, work, jobs, folders
+        self._rules, self._pool = rules, concurrency.WorkerPool(rules.workers, "bundles")
+        self._held: dict[str, HeldJob] = {}
+        self._turns = JobTurns()
+        self._retries: dict[str, BundleRetry] = {}
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._looking = Every(LOOK_S, self.look, "looking for bundles")
+
+    # -- the contract
+
+    def read_manifest(self, location: str, project_id: str) -> BundleFacts:
+        """bundle.Location, bundle.NotFound, bundle.Manifest, bundle.Architecture."""
+        return manifest.fetch(self._store, self._owner(project_id), manifest.location_of(location)).facts
+
+    def register_image(self, order: RegisterBundle) -> RegisteredImage:
+        """The job is on the disk before the image service hears of it: so no image waits that nobody works on. Errors
+        as above; bundle.TooMany, bundle.TooLarge, bundle.NotKept; the image service's."""
+        location = manifest.location_of(order.location)
+        found = manifest.fetch(self._store, self._owner(order.project_id), location)
+        image = _record(order, str(location), found.facts)
+        self._check_room(order.project_id)
+        held = self._kept(BundleJob(
+            image.id, order.project_id, self._owner(order.project_id), str(location), time.time(), found))
+        try:
+            self._images.create(image)
+        except errors.Unavailable:  # the record may be there: whoever looks at the job finds out
+            held.release()
+            raise
+        except BaseException:
+            held.done()
+            raise
+        self._submit(held)
+        return RegisteredImage(image_id=image.id, container_format=found.facts.container_format)
+
+    def _kept(self, job: BundleJob) -> HeldJob:
+        """bundle.NotKept."""
+        try:
+            return self._jobs.add(job)
+        except OSError as error:
+            raise errors.bundle.NotKept(reason=error.strerror or type(error).__name__) from None
+
+    def _owner(self, project_id: str) -> str:
+        """Whose buckets a project's manifests are in."""
+        return self._rules.owner or project_id
+
+    def _check_room(self, project_id: str) -> None:
+        """bundle.TooMany."""
+        every, own = self._jobs.count(project_id)
+        if every >= MOST_WAITING or own >= MOST_OF_PROJECT:
+            raise errors.bundle.TooMany(count=own)
+
+    # -- in the background
+
+    def start(self) -> None:
+        """What a process before has left is removed, and gone on with."""
+        removed = self._folders.sweep()
+        if removed:
+            LOG.info("%d folders of bundles removed, which a killed process has left", removed)
+        self._jobs.sweep()
+        self.look()
+        self._looking.start()
+
+    def look(self) -> None:
+        """Work on jobs that nobody works on, unless it is too early for them."""
+        for held in self._jobs.waiting():
+            retry = self._retries.get(held.job.image_id)
+            if self._stopped or (retry is not None and time.monotonic() < retry.at):
+                held.release()
+            else:
+                self._submit(held)
+
+    def stop(self, seconds: float) -> None:
+        """Work ends where it is within ``seconds``, and is begun anew by the next process. May be called twice."""
+        self._stopped = True
+        self._looking.stop()
+        self._pool.shutdown(wait=False)
+        self._leave()
+        deadline = time.monotonic() + seconds
+        while self._held and time.monotonic() < deadline:
+            concurrency.sleep(0.02)
+
+    def busy(self) -> int:
+        """Jobs that this process works on, or has waiting."""
+        with self._lock:
+            return len(self._held)
+
+    def _submit(self, held: HeldJob) -> None:
+        with self._lock:
+            self._held[held.job.image_id] = held
+        self._turns.add(held)
+        try:
+            self._pool.submit(self._work_on)
+        except RuntimeError:  # the pool was shut down meanwhile
+            self._leave()
+
+    def _work_on(self) -> None:
+        """Until no job may be begun: those of a project that has one under way are for the worker that has it."""
+        while not self._stopped and (held := self._turns.take()) is not None:
+            try:
+                self._run(held)
+            finally:
+                self._turns.done(held)
+
+    def _leave(self) -> None:
+        """What waits is for the next process."""
+        for held in self._turns.leave():
+            self._end(held)
+
+    def _end(self, held: HeldJob) -> None:
+        held.release()
+        with self._lock:
+            if self._held.get(held.job.image_id) is held:
+                del self._held[held.job.image_id]
+
+    def _run(self, held: HeldJob) -> None:
+        job = held.job
+        try:
+            with context.entered(context.internal()), concurrency.while_wanted(self._check(job)):
+                self._outcome(held)
+        except Stopping:
+            LOG.info("Image %s is gone on with at the next start", job.image_id)
+        finally:
+            self._end(held)
+
+    def _outcome(self, held: HeldJob) -> None:
+        job = held.job
+        try:
+            self._work.run(job)
+        except errors.image.NotFound:
+            LOG.info("Image %s was deleted: no more is done for it", job.image_id)
+        except errors.NovaError as error:
+            if self._has_to_wait(job, error):
+                return
+        except Exception:
+            LOG.exception("A failure that nobody foresaw, with image %s of the bundle %s", job.image_id, job.location)
+            if self._has_to_wait(job, errors.Bug()):
+                return
+        self._retries.pop(job.image_id, None)
+        held.done()
+
+    def _has_to_wait(self, job: BundleJob, error: errors.NovaError) -> bool:
+        """Whether it is tried again; else nobody can do more for it."""
+        said = error.message.rstrip(".")
+        if time.time() - job.created < GIVE_UP_S:
+            LOG.warning("Image %s of the bundle %s has to wait, and is tried again: %s. %s", job.image_id,
+                        job.location, said, error.cure)
+            self._put_off(job)
+            return True
+        LOG.error("Image %s of the bundle %s is given up after a day: %s. Delete the image, and register the manifest "
+                  "again", job.image_id, job.location, said)
+        self._work.give_up(job)
+        return False
+
+    def _put_off(self, job: BundleJob) -> None:
+        before = self._retries.get(job.image_id)
+        wait_s = self._rules.retry_s if before is None else min(2 * before.wait_s, LAST_RETRY_S)
+        self._retries[job.image_id] = BundleRetry(time.monotonic() + wait_s, wait_s)
+
+    def _check(self, job: BundleJob) -> Callable[[], None]:
+        """Of work that takes long: Stopping, and now and then image.NotFound."""
+        looked = time.monotonic()
+
+        def check() -> None:
+            nonlocal looked
+            if self._stopped:
+                raise Stopping
+            if time.monotonic() - looked > LOOK_S:
+                looked = time.monotonic()
+                self._still_there(job.image_id)
+        return check
+
+    def _still_there(self, image_id: str) -> None:
+        try:
+            self._images.show(image_id)
+        except errors.Unavailable:
+            LOG.debug("whether image %s is still there can not be told now", image_id)
+
+
+def of_options(options: Options, store: ObjectStore, images: BundleImages, cert: BundleCert,
+               owner: str | None = None) -> BundleService:
+    """As nova.conf says. ``owner``: of all buckets, where nobody is asked who he is. OSError: a folder can not be
+    made."""
+    jobs = JobFolder(Path(options.image_decryption_jobs_dir))
+    folders = WorkFolders(Path(options.image_decryption_dir), jobs.folder / ".lock")
+    work = BundleWork(store, images, cert, folders, WorkBounds(
+        options.image_decryption_largest_gb * GIB, least_free=options.s3_reserved_disk_mb * MIB))
+    return BundleService(store, images, work, jobs, folders, BundleRules(options.image_decryption_workers, owner))
+
+
+def _record(order: RegisterBundle, location: str, facts: BundleFacts) -> NewImage:
+    """The image as it is from the beginning. bundle.TooLarge, bundle.Architecture."""
+    limits = {"name": (order.name, LONGEST_NAME), "description": (order.description, LONGEST_NAME),
+              "root device name": (order.root_device_name, LONGEST_NAME)}
+    for what, (text, limit) in limits.items():
+        if len(text or "") > limit:
+            raise errors.bundle.TooLarge(what=what, limit=limit)
+    return NewImage(id=str(uuid.uuid4()), name=order.name or location[:LONGEST_NAME], owner=order.project_id,
+                    visibility="private", disk_format=facts.container_format, container_format=facts.container_format,
+                    properties=_properties(order, location, facts))
+
+
+def _properties(order: RegisterBundle, location: str, facts: BundleFacts) -> Mapping[str, str]:
+    machine = facts.container_format == MACHINE
+    mapping = "" if order.block_device_mapping is None else msgspec.json.encode(order.block_device_mapping).decode()
+    if len(mapping) > LONGEST_MAPPING:
+        raise errors.bundle.TooLarge(what="block device mapping", limit=LONGEST_MAPPING)
+    found = {
+        "image_location": location, STATE: PENDING,
+        "architecture": manifest.known_architecture(order.architecture or facts.architecture),
+        "kernel_id": order.kernel_image_id if machine else None,
+        "ramdisk_id": order.ramdisk_image_id if machine else None,
+        "mappings": msgspec.json.encode(facts.mappings).decode() if facts.mappings else None,
+        "block_device_mapping": mapping, "root_device_name": order.root_device_name, "description": order.description}
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,147 @@
+"""The first steps from a bundle to its image, each from file to file, some of it at a time: joining and decrypting.
+
+What takes the processor's time runs a piece at a time in another thread where threads are green.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.padding import PKCS7
+
+from nova import concurrency, errors
+from nova.legacy.objectstore.bundles.manifest import BundleLocation, BundleManifest, BundlePart
+from nova.legacy.objectstore.files import RecordDamaged
+from nova.legacy.objectstore.room import DiskRoom, RoomWatch
+from nova.legacy.objectstore.s3_errors import S3Error
+from nova.legacy.objectstore.store import ObjectStore
+
+PIECE = 2 ** 20
+BLOCK_BITS = 128
+GZIP = b"\x1f\x8b\x08"  # how each begins (RFC 1952)
+
+
+class BundleKey(NamedTuple):
+    """Of AES-128-CBC, 16 bytes each. Secret."""
+
+    key: bytes
+    iv: bytes
+
+    def __repr__(self) -> str:
+        return "<BundleKey>"
+
+
+def pump(turn: Callable[[], int]) -> None:
+    """Take turns until one moves nothing. Between them others have theirs, and may want it to end."""
+    while concurrency.run_in_thread(turn):
+        concurrency.check_wanted()
+
+
+class RoomFile:
+    """A new file that grows while its disk has room. ``size``: bytes that it is to have, where that is known; they must
+    be free at its begin. bundle.NoRoom, OSError."""
+
+    def __init__(self, path: Path, room: DiskRoom, size: int = 0) -> None:
+        need(room, size)
+        self._room, self._watch = room, RoomWatch(room)
+        self._file = path.open("xb")
+
+    def write(self, piece: bytes) -> None:
+        """bundle.NoRoom, OSError."""
+        if self._watch.lacks(len(piece)):
+            raise errors.bundle.NoRoom(size=len(piece))
+        self._file.write(piece)
+
+    def tell(self) -> int:
+        """Bytes that were written."""
+        return self._file.tell()
+
+    def __enter__(self) -> RoomFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 where: TracebackType | None) -> None:
+        self._file.close()
+
+
+def need(room: DiskRoom, size: int) -> None:
+    """bundle.NoRoom: so many bytes more have no room on the disk."""
+    if room.lacks(size):
+        raise errors.bundle.NoRoom(size=size)
+
+
+def read_key(key: str, iv: str) -> BundleKey:
+    """Of hex digits, as nova-cert decrypted them. bundle.KeyRefused; never with what they are."""
+    if not all(re.fullmatch("[0-9a-fA-F]{32}", one.strip()) for one in (key, iv)):
+        raise errors.bundle.KeyRefused(reason="key and IV are not 32 hex digits each")
+    return BundleKey(bytes.fromhex(key.strip()), bytes.fromhex(iv.strip()))
+
+
+class Parts(NamedTuple):
+    """Of a bundle, where they lie in the store."""
+
+    store: ObjectStore
+    owner: str
+    location: BundleLocation
+    manifest: BundleManifest
+
+    def join(self, target: Path, limit: int, room: DiskRoom) -> None:
+        """One part after the other, each held against its digest. bundle.PartMissing, bundle.PartDamaged;
+        bundle.TooLong beyond ``limit`` bytes; bundle.WrongLength, bundle.NoRoom."""
+        with RoomFile(target, room, min(self.manifest.bundled_size or 0, limit)) as out:
+            for part in self.manifest.parts:
+                self._add(part, out, limit)
+            size = out.tell()
+        if self.manifest.bundled_size not in (None, size):
+            raise errors.bundle.WrongLength(what="bundle", found=size, wanted=self.manifest.bundled_size)
+
+    def _add(self, part: BundlePart, out: RoomFile, limit: int) -> None:
+        digest = hashlib.sha1(usedforsecurity=False)
+        try:
+            opened = self.store.get(self.owner, self.location.bucket, self.location.beside(part.filename))
+        except (S3Error, RecordDamaged):
+            raise errors.bundle.PartMissing(part=part.filename) from None
+        if out.tell() + opened.record.size > limit:
+            opened.close()
+            raise errors.bundle.TooLong(what="bundle", limit=limit)
+        pieces = opened.pieces()
+
+        def turn() -> int:
+            piece = next(pieces, b"")
+            digest.update(piece)
+            out.write(piece)
+            return len(piece)
+        try:
+            pump(turn)
+        except RecordDamaged:
+            raise errors.bundle.PartDamaged(part=part.filename) from None
+        finally:
+            opened.close()
+        if part.sha1 not in ("", digest.hexdigest()):
+            raise errors.bundle.PartDamaged(part=part.filename)
+
+
+def decrypt(source: Path, target: Path, key: BundleKey, room: DiskRoom) -> None:
+    """bundle.Cipher: it has no whole blocks, no padding at its end, or is no gzip after it: then the key is another's,
+    most likely. bundle.NoRoom."""
+    decryptor = Cipher(algorithms.AES(key.key), modes.CBC(key.iv)).decryptor()
+    unpadder = PKCS7(BLOCK_BITS).unpadder()
+    with source.open("rb") as encrypted, RoomFile(target, room, source.stat().st_size) as out:
+        def turn() -> int:
+            piece = encrypted.read(PIECE)
+            out.write(unpadder.update(decryptor.update(piece)) if piece else b"")
+            return len(piece)
+        pump(turn)
+        try:
+            out.write(unpadder.update(decryptor.finalize()) + unpadder.finalize())
+        except ValueError:
+            raise errors.bundle.Cipher(reason="they do not end with a whole, padded block") from None
+    with target.open("rb") as found:
+        if found.read(len(GZIP)) != GZIP:
+            raise errors.bundle.Cipher(reason="what comes out is not gzip")

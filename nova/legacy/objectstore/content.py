@@ -1,0 +1,166 @@
+"""A request's body on its way into the store: taken out of its chunks, bounded, and held against what was announced."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from nova.legacy.objectstore.s3_errors import S3Error
+from nova.legacy.signatures.request import Signature
+from nova.legacy.signatures.v4 import CONTENT_HASH, STREAM_UNSIGNED_TRAILER
+from nova.legacy.signatures.v4_chunks import CHUNKED_PAYLOADS, ByteSource, Check, ChunkedBody, ChunksMalformed
+
+PIECE = 262144
+CHECKSUM = "x-amz-checksum-"
+
+
+class Identity(NamedTuple):
+    """Who asks: ``owner`` is the project's id, and what buckets belong to. ``signature``: the one that was checked;
+    None where none is asked for. ``check``: of the signatures of chunks; None where nobody can."""
+
+    owner: str
+    name: str
+    signature: Signature | None = None
+    check: Check | None = None
+
+
+class _Bounded:
+    """As many bytes of a source as were announced."""
+
+    def __init__(self, source: ByteSource, size: int) -> None:
+        self._source, self.left = source, size
+
+    def read(self, size: int) -> bytes:
+        data = self._source.read(min(size, self.left)) if self.left else b""
+        self.left -= len(data)
+        return data
+
+    def readline(self, size: int) -> bytes:
+        data = self._source.readline(min(size, self.left)) if self.left else b""
+        self.left -= len(data)
+        return data
+
+
+class _Digest(Protocol):
+    def update(self, piece: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
+
+
+class _Crc32:
+    def __init__(self) -> None:
+        self._value = 0
+
+    def update(self, piece: bytes) -> None:
+        self._value = zlib.crc32(piece, self._value)
+
+    def digest(self) -> bytes:
+        return self._value.to_bytes(4, "big")
+
+
+#: The checksums that are looked at; clients choose others where they are asked to, and are believed.
+DIGESTS: Mapping[str, Callable[[], _Digest]] = {
+    "sha256": hashlib.sha256, "sha1": lambda: hashlib.sha1(usedforsecurity=False), "crc32": _Crc32}
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+class Content:
+    """The content of a body, piece by piece; to be kept only when the iteration ends without an error."""
+
+    def __init__(self, headers: Mapping[str, str], source: ByteSource, identity: Identity,
+                 is_open: bool = False) -> None:
+        """``headers``: by names in lower case. ``is_open``: the source ends by itself; then chunks of aws-chunked,
+        which tell their end, need no length. S3Error: MissingContentLength, InvalidDigest, NotImplemented."""
+        self._headers = headers
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._wanted_md5 = _base64(headers["content-md5"], 16) if "content-md5" in headers else None
+        self._payload = identity.signature.payload if identity.signature and identity.signature.payload \
+            else headers.get(CONTENT_HASH, "")
+        is_chunked = self._payload in CHUNKED_PAYLOADS
+        length = str(sys.maxsize) if is_open and is_chunked else headers.get("content-length", "")
+        if not re.fullmatch("[0-9]{1,19}", length, re.ASCII):
+            raise S3Error("MissingContentLength")
+        self._bounded = _Bounded(source, int(length))
+        self._chunks = self._chunked(identity) if is_chunked else None
+        self._digests = {name: make() for name, make in DIGESTS.items() if self._is_announced(name)}
+
+    def _is_announced(self, name: str) -> bool:
+        """By a header, or for the trailer; SHA-256 also by the signature."""
+        return CHECKSUM + name in self._headers or CHECKSUM + name in self._headers.get("x-amz-trailer", "") \
+            or name == "sha256" and _SHA256.fullmatch(self._payload) is not None
+
+    def _chunked(self, identity: Identity) -> ChunkedBody:
+        if identity.signature is None:  # nobody is asked to sign: of the modes, this one looks at no signature
+            unsigned = Signature("", "", "", (), payload=STREAM_UNSIGNED_TRAILER)
+            return ChunkedBody(self._bounded, unsigned, lambda *_: True)
+        is_signed = self._payload != STREAM_UNSIGNED_TRAILER
+        if identity.signature.version != "4" or is_signed and identity.check is None:
+            raise S3Error("NotImplemented", "Signatures of chunks can not be checked here.")
+        return ChunkedBody(self._bounded, identity.signature, identity.check or (lambda *_: False))
+
+    def etag(self) -> str:
+        """The MD5 of what was read."""
+        return self._md5.hexdigest()
+
+    def whole(self, most: int) -> bytes:
+        """All of it. S3Error: MalformedXML for more than ``most`` bytes, and as of the iteration."""
+        found = bytearray()
+        for piece in self:
+            found += piece
+            if len(found) > most:
+                raise S3Error("MalformedXML")
+        return bytes(found)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """S3Error: IncompleteBody, BadDigest, InvalidDigest, XAmzContentSHA256Mismatch. SignatureRefused of a chunk."""
+        size = 0
+        try:
+            for piece in self._chunks or self._plain():
+                size += len(piece)
+                self._md5.update(piece)
+                for digest in self._digests.values():
+                    digest.update(piece)
+                yield piece
+        except ChunksMalformed as error:
+            raise S3Error("IncompleteBody", f"The chunks of the body are malformed: {error}.") from None
+        self._check(size)
+
+    def _plain(self) -> Iterator[bytes]:
+        while self._bounded.left:
+            piece = self._bounded.read(PIECE)
+            if not piece:
+                raise S3Error("IncompleteBody")
+            yield piece
+
+    def _check(self, size: int) -> None:
+        decoded = self._headers.get("x-amz-decoded-content-length")
+        if self._chunks is not None and decoded is not None and decoded != str(size):
+            raise S3Error("IncompleteBody")
+        if self._wanted_md5 is not None and not hmac.compare_digest(self._md5.digest(), self._wanted_md5):
+            raise S3Error("BadDigest")
+        if _SHA256.fullmatch(self._payload) and not hmac.compare_digest(self._digests["sha256"].digest(),
+                                                                        bytes.fromhex(self._payload)):
+            raise S3Error("XAmzContentSHA256Mismatch")
+        trailers = self._chunks.trailers if self._chunks is not None else {}
+        for name, digest in self._digests.items():
+            given, found = {**self._headers, **trailers}.get(CHECKSUM + name), digest.digest()
+            if given is not None and not hmac.compare_digest(found, _base64(given, len(found))):
+                raise S3Error("BadDigest")
+
+
+def _base64(text: str, size: int) -> bytes:
+    """S3Error: InvalidDigest."""
+    try:
+        value = base64.b64decode(text.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        value = b""
+    if len(value) != size:
+        raise S3Error("InvalidDigest")
+    return value

@@ -1,0 +1,47 @@
+"""Whose a request to S3 is: its signer's project, which its buckets belong to."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from nova import errors
+from nova.legacy.objectstore.content import Identity
+from nova.legacy.objectstore.s3_errors import S3Error
+from nova.legacy.signatures.request import SignedRequest
+from nova.legacy.signatures.signers import Signers
+from nova.legacy.signatures.v4_chunks import Check
+from nova.legacy.signatures.versions import s3_signature
+
+LOG = logging.getLogger(__name__)
+
+READING = ("GET", "HEAD")
+READER = {"reader"}
+EVERYBODY = Identity("everybody", "everybody")  # where nobody is asked who it is
+
+
+class SignedIdentity:
+    """Asks ``signers``. ``check``: of the signatures of chunks; None where nobody can check them, as with Keystone."""
+
+    def __init__(self, signers: Signers, check: Check | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._signers, self._check, self._clock = signers, check, clock
+
+    def __call__(self, request: SignedRequest) -> Identity:
+        """SignatureRefused. S3Error: ServiceUnavailable while nobody can say who signed; AccessDenied for a write by
+        who is but a reader of the project, or has no project."""
+        now = self._clock()
+        try:
+            fields = self._signers.s3(request, now)
+        except errors.NovaError as error:
+            LOG.warning("A request to S3 was refused: %s", error.message)
+            raise S3Error("ServiceUnavailable", error.message) from error
+        if not fields["project_id"] or request.method not in READING and set(fields["roles"]) <= READER:
+            raise S3Error("AccessDenied")
+        return Identity(fields["project_id"], fields["project_name"] or fields["project_id"],
+                        s3_signature(request, now), self._check)
+
+
+def everybody(request: SignedRequest) -> Identity:
+    """Whoever it is: one owner has all."""
+    return EVERYBODY

@@ -1,0 +1,76 @@
+"""Which root element an answer has: by its operation where JSON has no root or another one, else by JSON's own key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from nova.legacy.xml import core_roots, extension_roots
+from nova.legacy.xml.layouts import GENERIC, Root
+from nova.legacy.xml.namespaces import EXTENSIONS
+from nova.model.base import Json
+
+ROOTS: dict[str, Root] = {**extension_roots.ROOTS, **core_roots.ROOTS}
+_PLAIN = Root(GENERIC)
+
+
+class Laid(NamedTuple):
+    """A root's name, its layout, the value in it, and links at its end: of pages."""
+
+    tag: str
+    root: Root
+    value: Json
+    links: tuple[Mapping[str, str], ...] = ()
+
+
+def _whole(tag: str, root: Root) -> Callable[[Json], Laid]:
+    """The whole answer is in the root."""
+    return lambda answer: Laid(tag, root, answer)
+
+
+def _created(answer: Json) -> Laid:
+    if "server" in answer:
+        return Laid("server", core_roots.CREATED, answer["server"])
+    return Laid("server", core_roots.RESERVED, answer)
+
+
+def _extension(shown: Mapping[str, Json]) -> dict[str, Json]:
+    """As it was published: JSON has one namespace for all."""
+    known = EXTENSIONS.get(shown["alias"])
+    return {**shown, **known._asdict()} if known else dict(shown)
+
+
+_HOST, _POWER = "/os-hosts/{host_name}", _whole("host", extension_roots.HOST_POWER)
+_SPEC = "/flavors/{flavor_id}/os-extra_specs/{key}"
+
+OPERATIONS: dict[str, Callable[[Json], Laid]] = {
+    "POST /servers": _created,
+    "POST /os-volumes_boot": _created,
+    "POST /servers/{server_id}/action#rescue": lambda answer: Laid("adminPass", _PLAIN, answer.get("adminPass", "")),
+    "GET /servers/{server_id}/ips/{network_label}": _whole("network", core_roots.ONE_NETWORK),
+    "GET /servers/{server_id}/diagnostics": _whole("diagnostics", core_roots.DIAGNOSTICS),
+    f"GET {_SPEC}": _whole("extra_spec", extension_roots.EXTRA_SPEC),
+    f"PUT {_SPEC}": _whole("extra_spec", extension_roots.EXTRA_SPEC),
+    "GET /os-hypervisors/{hypervisor_hostname_pattern}/servers": lambda answer: Laid(
+        "hypervisors", extension_roots.SERVERS_OF_HYPERVISORS, answer["hypervisors"]),
+    f"GET {_HOST}": lambda answer: Laid("host", extension_roots.HOST_RESOURCES, answer["host"]),
+    f"PUT {_HOST}": _POWER,
+    f"GET {_HOST}/startup": _POWER,
+    f"GET {_HOST}/shutdown": _POWER,
+    f"GET {_HOST}/reboot": _POWER,
+    "POST /os-cloudpipe": _whole("cloudpipe", _PLAIN),
+    "GET /os-fping": lambda answer: Laid("servers", extension_roots.ALL_PINGED, answer["servers"]),
+    "GET /os-fping/{server_id}": lambda answer: Laid("server", extension_roots.PINGED, answer["server"]),
+    "GET /extensions": lambda answer: Laid("extensions", ROOTS["extensions"], list(map(_extension,
+                                                                                     answer["extensions"]))),
+    "GET /extensions/{alias}": lambda answer: Laid("extension", ROOTS["extension"], _extension(answer["extension"])),
+}
+
+
+def laid(answer: Mapping[str, Json], operation: str | None = None) -> Laid:
+    """How ``answer`` is laid out; ``operation``: its id, as the table of routes has it."""
+    if operation in OPERATIONS:
+        return OPERATIONS[operation](answer)
+    links = [key for key in answer if key == "links" or key.endswith("_links")]
+    tag = next(key for key in answer if key not in links)
+    return Laid(tag, ROOTS.get(tag, _PLAIN), answer[tag], tuple(link for key in links for link in answer[key]))

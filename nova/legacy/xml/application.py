@@ -1,0 +1,84 @@
+"""The compute API below /v2 in the form that a client asks for: JSON or XML, in and out, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+import msgspec
+import webob
+
+from nova import errors
+from nova.api import faults, versions
+from nova.api.dispatch import ComputeAPI
+from nova.api.request import ComputeSite, Request
+from nova.api.routing import Route
+from nova.legacy.xml import negotiation, reader, requests, writer
+from nova.model.base import Json
+from nova.web import bodies
+from nova.web.dispatch import Headers
+from nova.web.errors import Errors, Speech
+from nova.web.routing import Router
+
+
+class _Elements(dict[str, reader.Element]):
+    """A body in XML before its operation is known: the root by its name, which is an action's name, too."""
+
+
+class NegotiatedAPI(ComputeAPI):
+    """Takes bodies in JSON and XML, and answers as ``kind``, a media type."""
+
+    def __init__(self, router: Router[Route], site: ComputeSite, kind: str) -> None:
+        super().__init__(router, site, legacy=True)
+        self.kind = kind
+
+    def read(self, http: webob.Request) -> Json:
+        """The body of a POST or PUT; None where there is none. api.UnsupportedType, and what the readers raise."""
+        raw = http.body if http.method in bodies.WITH_BODY else b""
+        if not raw:
+            return None
+        kind = (http.environ.get("CONTENT_TYPE") or "").split(";")[0].strip().lower()
+        if kind in negotiation.JSON_TYPES:
+            return bodies.decode(raw)
+        if kind not in negotiation.XML_TYPES:
+            raise errors.api.UnsupportedType(content_type=kind or "(none)")
+        root = reader.read(raw)
+        return _Elements({requests.local(root.tag): root})
+
+    def begin(self, environ: WSGIEnvironment) -> Request | None:
+        request = super().begin(environ)
+        if request is not None and isinstance(request.body, _Elements):
+            [root] = request.body.values()
+            body = request.row.body
+            request.body = requests.body_of(root, body.compiled(versions.LEGACY, True) if body else None)
+        return request
+
+    def reply(self, request: Request, answer: object) -> tuple[int, Headers, bytes]:
+        status, headers, content = super().reply(request, answer)
+        if content and self.kind in negotiation.XML_TYPES:
+            content = writer.write(msgspec.json.decode(content), request.row.id)
+        own = {"Content-Type": self.kind, "Content-Length": str(len(content))}
+        return status, [(name, own.get(name, value)) for name, value in headers], content
+
+
+def _speech(kind: str) -> Speech:
+    """Faults as ``kind``, an XML type."""
+    def described(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
+        status, content = faults.SPEECH.described(error, environ)
+        return status, writer.write(msgspec.json.decode(content))
+    return Speech(described, lambda environ: [], kind)
+
+
+class Representations:
+    """What is mounted at /v2, behind authentication. Plain JSON goes past all of this."""
+
+    def __init__(self, router: Router[Route], site: ComputeSite) -> None:
+        self.usual = ComputeAPI(router, site, legacy=True)
+        self.negotiated: dict[str, WSGIApplication] = {
+            **{kind: NegotiatedAPI(router, site, kind) for kind in negotiation.JSON_TYPES},
+            **{kind: Errors(NegotiatedAPI(router, site, kind), _speech(kind)) for kind in negotiation.XML_TYPES}}
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        usual = negotiation.is_usual(environ)
+        application = self.usual if usual else self.negotiated[negotiation.chosen(environ)]
+        return application(environ, start_response)

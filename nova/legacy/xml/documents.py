@@ -1,0 +1,49 @@
+"""The documents of versions in other forms than JSON: XML, and a feed of Atom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.legacy.xml import negotiation, writer
+from nova.legacy.xml.namespaces import ATOM
+from nova.legacy.xml.writer import XMLElement
+from nova.model.base import Json
+
+MEDIA_TYPES = (*negotiation.MEDIA_TYPES, negotiation.ATOM)
+_TITLE, _AUTHOR, _AUTHORS_PAGE = "Available API Versions", "OpenStack", "http://www.openstack.org/"
+
+
+def written(document: Mapping[str, Json], kind: str) -> bytes:
+    """A document of versions (see nova.api.discovery) as ``kind``: XML or Atom."""
+    if kind == negotiation.ATOM:
+        return _feed(document.get("versions") or [document["version"]])
+    return writer.write(document)
+
+
+def _feed(versions: list[Mapping[str, Json]]) -> bytes:
+    """A feed with an entry for each version. Its own id is where the first of them is, without the version."""
+    address = _address(versions[0])
+    address = address if len(versions) == 1 else address.rstrip("/").rpartition("/")[0] + "/"
+    author = XMLElement("author", inside=[XMLElement("name", text=_AUTHOR), XMLElement("uri", text=_AUTHORS_PAGE)])
+    feed = XMLElement("feed", inside=[
+        XMLElement("title", {"type": "text"}, text=_TITLE),
+        XMLElement("updated", text=max(version["updated"] for version in versions)),
+        XMLElement("id", text=address),
+        XMLElement("link", {"rel": "self", "href": address}),
+        author,
+        *map(_entry, versions)])
+    return writer.rendered(feed, ATOM)
+
+
+def _entry(version: Mapping[str, Json]) -> XMLElement:
+    summary = f"Version {version['id']} {version['status']} ({version['updated']})"
+    return XMLElement("entry", inside=[
+        XMLElement("id", text=_address(version)),
+        XMLElement("title", {"type": "text"}, text=f"Version {version['id']}"),
+        XMLElement("updated", text=version["updated"]),
+        XMLElement("link", {"rel": "self", "href": _address(version)}),
+        XMLElement("content", {"type": "text"}, text=summary)])
+
+
+def _address(version: Mapping[str, Json]) -> str:
+    return next(str(link["href"]) for link in version["links"] if link["rel"] == "self")

@@ -1,0 +1,30 @@
+"""XML for the API at /v2, and XML or Atom for the documents of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+from nova.api.request import ComputeSite
+from nova.api.routing import Route
+from nova.legacy.xml import documents, negotiation
+from nova.legacy.xml.application import Representations
+from nova.model.base import Json
+from nova.web.dispatch import encoded
+from nova.web.routing import Router
+
+
+class XmlAndJson:
+    """As :class:`nova.api.extras.MediaTypes`."""
+
+    def api(self, router: Router[Route], site: ComputeSite) -> WSGIApplication:
+        """Representations of every operation, chosen by suffix or Accept header."""
+        return Representations(router, site)
+
+    def chosen(self, environ: WSGIEnvironment, feeds: bool = False) -> str:
+        """By suffix, then by the Accept header. ``feeds``: Atom is offered, too."""
+        return negotiation.chosen(environ, documents.MEDIA_TYPES if feeds else negotiation.MEDIA_TYPES)
+
+    def written(self, document: Mapping[str, Json], kind: str) -> bytes:
+        """JSON, XML or a feed of Atom."""
+        return encoded(document) if kind in negotiation.JSON_TYPES else documents.written(document, kind)

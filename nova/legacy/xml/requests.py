@@ -1,0 +1,155 @@
+"""A request body, from elements to the JSON that handlers take: by the body's table where it says something of them,
+else by what the elements look like. In XML all values are text; the table says which are numbers, booleans or null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nova import errors
+from nova.legacy.xml.namespaces import ALIASES, EXTENSIONS
+from nova.legacy.xml.reader import Element
+from nova.model.base import Json
+from nova.web.formats import BOOLEANS
+from nova.web.schema import SchemaNode
+from nova.web.specs import shown
+
+#: Lists that no table of a body knows: gone, or free in it.
+LISTS = frozenset(("policies", "interfaces", "fixed_ips"))
+#: Roots that JSON has none for.
+BARE = frozenset(("updates", "service"))
+#: Elements with attributes and text: what the text is called.
+TEXTS = {"file": "contents"}
+#: Encoded in base64, which XML has in lines.
+ENCODED = frozenset(("contents", "user_data"))
+#: May be an address, of which the last part is the id.
+REFERENCES = frozenset(("imageRef", "flavorRef"))
+#: Below a root: XML's names of what JSON calls otherwise.
+NAMES: dict[str, dict[str, str]] = {
+    "server": {"auto_disk_config": "OS-DCF:diskConfig"},
+    "rebuild": {"auto_disk_config": "OS-DCF:diskConfig"},
+    "resize": {"auto_disk_config": "OS-DCF:diskConfig"},
+    "volume": {"displayName": "display_name", "displayDescription": "display_description", "volumeType": "volume_type",
+               "availabilityZone": "availability_zone", "snapshotId": "snapshot_id"},
+}
+HINTS = "scheduler_hints"
+_HINTS_TAG = f"{{{EXTENSIONS['OS-SCH-HNT'].namespace}}}{HINTS}"
+_HINTS_KEY = f"OS-SCH-HNT:{HINTS}"  # in a body of JSON it stands beside the server
+
+_INTEGER, _NUMBER = re.compile(r"-?[0-9]{1,40}"), re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+_TEXT_TYPES = frozenset(("string", "any", "integer_like", "number_like", "boolean_like"))
+_BLANKS = " \t\r\n"  # white space as XML defines it
+_NOTHING = SchemaNode()
+
+
+def local(tag: str) -> str:
+    """The name without its namespace: what requests are matched by."""
+    return tag.rpartition("}")[2]
+
+
+def body_of(root: Element, table: SchemaNode | None) -> Json:
+    """The body in JSON. ``table``: the compiled table of the operation's body. api.UnusableBody for a name that is
+    there twice and may not be."""
+    table = table or _NOTHING
+    name = local(root.tag)
+    if name in BARE:
+        return _record(root, table)
+    body: dict[str, Json] = {}
+    for hints in root.findall(_HINTS_TAG):
+        body[_HINTS_KEY] = _value(hints, table.node_of(_HINTS_KEY))
+        root.remove(hints)
+    key = _key(root.tag, table)
+    body[key] = _value(root, table.node_of(key))
+    return body
+
+
+def text_of(element: Element) -> str:
+    """Its text without the white space around it, by which people lay documents out. Values of metadata keep theirs:
+    they are data, and a client that reads and writes them again must not change them."""
+    return (element.text or "").strip(_BLANKS)
+
+
+def _value(element: Element, node: SchemaNode | None) -> Json:
+    types = node.spec.types if node else ()
+    if not len(element) and not element.attrib:
+        text = text_of(element)
+        return _plain(local(element.tag), text, node) if text else _empty(types)
+    if "array" in types or (node is None and local(element.tag) in LISTS):
+        return [_value(child, node.item if node else None) for child in element]
+    return _record(element, node)
+
+
+def _empty(types: tuple[str, ...]) -> Json:
+    """What an element with nothing in it is: of the kinds that may be, the emptiest."""
+    if "object" in types:
+        return {}
+    if "array" in types:
+        return []
+    return None if "null" in types or "any" in types else ""
+
+
+def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
+    """The value that a text means."""
+    if name in ENCODED:
+        return "".join(text.split())
+    if name in REFERENCES:
+        return text.rstrip("/").rpartition("/")[2]
+    types = frozenset(node.spec.types) if node else frozenset(("any",))
+    if types & _TEXT_TYPES:  # what may be a number or a boolean besides, the table itself converts
+        return text
+    if "integer" in types and _INTEGER.fullmatch(text):
+        return int(text)
+    if "number" in types and _NUMBER.fullmatch(text):
+        return float(text)
+    return BOOLEANS.get(text, text) if "boolean" in types else text
+
+
+def _record(element: Element, node: SchemaNode | None) -> Json:
+    """An object of its attributes and children. What comes again makes a list where one may be; else it is refused,
+    as in JSON."""
+    if _is_meta(element):
+        return {element.attrib["key"]: element.text or ""}
+    node = node or _NOTHING
+    made: dict[str, list[Json]] = {}
+    for key, value in _pairs(element, node):
+        made.setdefault(key, []).append(value)
+    for key, values in made.items():
+        inner = node.node_of(key)
+        if len(values) > 1 and inner is not None and not {"any", "array"} & set(inner.spec.types):
+            raise errors.api.UnusableBody(reason=f"'{shown(key)}' is there more than once.")
+    return {key: values if len(values) > 1 else values[0] for key, values in made.items()}
+
+
+def _pairs(element: Element, node: SchemaNode) -> Iterator[tuple[str, Json]]:
+    """Keys and values; ``<meta key="k">v</meta>`` is a key of its own choice, anywhere."""
+    name = local(element.tag)
+    renamed = NAMES.get(name, {})
+    for attribute, text in element.attrib.items():
+        key = _key(attribute, node, renamed)
+        yield key, _plain(key, text, node.node_of(key))
+    for child in element:
+        if _is_meta(child):
+            yield child.attrib["key"], child.text or ""
+        else:
+            key = _key(child.tag, node, renamed)
+            yield key, _value(child, node.node_of(key))
+    if name in TEXTS and (text := text_of(element)):
+        yield TEXTS[name], _plain(TEXTS[name], text, None)
+
+
+def _is_meta(element: Element) -> bool:
+    return local(element.tag) == "meta" and list(element.attrib) == ["key"] and not len(element)
+
+
+def _key(tag: str, node: SchemaNode, renamed: dict[str, str] | None = None) -> str:
+    """The key in JSON of an element's or attribute's name: by its local name, whatever its namespace."""
+    name, namespace = local(tag), tag.rpartition("}")[0].removeprefix("{")
+    alias = ALIASES.get(namespace) or ("" if "/" in namespace else namespace)
+    full = f"{alias}:{name}" if alias else name
+    if renamed and name in renamed:
+        return renamed[name]
+    if full in node.keys or name in node.keys:
+        return full if full in node.keys else name
+    ours = next((key for key in node.keys if key.endswith(f":{name}")), None)
+    return ours or (name if namespace in ALIASES and not node.patterns else full)
