@@ -93,6 +93,8 @@ def tls(options: Options, must: bool) -> Library:
     """Browsers' TLS; None without a certificate. BadSetting: one must be there, or what is there is of no use."""
     import ssl
 
+    from nova.console.vencrypt import check_readable
+
     if not os.path.exists(options.cert):
         if must:
             raise BadSetting(f"TLS alone is wanted (ssl_only), and there is no certificate {options.cert}: name one by "
@@ -102,6 +104,7 @@ def tls(options: Options, must: bool) -> Library:
     minimum = {"tlsv1_1": ssl.TLSVersion.TLSv1_1, "tlsv1_2": ssl.TLSVersion.TLSv1_2,
                "tlsv1_3": ssl.TLSVersion.TLSv1_3}.get(options.console.ssl_minimum_version)
     try:
+        check_readable(options.cert, options.key)
         made.load_cert_chain(options.cert, options.key or None, password=_no_password)
         if options.console.ssl_ciphers:
             made.set_ciphers(options.console.ssl_ciphers)

@@ -60,11 +60,19 @@ class Papers(NamedTuple):
             raise errors.Invalid(f"[vnc]vencrypt_ca_certs {self.ca}: {error}") from None
         if self.cert:
             try:
+                check_readable(self.cert, self.key)
                 made.load_cert_chain(self.cert, self.key or None, password=_no_password)
             except (OSError, ValueError) as error:
                 raise errors.Invalid(f"[vnc]vencrypt_client_cert {self.cert}, vencrypt_client_key {self.key}: "
                                      f"{error}") from None
         return made
+
+
+def check_readable(*paths: str | None) -> None:
+    """OSError names the file: that of the library does not."""
+    for path in filter(None, paths):
+        with open(path, "rb"):
+            pass
 
 
 def _no_password() -> str:

@@ -276,8 +276,9 @@ def papers(sandbox: Sandbox) -> Iterator[Path]:
             f"openssl x509 -req -in {role}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -days 30 "
             f"-extfile {role}.ext -out {role}-cert.pem"]
     subprocess.run(["sh", "-ec", "\n".join(script)], cwd=folder, check=True, capture_output=True)
-    for file in folder.iterdir():
-        shutil.chown(file, "nova")
+    for file in folder.iterdir():  # the proxy's user is in the group; QEMU is root here
+        shutil.chown(file, "root", "nova")
+        file.chmod(0o640)
     yield folder
     shutil.rmtree(folder)
 

@@ -56,7 +56,9 @@ def test_parts_when_there_is_a_certificate_then_tls_is_as_the_options_say(web: s
     settings = options(web=web, cert=cert, key=key, console__ssl_minimum_version="tlsv1_3")
     parts = console_proxy.ProxyParts(settings, kinds.NOVNC)
     assert parts.tls.minimum_version == ssl.TLSVersion.TLSv1_3 and not parts.tls_only
-    for wrong in ({"key": "/none.key"}, {"key": cert}, {"key": key, "console__ssl_ciphers": "NONSENSE"}):
+    with pytest.raises(console_proxy.BadSetting, match="No such file or directory: '/none.key'"):
+        console_proxy.ProxyParts(options(web=web, cert=cert, key="/none.key"), kinds.NOVNC)
+    for wrong in ({"key": cert}, {"key": key, "console__ssl_ciphers": "NONSENSE"}):
         with pytest.raises(console_proxy.BadSetting, match="can not be used"):
             console_proxy.ProxyParts(options(web=web, cert=cert, **wrong), kinds.NOVNC)
 
