@@ -152,6 +152,32 @@ class Builder:
         self._write_stamp("test", wanted)
         return f"built the test environment, libvirt-python {libvirt or 'left out'}"
 
+    def oldest(self) -> str:
+        """As ``test``, with the oldest versions that setup.cfg allows of what the package itself needs."""
+        libvirt = _libvirt_version()
+        wanted = dependencies(CHECKOUT) + libvirt
+        if self._stamp("oldest") == wanted:
+            return "unchanged"
+        self._create("oldest")
+        resolved = self.layout.venvs / "oldest" / "resolved.txt"
+        self._uv("pip", "compile", "--resolution", "lowest-direct", "--python", PYTHON, "-o", str(resolved),
+                 str(CHECKOUT / "setup.cfg"))
+        oldest = self.layout.venvs / "oldest" / "oldest.txt"
+        oldest.write_text("".join(f"{line}\n" for line in resolved.read_text().splitlines()
+                                  if line.partition("==")[0] in required(CHECKOUT)))
+        extra = [f"libvirt-python=={libvirt}"] if libvirt else []
+        self._pip("oldest", "-r", str(CHECKOUT / "setup.cfg"), "--extra", "test", *extra, "-c", str(oldest))
+        self._write_stamp("oldest", wanted)
+        return "built"
+
+    def newest(self) -> str:
+        """As ``test``, with the newest versions that the index has now."""
+        libvirt = _libvirt_version()
+        self._create("newest")
+        extra = [f"libvirt-python=={libvirt}"] if libvirt else []
+        self._pip("newest", "--refresh", "-r", str(CHECKOUT / "setup.cfg"), "--extra", "test", *extra)
+        return "built"
+
     def _pinned(self, name: str) -> str:
         pins = PINS / f"{name}.txt"
         wanted = hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
@@ -257,6 +283,14 @@ def dependencies(top: Path) -> str:
     found.read(top / "setup.cfg")
     asked = (found["options"]["install_requires"], *sorted(found["options.extras_require"].items()))
     return hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+
+
+def required(top: Path) -> frozenset[str]:
+    """The packages that setup.cfg asks for, by their normalized names."""
+    found = configparser.ConfigParser(interpolation=None)
+    found.read(top / "setup.cfg")
+    lines = found["options"]["install_requires"].split()
+    return frozenset(re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", line)[0]).lower() for line in lines)
 
 
 def digest(top: Path, names: tuple[str, ...]) -> str:

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from oslo_config import cfg
-from oslo_messaging._metrics.client import oslo_messaging_metrics
-from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import conf, context, errors
 from nova.legacy.objectstore.store import ObjectStore
@@ -21,6 +19,7 @@ from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.rpc.transport import Bus
 from tests.fakes.bundle_world import KEYS
 from tests.fakes.bundles import Keys, bundle
+from tests.functional import library_options
 from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
@@ -64,8 +63,7 @@ class Registrar:
 
 def cloud_bus(cloud: Cloud) -> Bus:
     read = conf.register(cfg.ConfigOpts())
-    read.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")
-    read.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+    library_options.register(read)
     read(["--config-file", str(cloud.root / "etc/ctl/nova.conf")], project="nova", default_config_files=[])
     return Bus(read, "tester")
 

@@ -14,14 +14,13 @@ import oslo_messaging
 import pytest
 from oslo_config import cfg
 from oslo_messaging._drivers import common
-from oslo_messaging._metrics.client import oslo_messaging_metrics
-from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import context, errors
 from nova.conf import register
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Timeout, call
 from nova.rpc.transport import Bus, open_transport
+from tests.functional import library_options
 
 CALLERS, STOPS = 6, 10
 
@@ -42,8 +41,7 @@ class Desk:
 def settings() -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     conf([])
-    conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")  # else on the global object alone
-    conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+    library_options.register(conf)
     return conf
 
 

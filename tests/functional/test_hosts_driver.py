@@ -14,8 +14,6 @@ import pytest
 from amqp.exceptions import AccessRefused, NotAllowed, NotFound, PreconditionFailed
 from oslo_config import cfg
 from oslo_messaging._drivers.impl_rabbit import rabbit_opts
-from oslo_messaging._metrics.client import oslo_messaging_metrics
-from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import context, errors
 from nova.conf import base
@@ -25,6 +23,7 @@ from nova.rpc.hosts_driver import BOUNDS, HostsDriver
 from nova.rpc.interface import Contract, Timeout, call, cast
 from nova.rpc.proofs import Proofs, Spoken
 from nova.rpc.transport import HostsBus
+from tests.functional import library_options
 from tests.functional.backends import hosts_url, wait_until
 
 pytestmark = pytest.mark.in_turn(7, 10)
@@ -104,8 +103,7 @@ class Place:
         conf = cfg.ConfigOpts()
         conf([])
         conf.register_opts(base.OPTS)
-        conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")  # else on the global object alone
-        conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+        library_options.register(conf)
         conf.register_opts(rabbit_opts, group="oslo_messaging_rabbit")
         for option in ("rabbit_quorum_queue", "rabbit_transient_quorum_queue"):
             conf.set_override(option, self.quorum, group="oslo_messaging_rabbit")
