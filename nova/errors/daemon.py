@@ -87,7 +87,7 @@ RpcProjectBusy = kinds.Unavailable.row("rpc.project_busy",
 RpcReplayed = RpcForged.row("rpc.replayed", "A message that says it is from or for '{host}' came a second time.")
 RpcTooManyCalls = kinds.Unavailable.row("rpc.too_many_calls",
     "'{sender}' has {most} calls under way already, as many as one host may have.",
-    "See what that host does: its log, and `nova-manage host expel` should it not be yours any more.")
+    "See what that host does: its log, and `nova-manage host revoke` should it not be yours any more.")
 RpcWrongTime = RpcForged.row("rpc.wrong_time",
     "The clocks of '{host}' and of the conductors differ by {seconds:.0f} s; a minute is allowed: see NTP on both.")
 

@@ -174,9 +174,10 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
         "accept": Command(lambda options, given: accept(conductor(options), given, say),
                           "use all the room of a host that reports more than twice its first size",
                           (host,)),
-        "expel": Command(lambda options, given: expel(conductor(options), given, say, SystemRunner(BROKER_S)),
-                         "shut a host out, within seconds: all its messages are refused, and its "
-                         "broker user is deleted where rabbitmqctl can be run", (host,)),
+        **dict.fromkeys(("revoke", "expel"), Command(
+            lambda options, given: expel(conductor(options), given, say, SystemRunner(BROKER_S)),
+            "revoke a host's enrolment, within seconds: all its messages are refused, and its "
+            "broker user is deleted where rabbitmqctl can be run", (host,))),
         "rights": Command(lambda options, given: rights(given, say),
                           "print the rights of a host's broker user, as commands for the broker", (
             host, argument("--vhost", default=host_rights.VHOST,

@@ -266,9 +266,9 @@ COMMANDS: dict[str, dict[str, Command]] = {
     **image_property_commands.actions(say),
     "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
     "limits": limits_commands.actions(say, framed),
-    "stranger": stranger_commands.actions(_conductor, say, table),
+    **dict.fromkeys(("orphan", "stranger"), stranger_commands.actions(_conductor, say, table)),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
-    "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},  # their name until this release
+    "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},
     "floating": floating_commands.actions(_conductor, say, table),
     "network": network_commands.network_actions(_conductor, say, table),
     "fixed": network_commands.fixed_actions(_conductor, say, table),

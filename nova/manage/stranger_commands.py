@@ -1,4 +1,4 @@
-"""``nova-manage stranger``: what hosts and the ledger have that no record explains."""
+"""``nova-manage orphan``: guests, files, ports and allocations without a record."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def remove(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
         table(("Id", "Kind", "Host", "Server", "Why"),
               [(one.id, one.kind, one.host, one.server_uuid, one.why) for one in found])
         say("This would be removed for good: a guest with its disks. Repeat with --yes to do it." if found else
-            f"There is no stranger {given.id}: see nova-manage stranger list.")
+            f"There is no orphan {given.id}: see nova-manage orphan list.")
         return 1
     one = conductor.remove_stranger(given.id)
     say("It is done." if one.kind in (StrangerKind.ALLOCATION, StrangerKind.PORT) else
         f"{one.host} removes it when its nova-compute is up, unless a record explains it by then. When it is gone, "
-        "'nova-manage stranger list --all' shows it.")
+        "'nova-manage orphan list --all' shows it.")
     return 0
 
 
@@ -75,15 +75,15 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
     """The rows of nova-manage's table of commands."""
     return {
         "list": Command(lambda options, given: listed(conductor_of(options), given, say, table),
-                        "guests, files and allocations that no record explains", (
+                        "list orphans: guests, files, ports and allocations without a record", (
             argument("--host", help="only this host's"),
             argument("--now", action="store_true", help="have hosts look now, and not in ten minutes at most"),
-            argument("--all", action="store_true", help="also strangers that are over, and how they ended"), JSON)),
+            argument("--all", action="store_true", help="also orphans that are gone, and how they ended"), JSON)),
         "adopt": Command(lambda options, given: adopt(conductor_of(options), given, say, table),
                          "make a guest a server again, as after a restore of older databases", (
-            argument("id", type=int, help="as stranger list shows it"),
+            argument("id", type=int, help="as orphan list shows it"),
             argument("--yes", action="store_true", help="do it; without it, only show what it would be"))),
         "remove": Command(lambda options, given: remove(conductor_of(options), given, say, table),
-                          "have one removed from its host", (
-            argument("id", type=int, help="as stranger list shows it"),
+                          "remove an orphan from its host", (
+            argument("id", type=int, help="as orphan list shows it"),
             argument("--yes", action="store_true", help="do it; without it, only show what would be removed")))}

@@ -99,7 +99,7 @@ def _returned(place: Place, key: str) -> bool:
 
 
 def test_broker_user_when_it_is_deleted_then_its_connections_are_closed(backends: Any, place: Place) -> None:
-    """What `nova-manage host expel` relies on."""
+    """What `nova-manage host revoke` relies on."""
     control = backends.broker.control
     control("add_user", "host-thief", "nova")
     control("set_permissions", "-p", hosts_vhost(place.url), "host-thief", "", "", "")

@@ -53,7 +53,9 @@ def rewrite(cloud: Cloud, host: str, isolated: bool) -> None:
 
 
 def works(cloud: Cloud, servers: dict[str, Any], *hosts: str) -> None:
-    """Orders to each host's old server arrive, and a new one boots there."""
+    """Orders to each host's old server arrive, and a new one boots there. Conductors may just have been restarted."""
+    expected = {("nova-network", "ctl"), *(("nova-compute", host) for host in hosts)}
+    wait_until("all hosts report", lambda: expected <= cloud.up(), 60)
     api = cloud.api("admin")
     for host in hosts:
         for action, status in (("os-stop", "SHUTOFF"), ("os-start", "ACTIVE")):

@@ -1,6 +1,6 @@
 """Allocations against servers, all the time: a page of servers a turn, by one conductor at a time.
 
-What differs becomes a row of ``strangers``, which an operator sees (``nova-manage stranger list``); the row ends when
+What differs becomes a row of ``strangers``, which an operator sees (``nova-manage orphan list``); the row ends when
 it does not differ any more. Two things alone are put right here: what is held by a server whose ledger row is closed,
 which proves that the server was deleted, is given back; and a living server without a ledger row gets one.
 """
@@ -46,7 +46,7 @@ def run(deps: Deps) -> int:
         deps.cell.transact(lambda tx: strangers.write(tx, among, _rows(found)))
     for one in found:
         if new & _rows([one]).keys():
-            LOG.warning("allocations do not fit: %s. See nova-manage stranger list", one.words(),
+            LOG.warning("allocations do not fit: %s. See nova-manage orphan list", one.words(),
                         extra={"server": one.server})
     deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
     return len(found)

@@ -41,7 +41,7 @@ def run(deps: Deps) -> int:
     among = strangers.of_servers(StrangerKind.PORT, after, last)
     new = deps.cell.transact(lambda tx: strangers.write(tx, among, found))
     for key in sorted(new):
-        LOG.warning("%s. See nova-manage stranger list", found[key].what, extra={"server": found[key].server_uuid})
+        LOG.warning("%s. See nova-manage orphan list", found[key].what, extra={"server": found[key].server_uuid})
     deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
     return len(found)
 

@@ -100,8 +100,8 @@ class Strangers:
         judged = verdicts(self.deps, rows)
         named = [f"{row.kind} {row.server_uuid} ({judged[row.id].why})" for row in rows if row.id in judged]
         if named:
-            LOG.warning("%s has %d things that no record explains, and leaves them as they are: %s%s. See nova-manage "
-                        "stranger list", host, len(named) + more, ", ".join(named[:NAMED]),
+            LOG.warning("host %s reports %d orphans, and leaves them as they are: %s%s. See nova-manage "
+                        "orphan list", host, len(named) + more, ", ".join(named[:NAMED]),
                         ", ..." if len(named) > NAMED else "")
 
     # -- operators
@@ -140,7 +140,7 @@ class Strangers:
         self.deps.cell.transact(lambda tx: strangers.order(tx, [_key(row)]))
         with contextlib.suppress(errors.NovaError):  # it asks by itself later
             self.deps.compute.look_for_strangers(row.host)
-        LOG.info("the removal of stranger %d (%s) was ordered on %s", row.id, row.kind, row.host,
+        LOG.info("removal of orphan %d (%s) ordered on host %s", row.id, row.kind, row.host,
                  extra={"server": row.server_uuid})
         return shown(row, verdict.why)
 
@@ -155,7 +155,7 @@ class Strangers:
         allocation_audit.judge(Stores(self.deps.api, self.deps.cell), row.server_uuid, (mine[0].kind,))
         self.deps.cell.transact(lambda tx: strangers.write(tx, strangers.only(row.id), {}))
         self.deps.feed.host_changed(row.host)
-        LOG.info("gave back what an operator said is a stranger: %s", row.what, extra={"server": row.server_uuid})
+        LOG.info("released orphan on operator request: %s", row.what, extra={"server": row.server_uuid})
         return shown(row, row.what)
 
     def _let_go(self, row: AnyRow) -> Stranger:

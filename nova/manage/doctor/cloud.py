@@ -65,9 +65,9 @@ def strangers(options: Options) -> Finding:
     if not found:
         return Finding(OK, "records explain everything that hosts reported and the ledger has")
     counts = collections.Counter(f"{one.kind} on {one.host}" for one in found)
-    return Finding(WARN, f"{len(found)} things that no record explains: "
+    return Finding(WARN, f"{len(found)} orphans, which no record explains: "
                    f"{some([f'{count} {what}' for what, count in sorted(counts.items())])}",
-                   "nova-manage stranger list says why; nova-manage stranger remove ID")
+                   "nova-manage orphan list says why; nova-manage orphan remove ID")
 
 
 def attachments(options: Options) -> Finding:

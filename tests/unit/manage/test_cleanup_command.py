@@ -89,7 +89,11 @@ def test_doctor_on_a_compute_host_asks_nobody() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(("debts", "list"), ("cleanup", "list")),
-                                          (("debts", "forgive", "h"), ("cleanup", "drop", "h"))])
+                                          (("debts", "forgive", "h"), ("cleanup", "drop", "h")),
+                                          (("host", "expel", "h"), ("host", "revoke", "h")),
+                                          (("stranger", "list"), ("orphan", "list")),
+                                          (("stranger", "adopt", "7"), ("orphan", "adopt", "7")),
+                                          (("stranger", "remove", "7"), ("orphan", "remove", "7"))])
 def test_command_when_it_has_its_old_name_then_it_is_the_same(old: tuple[str, ...], new: tuple[str, ...]) -> None:
     parser = main.parser()
     assert parser.parse_args(old).command is parser.parse_args(new).command

@@ -136,7 +136,7 @@ class Rabbitmqctl:
 
 def expelling(runner: Rabbitmqctl) -> list[str]:
     said: list[str] = []
-    parsed = main.parser().parse_args(["host", "expel", "h1"])
+    parsed = main.parser().parse_args(["host", "revoke", "h1"])
     assert enrolment_commands.expel(Expelling(), parsed, said.append, runner) == 0  # type: ignore[arg-type]
     return said
 

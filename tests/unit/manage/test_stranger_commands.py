@@ -1,4 +1,4 @@
-"""``nova-manage stranger``, and doctor's line about strangers."""
+"""``nova-manage orphan``, and doctor's line about strangers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def manage(cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(transport, "Bus", Bus)
 
     def run(*words: str) -> tuple[int, str]:
-        given = parser().parse_args(["stranger", *words])
+        given = parser().parse_args(["orphan", *words])
         return given.command.run(options(), given), capsys.readouterr().out
     return run
 
@@ -97,4 +97,4 @@ def test_doctor_when_there_are_strangers_then_it_counts_them_by_host(cloud: Smal
     report(cloud, "a", new_uuid(), new_uuid())
     finding = doctor.cloud.strangers(options())
     assert finding.state == doctor.WARN and "2 guest on a" in finding.what
-    assert "nova-manage stranger list" in finding.cure
+    assert "nova-manage orphan list" in finding.cure
