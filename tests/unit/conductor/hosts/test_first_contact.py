@@ -222,6 +222,16 @@ def test_name_when_it_is_readmitted_then_one_machine_takes_it_and_no_third(
         host.register()
 
 
+def test_host_when_it_registers_before_conductors_forget_its_old_secret_then_it_comes_as_a_new_one(
+        cloud: SmallCloud, host: Machine, keys: EnrolledKeys) -> None:
+    """They remember secrets for two seconds. Registered by the old one, it would be refused for ever afterwards."""
+    assert host.speaks()
+    cloud.cell.transact(lambda tx: enrolments.readmit(tx, "new", WRAP.wrapped("new", FIRST_CONTACT)))
+    host.register()
+    keys.hosts_if_changed()
+    assert host.speaks()
+
+
 def test_readmission_when_the_host_is_unknown_then_nothing_is_made(cloud: SmallCloud, keys: EnrolledKeys) -> None:
     assert not cloud.cell.transact(lambda tx: enrolments.readmit(tx, "nowhere", "x"))
     with cloud.cell.reading() as tx:
