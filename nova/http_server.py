@@ -41,7 +41,7 @@ ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": even
 
 
 def bind(address: str, port: int, backlog: int = 1024) -> socket.socket:
-    """A listening TCP socket, to be shared by the workers forked after it. OSError: it can not be had."""
+    """A listening TCP socket, to be shared by the workers forked after it. OSError: it cannot be had."""
     family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -18,7 +18,7 @@ _OURS = {"oslo_log.formatters.ContextFormatter": "nova.log_formats.ContextFormat
 
 
 def load(conf: Options, path: str) -> None:
-    """Set all loggers up as the file says. config.Unusable: it can not be read, or names what is not there."""
+    """Set all loggers up as the file says. config.Unusable: it cannot be read, or names what is not there."""
     if log_formats.wanted(conf):
         log_formats.check(conf)
     log_formats.ContextFormat.formats = log_formats.Formats.of(conf)

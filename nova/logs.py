@@ -92,7 +92,7 @@ class OneObject(logging.Formatter):
 
 
 def set_up(conf: Options, binary: str) -> None:
-    """Send the root logger's lines where the options say. config.Wrong: they say what can not be; OSError."""
+    """Send the root logger's lines where the options say. config.Wrong: they say what cannot be; OSError."""
     if conf.log_config_append:
         log_config.load(conf, conf.log_config_append)
         return

@@ -137,7 +137,7 @@ class _Process(NamedTuple):
         self.watch.workers.turn(index, os.getpid(), state)
 
     def _started(self, index: int, signals: _Signals, parent: int | None) -> Start:
-        """Without a service: it can not start, or was told to stop. systemd is told meanwhile that a start which waits
+        """Without a service: it cannot start, or was told to stop. systemd is told meanwhile that a start which waits
         goes on."""
         begun, dog, waiting = Start(self.conf, self.binary, self.make, index), Watchdog(), Waiting(self.binary, index)
         while not begun.over:
@@ -244,7 +244,7 @@ class _Parent:
         self.children[pid], self.born[pid] = index, time.monotonic()
 
     def _reap(self, signals: _Signals) -> int | None:
-        """Replace workers that ended. They can not start at all: the exit code of this daemon."""
+        """Replace workers that ended. They cannot start at all: the exit code of this daemon."""
         for pid in list(self.children):
             done, status = os.waitpid(pid, os.WNOHANG)
             if not done or signals.stop:

@@ -1,4 +1,4 @@
-"""How a daemon's work begins, and what is said of one that can not."""
+"""How a daemon's work begins, and what is said of one that cannot."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Start:
                 self._refused(binary, wrong)
                 return
             LOG.exception("a failure that nobody foresaw, while %s started", binary)
-            LOG.error("%s can not start: %s: %s. It is no known fault of this machine: please report it with the line "
+            LOG.error("%s cannot start: %s: %s. It is no known fault of this machine: please report it with the line "
                       "before, which says where it happened", binary, type(error).__name__, error)
         finally:
             self.over = True
 
     def _refused(self, binary: str, error: errors.NovaError) -> None:
         self.status = errors.config.exit_status(error)
-        LOG.error("%s can not start: %s", binary, configuration.sentence(self._conf, error))
+        LOG.error("%s cannot start: %s", binary, configuration.sentence(self._conf, error))

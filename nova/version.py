@@ -11,7 +11,7 @@ OLDEST_BESIDE = "0.2.0"
 
 
 def is_too_old(release: str) -> bool:
-    """Whether daemons of that release can not work beside those of this one. Empty: it does not say, which is fine."""
+    """Whether daemons of that release cannot work beside those of this one. Empty: it does not say, which is fine."""
     return bool(release) and _numbers(release) < _numbers(OLDEST_BESIDE)
 
 

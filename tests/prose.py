@@ -82,9 +82,9 @@ IDIOMS = {
     r"albeit|notwithstanding|insofar|inasmuch": "although, or a new sentence",
     r"e\.g\.|i\.e\.|viz\.": "for example, that is",
 }
-_WHOLE = r"(?<![\w-])(?:{})(?![\w-])"  # not a part of a longer word
-_IDIOMS = tuple((re.compile(_WHOLE.format(phrase), re.IGNORECASE), advice) for phrase, advice in IDIOMS.items())
-_ANY_IDIOM = re.compile(_WHOLE.format("|".join(f"(?:{phrase})" for phrase in IDIOMS)), re.IGNORECASE)
+WHOLE = r"(?<![\w-])(?:{})(?![\w-])"  # not a part of a longer word
+PATTERNS = tuple((re.compile(WHOLE.format(phrase), re.IGNORECASE), advice) for phrase, advice in IDIOMS.items())
+_ANY_IDIOM = re.compile(WHOLE.format("|".join(f"(?:{phrase})" for phrase in IDIOMS)), re.IGNORECASE)
 #: A sentence begins with a large letter, a literal, the name of a program, or an option's value and a colon.
 _BEGIN = r"(?=[^a-z ]|[a-z_]+: |(?:nova|libvirtd?|systemd|dnsmasq|ebtables|os-vif|uWSGI|noVNC)\b)"
 _END = re.compile(rf"(?<=[.?!]) +{_BEGIN}|(?<=[.?!][\")]) +{_BEGIN}")
@@ -137,7 +137,7 @@ def _of_sentence(sentence: str) -> Iterator[Fault]:
     if len(words) > LONGEST:
         yield Fault(shown, f"{len(words)} words: make sentences of at most {LONGEST}, a list or a table")
     prose = re.sub(r"`[^`]*`", "``", sentence)
-    for pattern, advice in _IDIOMS if _ANY_IDIOM.search(prose) else ():
+    for pattern, advice in PATTERNS if _ANY_IDIOM.search(prose) else ():
         if found := pattern.search(prose):
             yield Fault(shown, f"the phrase \"{found[0]}\": {advice}")
 

@@ -135,7 +135,7 @@ def last_lines(path: Path, count: int = LOG_LINES) -> str:
 
 def shortened(line: str) -> str:
     """A log line to read: when it began and how it ends, where a traceback has its cause. What a daemon says of why it
-    can not start stays whole."""
-    if len(line) <= LINE_LENGTH or "can not start: " in line:
+    cannot start stays whole."""
+    if len(line) <= LINE_LENGTH or "cannot start: " in line:
         return line
     return f"{line[:LINE_HEAD]} [...] {line[LINE_HEAD - LINE_LENGTH:]}"

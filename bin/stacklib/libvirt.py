@@ -84,7 +84,7 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
 def _without_kvm(stack: Stack) -> tuple[str, ...]:
     """libvirtd where /dev/kvm is there and does not work: it would offer that, so it is hidden, from this daemon alone.
 
-    Guests get no /dev of their own then: libvirt would have to move what hides the device into it, and can not.
+    Guests get no /dev of their own then: libvirt would have to move what hides the device into it, and cannot.
     """
     theirs = Path("/etc/libvirt/qemu.conf")
     ours = stack.directory("libvirt", mode=0o755) / theirs.name

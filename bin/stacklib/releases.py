@@ -66,7 +66,7 @@ class Releases:
         place, former = self.venvs / ACTIVE, self.venvs / FORMER
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(former, ignore_errors=True)
-            shutil.move(place, former)  # a copy where the file system can not rename it
+            shutil.move(place, former)  # a copy where the file system cannot rename it
         if not place.is_symlink() and former.is_dir():
             self._lead(ACTIVE, FORMER)
         return self.active

@@ -37,7 +37,7 @@ ERRORS = {
     413: "The body is too large.",
     414: "The path and its query are too long.",
     415: "The body is not announced as application/json.",
-    501: "The back end can not do this.",
+    501: "The back end cannot do this.",
     503: "A service that is needed does not answer. Try again.",
 }
 PLAIN = (401, 404, 413, 414)  # may come from what stands before the API, as plain text

@@ -141,7 +141,7 @@ def _stream(source: ImageDataSource, image: Image, target: _Target, limit: int |
     begin = target.tell()
     data = source.open(image.id, f"bytes={begin}-" if begin else "")
     with contextlib.closing(data):
-        if begin and not data.partial:  # a service that can not resume begins again
+        if begin and not data.partial:  # a service that cannot resume begins again
             target.begin_anew()
         for chunk in data:
             if limit is not None and target.tell() + len(chunk) > limit:

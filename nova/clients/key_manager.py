@@ -26,7 +26,7 @@ class VolumeKeys:
         self._fixed, self._barbican = fixed, barbican
 
     def passphrase(self, key_id: str, as_user: bool = False) -> str:
-        """Of a volume with that key. volume.NoKey: it can not be had."""
+        """Of a volume with that key. volume.NoKey: it cannot be had."""
         if self._barbican is None or key_id == FIXED_ID:
             if self._fixed is None or key_id != FIXED_ID:
                 raise errors.volume.NoKey(key=key_id, reason="[key_manager] has no such key")

@@ -27,7 +27,7 @@ class Projects:
         self._caller: Caller | None = None
 
     def check(self, project_id: str) -> None:
-        """service.NotAProject: Keystone says that none has this id. One WARNING where it can not be asked."""
+        """service.NotAProject: Keystone says that none has this id. One WARNING where it cannot be asked."""
         try:
             known = self._knows(project_id)
         except errors.NovaError as error:

@@ -96,7 +96,7 @@ ALL = {**APIS,
 
 
 def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, Library]:
-    """Listening sockets, made once before workers fork. service.CanNotStart names address and option; config.Choice,
+    """Listening sockets, made once before workers fork. service.CannotStart names address and option; config.Choice,
     config.Missing.
 
     ``known``: what may be named; what ``enabled_apis`` may name, if not given.
@@ -115,14 +115,14 @@ def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = 
         try:
             sockets[name] = http_server.bind(address, port)
         except OSError as error:
-            raise errors.service.CanNotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) "
-                                             f"can not be listened on: {error.strerror}") from None
+            raise errors.service.CannotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) "
+                                             f"cannot be listened on: {error.strerror}") from None
     return sockets
 
 
 def check_believing(options: Options, name: str) -> None:
     """Who is believed to be anybody must be on this machine; guests ask the metadata service without a name.
-    service.CanNotStart."""
+    service.CannotStart."""
     kind = ALL[name]
     if name != METADATA and options.api.auth_strategy == "noauth2":
         check_local(options, "[api]auth_strategy = noauth2", f"[{kind.section}]{kind.listen}", kind.address(options)[0])
@@ -155,16 +155,16 @@ def check_ec2(options: Options) -> None:
 
 def check_local(options: Options, believing: str, listen: str, address: str) -> None:
     """That only this machine reaches what believes every caller, as the option ``believing`` says, unless the operator
-    wants it so. service.CanNotStart."""
+    wants it so. service.CannotStart."""
     is_local = address in ("localhost", "::1") or address.startswith("127.")
     if not is_local and not options.api.noauth2_anywhere:
-        raise errors.service.CanNotStart(
+        raise errors.service.CannotStart(
             reason=f"{believing} believes every caller, and {listen} = {address} "
                    "is open to others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
 
 
 def tls(group: Options) -> Library:
-    """What ``[wsgi]`` says of TLS, None for plain HTTP. service.CanNotStart names the option that is wrong."""
+    """What ``[wsgi]`` says of TLS, None for plain HTTP. service.CannotStart names the option that is wrong."""
     if not (group.ssl_cert_file or group.ssl_key_file):
         return None
     import ssl
@@ -176,7 +176,7 @@ def tls(group: Options) -> Library:
             made.load_verify_locations(group.ssl_ca_file)
             made.verify_mode = ssl.CERT_REQUIRED
     except (OSError, TypeError) as error:
-        raise errors.service.CanNotStart(reason="[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file can not be used: "
+        raise errors.service.CannotStart(reason="[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file cannot be used: "
                                          f"{error}") from None
     return made
 

@@ -12,7 +12,7 @@ from nova.monitoring.health import Vitals
 
 
 class Bundles:
-    """Of one worker process. ``store``: the ObjectStore. service.CanNotStart: a folder can not be used."""
+    """Of one worker process. ``store``: the ObjectStore. service.CannotStart: a folder cannot be used."""
 
     def __init__(self, options: Options, binary: str, store: Library) -> None:
         from nova.clients import glance, session
@@ -28,7 +28,7 @@ class Bundles:
         try:
             self.service = service.of_options(options, store, self.images, self.bus.client(CertRPC), owner)
         except OSError as error:
-            raise errors.service.CanNotStart(reason=f"image_decryption_dir or image_decryption_jobs_dir can not be "
+            raise errors.service.CannotStart(reason=f"image_decryption_dir or image_decryption_jobs_dir cannot be "
                                              f"used: {error}") from None
         self.reporting = Reporting(options, binary, "objectstore", self.bus, self.bus.client(ConductorRPC))
         self.server: Any = None

@@ -42,11 +42,11 @@ class Cert:
         self.renewing.start()
 
     def _prepare(self) -> None:
-        """service.CanNotStart names the folder, as users are not told it."""
+        """service.CannotStart names the folder, as users are not told it."""
         try:
             self.service.start()
         except errors.cert.Files as error:
-            raise errors.service.CanNotStart(reason=f"{error.message} They are in ca_path = {self.options.ca_path}"
+            raise errors.service.CannotStart(reason=f"{error.message} They are in ca_path = {self.options.ca_path}"
                                              ) from None
 
     def vitals(self) -> Vitals:

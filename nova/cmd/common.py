@@ -35,13 +35,13 @@ def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
 
 def open_log(options: cfg.ConfigOpts, binary: str) -> None:
     """Send log lines where the options say, the first of them about what is ignored. Exits with 2 and a sentence when
-    that can not be."""
+    that cannot be."""
     try:
         logs.set_up(options, binary)
     except errors.config.Wrong as error:
         configuration.fail(error.message)
     except OSError as error:
-        configuration.fail(f"the log can not be written: {error.strerror}. Look at [DEFAULT]log_dir and log_file: the "
+        configuration.fail(f"the log cannot be written: {error.strerror}. Look at [DEFAULT]log_dir and log_file: the "
                            "folder must be there, and writable for this daemon's user (install -d -m 0770 -g nova "
                            "/var/log/nova)")
     if warning := database_urls.warning(options, binary):
@@ -55,7 +55,7 @@ def preparing(options: cfg.ConfigOpts, binary: str) -> Iterator[None]:
     try:
         yield
     except errors.NovaError as error:
-        LOG.error("%s can not start: %s", binary, configuration.sentence(options, error))
+        LOG.error("%s cannot start: %s", binary, configuration.sentence(options, error))
         raise SystemExit(errors.config.exit_status(error)) from None
 
 

@@ -133,14 +133,14 @@ def database(options: Options, schema: str) -> Database:
 
 
 def check_schema(api: Database, cell: Database) -> None:
-    """service.CanNotStart: a schema is older than this release. Unavailable."""
+    """service.CannotStart: a schema is older than this release. Unavailable."""
     from nova.db.schema import migrate
 
     try:
         migrate.check("api", api)
         migrate.check("cell", cell)
     except errors.daemon.DbSchemaBehind as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
+        raise errors.service.CannotStart(reason=error.message) from None
 
 
 def workers(options: Options) -> int:

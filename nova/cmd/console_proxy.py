@@ -36,7 +36,7 @@ EPILOG = """Options in files that matter here: [{section}]{host} and {port} (whe
 
 
 class BadSetting(Exception):
-    """The proxy can not be what it is told to be: why, and what to do."""
+    """The proxy cannot be what it is told to be: why, and what to do."""
 
 
 def main(binary: str) -> int:
@@ -86,7 +86,7 @@ def record(prefix: str | None) -> None:
     """Check that sessions can be recorded in the folder of ``prefix``; None: they are not. BadSetting."""
     folder = os.path.dirname(prefix or "") or "."
     if prefix and not os.access(folder, os.W_OK | os.X_OK):
-        raise BadSetting(f"sessions can not be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
+        raise BadSetting(f"sessions cannot be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
 
 
 def tls(options: Options, must: bool) -> Library:
@@ -110,7 +110,7 @@ def tls(options: Options, must: bool) -> Library:
             made.set_ciphers(options.console.ssl_ciphers)
     except (OSError, ssl.SSLError, BadSetting) as error:
         raise BadSetting(f"[DEFAULT]cert {options.cert}, key {options.key or '(in the same file)'} or "
-                         f"[console]ssl_ciphers can not be used: {error}") from None
+                         f"[console]ssl_ciphers cannot be used: {error}") from None
     if minimum is not None:
         made.minimum_version = minimum
     return made
@@ -121,7 +121,7 @@ def _no_password() -> str:
 
 
 def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
-    """The listening socket. service.CanNotStart names address and option."""
+    """The listening socket. service.CannotStart names address and option."""
     from nova import http_server
 
     group = options[kind.section]
@@ -132,7 +132,7 @@ def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
             host = str(socket.getaddrinfo(name, port, socket.AF_INET6, flags=socket.AI_PASSIVE)[0][4][0])
         return http_server.bind(host, port)
     except OSError as error:
-        raise errors.service.CanNotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) can not be "
+        raise errors.service.CannotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) cannot be "
                                          f"listened on: {error.strerror}") from None
 
 

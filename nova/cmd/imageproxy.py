@@ -25,15 +25,15 @@ def seal(options: Options) -> Library:
 
 
 def bind(options: Options) -> socket.socket:
-    """The listening socket, made before workers fork. service.CanNotStart names address and options."""
+    """The listening socket, made before workers fork. service.CannotStart names address and options."""
     from nova import http_server
 
     group = options.image_proxy
     try:
         return http_server.bind(group.listen, group.listen_port)
     except OSError as error:
-        raise errors.service.CanNotStart(reason=f"{group.listen}:{group.listen_port} ([image_proxy]listen, listen_port)"
-                                         f" can not be listened on: {error.strerror}") from None
+        raise errors.service.CannotStart(reason=f"{group.listen}:{group.listen_port} ([image_proxy]listen, listen_port)"
+                                         f" cannot be listened on: {error.strerror}") from None
 
 
 class ImageProxyDaemon:

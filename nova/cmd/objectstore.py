@@ -21,7 +21,7 @@ UPKEEP_S = 3600.0  # how often uploads that nobody ends, and what killed process
 
 
 def bind(options: Options) -> socket.socket:
-    """The listening socket, made before workers fork. service.CanNotStart names address and options."""
+    """The listening socket, made before workers fork. service.CannotStart names address and options."""
     from nova import http_server
     from nova.cmd import api
 
@@ -32,12 +32,12 @@ def bind(options: Options) -> socket.socket:
     try:
         return http_server.bind(address, port)
     except OSError as error:
-        raise errors.service.CanNotStart(reason=f"{address}:{port} (s3_listen, s3_listen_port) can not be listened on: "
+        raise errors.service.CannotStart(reason=f"{address}:{port} (s3_listen, s3_listen_port) cannot be listened on: "
                                          f"{error.strerror}") from None
 
 
 def store(options: Options) -> Library:
-    """The ObjectStore. service.CanNotStart: its folder can not be used."""
+    """The ObjectStore. service.CannotStart: its folder cannot be used."""
     from nova.legacy.objectstore.store import ObjectStore, StoreLimits
 
     try:
@@ -47,12 +47,12 @@ def store(options: Options) -> Library:
         made.check()
         return made
     except OSError as error:
-        raise errors.service.CanNotStart(reason=f"buckets_path = {options.buckets_path} can not be used: {error}"
+        raise errors.service.CannotStart(reason=f"buckets_path = {options.buckets_path} cannot be used: {error}"
                                          ) from None
 
 
 def signers(options: Options) -> Library:
-    """Who tells whose signature one is; None where nobody is asked. service.CanNotStart."""
+    """Who tells whose signature one is; None where nobody is asked. service.CannotStart."""
     from nova.legacy.signatures import signers as found
 
     if options.s3_believe_all:

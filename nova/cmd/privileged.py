@@ -42,7 +42,7 @@ def main() -> int:
 
     with common.preparing(options, BINARY):
         if os.geteuid() != 0:
-            raise errors.service.CanNotStart(reason="it must be started as root")
+            raise errors.service.CannotStart(reason="it must be started as root")
         settings = settings_of(options)
         users = serving.allowed_users(settings.user)
         sock = serving.listening(Path(options.privileged.socket), settings.user)

@@ -1,7 +1,7 @@
 """Where the log lines of a tool go: an operator at a terminal reads its output, not its log.
 
 nova-manage keeps one beside the daemons', in ``[DEFAULT]log_dir``: who ran which command, and how it ended. A log that
-can not be written keeps no command from running, unless the command line asks for it.
+cannot be written keeps no command from running, unless the command line asks for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ASKED = ("--log", "--use-syslog", "--use_syslog", "--use-json", "--use_json")
 
 
 class _Quiet(logging.StreamHandler):  # type: ignore[type-arg, unused-ignore]
-    """Says nothing of a line that can not be written: the disk is full, and the command works."""
+    """Says nothing of a line that cannot be written: the disk is full, and the command works."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Nothing."""
@@ -52,7 +52,7 @@ def set_up(options: Options, binary: str, words: Sequence[str], keeps_one: bool 
 
 
 def _file(options: Options, binary: str) -> logging.Handler | None:
-    """None: it can not be written by us. A new file belongs to whom the folder does, so that root's first command does
+    """None: it cannot be written by us. A new file belongs to whom the folder does, so that root's first command does
     not keep the others from it; no link is followed, for the folder is not root's."""
     path = os.path.join(options.log_dir, f"{binary}.log")
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

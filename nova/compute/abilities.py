@@ -14,9 +14,9 @@ P = TypeVar("P")
 
 
 def able(part: P | None, host: HostName, what: str) -> P:
-    """The driver's part. host.CanNot: it has none, and ``what`` (to pause guests) is not to be had on this host."""
+    """The driver's part. host.Cannot: it has none, and ``what`` (to pause guests) is not to be had on this host."""
     if part is None:
-        raise errors.host.CanNot(host=host, what=what)
+        raise errors.host.Cannot(host=host, what=what)
     return part
 
 

@@ -332,7 +332,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             try:
                 return function()
             except errors.Unavailable as error:
-                LOG.warning("can not %s yet, and try again in %.0f s: %s", what, pause, error)
+                LOG.warning("cannot %s yet, and try again in %.0f s: %s", what, pause, error)
             if self._stopping.wait(pause * random.uniform(0.8, 1.2)):
                 raise _StopRequested
             pause = min(2 * pause, LONGEST_WAIT_S)

@@ -108,7 +108,7 @@ class ForgottenHosts:
         with deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx)
             members = aggregates.members(tx)
-        with deps.cell.reading() as tx:  # after them: what registers first can not be missed
+        with deps.cell.reading() as tx:  # after them: what registers first cannot be missed
             alive = services.compute_hosts(tx)
         orphans = {row.id: row.generation for row in providers if row.host not in alive}
         lost = {key: generation for key, generation in orphans.items() if self._before.get(key) == generation}

@@ -16,7 +16,7 @@ _NAMED = re.compile(r"\[(\w+)\](\w+)")
 
 
 class Literal(cfg.ConfigOpts):
-    """Options as they stand in files, a ``$`` and all: they can be looked at though they can not be used."""
+    """Options as they stand in files, a ``$`` and all: they can be looked at though they cannot be used."""
 
     class Template(string.Template):
         delimiter = "\0"  # which no text has
@@ -55,7 +55,7 @@ def sentence(options: Options, error: errors.NovaError) -> str:
 
 
 def _place_or_none(options: Options, group: str, name: str) -> str:
-    """Empty also for what is no option of these, or can not be read."""
+    """Empty also for what is no option of these, or cannot be read."""
     try:
         return place(options, group, name)
     except (cfg.Error, ValueError):

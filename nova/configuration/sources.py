@@ -55,7 +55,7 @@ def normal(section: str) -> str:
 
 
 def unreadable(error: Exception, files: Sequence[str]) -> str:
-    """The sentence about a file that can not be read; of a line in it only its number."""
+    """The sentence about a file that cannot be read; of a line in it only its number."""
     if isinstance(error, cfg.ConfigFilesNotFoundError):
         return f"there is no configuration file {', '.join(error.config_files)}: correct --config-file"
     if isinstance(error, cfg.ConfigFilesPermissionDeniedError):

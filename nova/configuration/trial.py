@@ -1,4 +1,4 @@
-"""Reads every option on trial, ours and libraries', and says which one can not be read.
+"""Reads every option on trial, ours and libraries', and says which one cannot be read.
 
 Libraries declare the same options in their own ways, and read them when they like. So the trial has options of its own,
 from the same files.
@@ -31,7 +31,7 @@ def ours() -> list[tuple[str, cfg.Opt]]:
 
 def refuse(options: cfg.ConfigOpts, declared: Iterable[tuple[str, cfg.Opt]], sources: Sources,
            on_command_line: frozenset[str] = frozenset()) -> None:
-    """Read them all. config.Unusable for the first that can not be read. ``on_command_line``: options (by attribute)
+    """Read them all. config.Unusable for the first that cannot be read. ``on_command_line``: options (by attribute)
     that the command line sets, which stands above the files."""
     for group, option in declared:
         holder = options if group == "DEFAULT" else options[group]
@@ -55,7 +55,7 @@ def unusable(group: str, option: cfg.Opt, sources: Sources, on_command_line: fro
 
 
 def check_libraries(options: Options, thorough: bool = False) -> None:
-    """config.Unusable for an option of a library that can not be read. Without ``thorough``: of the usual ones, and of
+    """config.Unusable for an option of a library that cannot be read. Without ``thorough``: of the usual ones, and of
     libraries that are imported already. An import has its price, and keystonemiddleware's declares options that
     keystoneauth's are in the way of."""
     sources = Sources.of(options)

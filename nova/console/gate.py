@@ -34,7 +34,7 @@ MAX_TOKEN = 255  # letters; ours have 36
 
 NO_TOKEN = "There is no token in this address. Ask the cloud for the console's address, and open that whole."
 MALFORMED = "The token in this address is malformed. Was the address copied whole?"
-NOT_NOW = "Whether this console's address is good can not be checked now. Try again in a moment."
+NOT_NOW = "Whether this console's address is good cannot be checked now. Try again in a moment."
 STOPPING = "This console proxy is being restarted. Try again in a moment."
 MOVED = "The server's console has moved meanwhile. Ask for a new address."
 
@@ -244,7 +244,7 @@ def _ending(error: target.TargetError | rfb.ViewerError | ConsoleRefused, sessio
     """Of a session that did not come to be; logged as what it is to the operator."""
     server = {"server": session.grant.server_uuid}
     if isinstance(error, target.TargetError):
-        LOG.warning("A console can not be reached: %s", error.detail, extra=server)
+        LOG.warning("A console cannot be reached: %s", error.detail, extra=server)
         return relay.Ending(codes.BACK_END, error.words)
     if isinstance(error, rfb.ViewerError):
         LOG.info("A viewer did not get as far as its console: %s", error.words, extra=server)

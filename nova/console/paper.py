@@ -19,9 +19,9 @@ _HEAD = re.compile(rb"<head[^>]*>", re.I)
 
 TITLES = {
     200: "This console's address is not whole",
-    403: "This console can not be opened",
+    403: "This console cannot be opened",
     404: "This console's address is not good any more",
-    503: "This console can not be checked now",
+    503: "This console cannot be checked now",
 }
 TITLE = "There is no such page here"
 AGAIN = '<p><a class="again" href="">Try again</a></p>'

@@ -109,7 +109,7 @@ class _Viewer:
                 raise ViewerError(BAD_VIEWER)
 
     def refuse(self, words: str) -> None:
-        """Tell it why it can not be, as the result of security: it must have come so far for that."""
+        """Tell it why it cannot be, as the result of security: it must have come so far for that."""
         deadline = time.monotonic() + TELL_S
         with contextlib.suppress(ViewerError, Closed, TooSlow, OSError, Violation):
             self.greet(deadline)

@@ -50,17 +50,17 @@ class ConsoleAuthService:
 
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
         """The token is used up where ``check.redeem`` and ``[consoleauth]single_use_tokens`` both say so. Why a part of
-        the cloud does not answer is logged, and not told: console.CanNotTell."""
+        the cloud does not answer is logged, and not told: console.CannotTell."""
         uses_up = check.redeem and self.settings.single_use_tokens
         try:
             found: ConsoleConnection = self.conductor.check_console(msgspec.structs.replace(check, redeem=uses_up))
         except errors.Unavailable as error:
             LOG.warning("a console's token could not be checked (token %s): %s", tokens.short(check.token_hash),
                         error.message)
-            if error.code == errors.console.CanNotTell.code:
+            if error.code == errors.console.CannotTell.code:
                 raise
             # who comes with any text as a token learns nothing of how this cloud is built
-            raise errors.console.CanNotTell(away="a part of the cloud") from None
+            raise errors.console.CannotTell(away="a part of the cloud") from None
         except (errors.NotFound, errors.Conflict, errors.Invalid) as error:
             LOG.info("a console's token was refused (token %s): %s", tokens.short(check.token_hash), error.code)
             raise

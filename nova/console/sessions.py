@@ -127,7 +127,7 @@ class Sessions:
         self._wait(LAST_WORDS_S)
 
     def _same_server(self, session: Session) -> list[Session]:
-        """Those that have not been told to end yet: who comes again and again can not have more than may be by that."""
+        """Those that have not been told to end yet: who comes again and again cannot have more than may be by that."""
         return [other for other in self._open
                 if other.grant.server_uuid == session.grant.server_uuid and other.control.ending is None]
 

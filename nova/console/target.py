@@ -180,7 +180,7 @@ def _lookup(host: str, port: int) -> list[Json]:
     try:
         return _resolver(host)(host, port, 0, socket.SOCK_STREAM)
     except (OSError, UnicodeError, OverflowError) as error:
-        raise TargetError(NOT_ANSWERING, f"{host!r} can not be resolved: {error}") from None
+        raise TargetError(NOT_ANSWERING, f"{host!r} cannot be resolved: {error}") from None
 
 
 def _resolver(host: str) -> Callable[..., list[Json]]:

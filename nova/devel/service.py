@@ -161,7 +161,7 @@ class FakeService(Generic[State]):
             try:
                 state.restore(file.read_bytes())
             except msgspec.MsgspecError as error:
-                raise ValueError(f"{file} can not be read: {error}. Remove it to begin anew") from None
+                raise ValueError(f"{file} cannot be read: {error}. Remove it to begin anew") from None
         self._file = file
         return found
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from nova.errors import kinds
 
 BadId = kinds.Invalid.row("aggregate.bad_id", "Invalid aggregate id {id}: it must be a whole number.")
-BadImage = kinds.Invalid.row("aggregate.bad_image", "Image {image_id} can not be cached: {reason}.")
+BadImage = kinds.Invalid.row("aggregate.bad_image", "Image {image_id} cannot be cached: {reason}.")
 BadZone = kinds.Invalid.row("aggregate.bad_zone", "Invalid availability_zone '{zone}': {reason}.")
 EmptyZone = kinds.Invalid.row("aggregate.empty_zone",
-    "Invalid input for field/attribute set_metadata: {key} can not be empty; null takes it away.")
+    "Invalid input for field/attribute set_metadata: {key} cannot be empty; null takes it away.")
 HasServers = kinds.Invalid.row("aggregate.has_servers",
-    "Cannot update aggregate {id}. Reason: its availability zone can not change while hosts of it ({hosts}) have "
+    "Cannot update aggregate {id}. Reason: its availability zone cannot change while hosts of it ({hosts}) have "
     "servers.")
 HostExists = kinds.Conflict.row("aggregate.host_exists", "Aggregate {id} already has host {host}.")
 HostInZone = kinds.Conflict.row("aggregate.host_in_zone",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nova.errors import kinds
 
 #: Words for a page, which anybody may open: they name no machine. ``away``: what does not answer.
-CanNotTell = kinds.Unavailable.row("console.can_not_tell",
-    "It can not be told now whether this console address is good, for {away} does not answer. Try again in a minute.")
+CannotTell = kinds.Unavailable.row("console.can_not_tell",
+    "It cannot be told now whether this console address is good, for {away} does not answer. Try again in a minute.")
 Elsewhere = kinds.Unavailable.row("console.elsewhere",
     "The host of this server says that the console is at an address that is not the host's.",
     "Its log line on the conductor has the address; `nova-manage host enroll HOST --console-address` says which are.")
@@ -18,7 +18,7 @@ HostAway = kinds.Unavailable.row("console.host_away",
     "The host of instance {server} does not answer: ask for its console again later.",
     "See whether nova-compute of that host runs (`openstack compute service list`).")
 HostTooOld = kinds.Unavailable.row("console.host_too_old",
-    "The host of instance {server} runs an older release, which can not show consoles: it has to be upgraded.",
+    "The host of instance {server} runs an older release, which cannot show consoles: it has to be upgraded.",
     "Upgrade nova-compute of that host.")
 Moving = kinds.WrongState.row("console.moving",
     "Instance {server} is being changed or moved just now: ask for its console again when that is done.")

@@ -16,7 +16,7 @@ DbSyncUnderWay = kinds.Unavailable.row("db.sync_under_way",
     "another sync of the {schema} database has been under way for ten minutes: see whether it still is",
     "See whether that `nova-manage db sync` still runs; if not, say it again.")
 BackupUnreadable = kinds.Invalid.row(
-    "db.backup_unreadable", "{path} can not be read as a backup: {reason}",
+    "db.backup_unreadable", "{path} cannot be read as a backup: {reason}",
     "Take another one; `nova-manage backup` writes a file under its own name only when it is whole.")
 RestoreNotEmpty = kinds.Conflict.row(
     "db.restore_not_empty", "The {schema} database is not empty: it has {what}.",
@@ -26,7 +26,7 @@ ReleaseTooOld = kinds.Forbidden.row("daemon.release_too_old",
     "{binary} on {host} is of release {release}. This cloud runs {ours}, beside which {oldest} is the oldest.",
     "Install the cloud's release on that host. A server that is there runs on meanwhile.")
 NotAControlDaemon = kinds.Forbidden.row("daemon.not_a_control_daemon",
-    "{binary} on '{host}' can not register here: it is none of the control daemons that do.",
+    "{binary} on '{host}' cannot register here: it is none of the control daemons that do.",
     "Hosts' daemons register by [DEFAULT]hosts_transport_url, after `nova-manage host enroll`.")
 TooManyDaemons = kinds.Forbidden.row("daemon.too_many_daemons",
     "There are {most} rows of {binary} already, as many as there may be.",

@@ -12,7 +12,7 @@ BadType = kinds.Invalid.row("dns.bad_type", "This DNS driver has no entries of t
 DomainExists = kinds.Conflict.row("dns.domain_exists", "The DNS domain {domain} already exists.")
 EntryExists = kinds.Conflict.row("dns.entry_exists", "The DNS entry {name} already exists in domain {domain}.")
 Ldap = kinds.Unavailable.row("dns.ldap", "The LDAP server at {url} refused {what}: {reason}")
-NoDriver = config.Wrong.row("dns.no_driver", "[DEFAULT]{option} can not be used: {reason}.")
+NoDriver = config.Wrong.row("dns.no_driver", "[DEFAULT]{option} cannot be used: {reason}.")
 NoEntries = kinds.NotFound.row("dns.no_entries", "DNS entries not found.")
 NoSuchDomain = kinds.NotFound.row("dns.no_such_domain", "The DNS domain {domain} could not be found.")
 NoSuchEntry = kinds.NotFound.row("dns.no_such_entry", "The DNS entry {name} could not be found in domain {domain}.")
@@ -20,4 +20,4 @@ NotYourDomain = kinds.Forbidden.row("dns.not_your_domain",
     "Names in the private domain {domain} are servers': they are not yours to say.")
 NotYourName = kinds.Forbidden.row("dns.not_your_name",
     "{address} is no floating address of your project: its name in the domain {domain} is not yours to say.")
-WrongOwner = kinds.Invalid.row("dns.wrong_owner", "A {scope} domain may have {may} and can not have {may_not}.")
+WrongOwner = kinds.Invalid.row("dns.wrong_owner", "A {scope} domain may have {may} and cannot have {may_not}.")

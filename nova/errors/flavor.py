@@ -19,6 +19,6 @@ NoSuchSpec = kinds.NotFound.row("flavor.no_such_spec", "Flavor {flavor_id} has n
 NotFound = kinds.NotFound.row("flavor.not_found", "Flavor {flavor_id} could not be found.",
     "`openstack flavor list` has your flavors.")
 PublicHasNoAccess = kinds.NotFound.row("flavor.public_has_no_access", "Access list not available for public flavors.")
-PublicNeedsNoAccess = kinds.Conflict.row("flavor.public_needs_no_access", "Can not add access to a public flavor.")
+PublicNeedsNoAccess = kinds.Conflict.row("flavor.public_needs_no_access", "Cannot add access to a public flavor.")
 SpecKeyMismatch = kinds.Invalid.row("flavor.spec_key_mismatch",
     "Request body and URI mismatch: the body must hold the key {key}.")

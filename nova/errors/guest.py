@@ -8,7 +8,7 @@ BaseLost = kinds.Conflict.row("guest.base_lost",
     "The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and could not be "
     "fetched again: {why}",
     "Restore the image in Glance, with the same bytes, and start the server again.")
-BrokenSave = kinds.HostRefused.row("guest.broken_save", "The saved memory of guest {uuid} can not be read: {reason}",
+BrokenSave = kinds.HostRefused.row("guest.broken_save", "The saved memory of guest {uuid} cannot be read: {reason}",
     "The saved memory is dropped with the next start, which boots from the disk.")
 DetachStopped = kinds.Conflict.row("guest.detach_stopped",
     "Guest {uuid} keeps interface {interface}: a newer order came.")
@@ -52,7 +52,7 @@ PasswordKept = kinds.Conflict.row("guest.password_kept", "A password is kept alr
     "Delete the kept one first: `nova clear-password SERVER`.")
 TpmSecretLost = kinds.HostRefused.row("guest.tpm_secret_lost",
     "The secret of the TPM of guest {uuid} is not on this host (any more).",
-    "Restore the host's state_path from a backup; without its secret the guest's TPM can not be opened.")
+    "Restore the host's state_path from a backup; without its secret the guest's TPM cannot be opened.")
 UnknownName = kinds.NotFound.row("guest.unknown_name", "No live server is known by {name}.")
 WrongPower = kinds.Conflict.row("guest.wrong_power", "Guest {uuid} is {state}.")
 
@@ -61,7 +61,7 @@ AgentFailed = kinds.Conflict.row("agent.failed", "The agent in guest {uuid} coul
 AgentNone = kinds.Conflict.row("agent.none",
     "Guest {uuid} has no agent: its image must say hw_qemu_guest_agent=yes, and have qemu-guest-agent.")
 AgentNotQuiet = kinds.Conflict.row("agent.not_quiet",
-    "The file systems of guest {uuid} must be frozen and can not be: {reason}",
+    "The file systems of guest {uuid} must be frozen and cannot be: {reason}",
     "Start qemu-guest-agent in the guest, or take os_require_quiesce from its image: the snapshot is then made "
     "without freezing.")
 AgentSilent = kinds.Conflict.row("agent.silent",
@@ -75,7 +75,7 @@ DiskWouldShrink = kinds.HostRefused.row("disk.would_shrink",
     "Disk {disk} of guest {uuid} would have to shrink from {old} to {new} GB.",
     "Choose a flavor whose disks are not smaller.")
 
-ConfigDrivePath = kinds.Invalid.row("config_drive.path", "A config drive can not hold a file named '{path}'.")
+ConfigDrivePath = kinds.Invalid.row("config_drive.path", "A config drive cannot hold a file named '{path}'.")
 ConfigDriveTooBig = kinds.Invalid.row("config_drive.too_big",
     "The config drive would hold {bytes} bytes; {limit} are allowed.")
 

@@ -8,12 +8,12 @@ Brick = kinds.HostRefused.row("host.brick", "os-brick could not {task} on this h
     "The reason is the library's own: look at the host's sessions (iscsiadm -m session, nvme list-subsys), "
     "`multipath -ll`, and, with [cinder]debug, at the lines of os_brick in nova-compute's log.")
 BadInventory = kinds.Invalid.row("host.bad_inventory",
-    "What {host} reports to have can not be kept: {reason}.",
+    "What {host} reports to have cannot be kept: {reason}.",
     "A number there is infinite or none: look at its allocation ratios, and at what its provider files say.")
 BadPacking = kinds.HostRefused.row("host.bad_packing",
     "What guest {uuid} holds of this host does not fit what it is: {reason}.",
     "The host's topology changed (BIOS, hw options): move the server, or restore [compute]cpu_dedicated_set.")
-CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} can not {what}.",
+Cannot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} cannot {what}.",
     "Use a host with another hypervisor driver for this.")
 CephSecret = kinds.HostRefused.row("host.ceph_secret",
     "libvirt on this host has no secret {secret}, where the key of Ceph's user {user} shall be, and there is no "
@@ -39,7 +39,7 @@ DamagedSecret = kinds.Conflict.row("host.damaged_secret",
 DiskFull = kinds.HostRefused.row("host.disk_full", "There is no space left for {what} on {host}.",
     "Free space under [DEFAULT]instances_path, or take the host out of scheduling until then.")
 Down = kinds.Invalid.row("host.down", "Compute service of {host} is unavailable at this time.")
-Export = kinds.HostRefused.row("host.export", "This host can not offer the guest's disks: {reason}",
+Export = kinds.HostRefused.row("host.export", "This host cannot offer the guest's disks: {reason}",
     "See whether [libvirt]live_migration_inbound_addr is an address of this host, and its certificates readable.")
 GroupsNotHeld = kinds.HostRefused.row("host.groups_not_held",
     "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}.")
@@ -81,32 +81,32 @@ NoDiagnostics = kinds.NotSupported.row("host.no_diagnostics",
 NoKeptOrders = kinds.NotSupported.row("host.no_kept_orders",
     "The hypervisor driver of host {host} keeps no orders beside its guests.")
 NoEmulator = kinds.Unavailable.row("host.no_emulator",
-    "libvirt on this host can not run {virt_type} guests: is qemu-system installed?",
+    "libvirt on this host cannot run {virt_type} guests: is qemu-system installed?",
     "Install qemu-system for the host's architecture, or set [libvirt]virt_type=qemu where there is no KVM.")
 BadName = kinds.Invalid.row("host.bad_name",
-    "'{host}' can not be a host's name: letters, digits, dots, hyphens and underscores are, {longest} at most.")
+    "'{host}' cannot be a host's name: letters, digits, dots, hyphens and underscores are, {longest} at most.")
 NoHostDaemon = kinds.Forbidden.row("host.no_host_daemon",
-    "'{host}' can not register a {binary}: that is none of a host's daemons.")
+    "'{host}' cannot register a {binary}: that is none of a host's daemons.")
 NoImageService = kinds.NotSupported.row("host.no_image_service", "Host {host} has no way to the image service.",
     "Set [glance]api_servers, or credentials that find it in Keystone's catalog.")
 NoHelper = kinds.Unavailable.row("host.no_helper",
-    "What needs root's rights can not be done: {reason}. Start nova-privileged.service; or let this user run "
+    "What needs root's rights cannot be done: {reason}. Start nova-privileged.service; or let this user run "
     "nova-rootwrap by sudo; or run the daemon as root: see 'Privileges' in doc/install.rst.",
     "`nova-manage doctor` on the host says which way is in use, and whether it answers.")
 NoIsoMaker = kinds.HostRefused.row("host.no_iso_maker",
-    "This host can not make config drives: none of {programs} is installed.",
+    "This host cannot make config drives: none of {programs} is installed.",
     "Install genisoimage, mkisofs or xorriso, or set [DEFAULT]config_drive_format=vfat.")
 NoMonitor = kinds.Invalid.row("host.no_monitor",
     "[DEFAULT]compute_monitors: there is no monitor {name!r}; there are: {known}")
 NoPowerActions = kinds.NotSupported.row("host.no_power_actions",
-    "The hypervisor driver of host {host} can not turn the host on or off, reboot it or put it in maintenance.")
+    "The hypervisor driver of host {host} cannot turn the host on or off, reboot it or put it in maintenance.")
 NoSerialPort = kinds.HostRefused.row("host.no_serial_port",
     "All ports of [serial_console]port_range = {first}:{last} are taken on this host; a guest needs {count} of them.",
     "Make [serial_console]port_range wider.")
-NoSuchAction = kinds.NotSupported.row("host.no_such_action", "A fake host can not do {action}.")
+NoSuchAction = kinds.NotSupported.row("host.no_such_action", "A fake host cannot do {action}.")
 NoSuchConsole = kinds.NotSupported.row("host.no_such_console",
     "Guests of this hypervisor have no consoles of type {type}.")
-NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host can not give {name}={value}: {reason}.",
+NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host cannot give {name}={value}: {reason}.",
     "Another host may; the image or the flavor says what is needed.")
 NoUplink = kinds.HostRefused.row("host.no_uplink",
     "Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface in "
@@ -124,7 +124,7 @@ NotEnrolledFor = kinds.Forbidden.row("host.not_enrolled_for",
     "says all that it is to run.")
 NotFound = kinds.NotFound.row("host.not_found", "Compute host {host} could not be found.",
     "`openstack compute service list`, as an administrator.")
-NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} can not be {what} {bridge}: {reason}.")
+NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} cannot be {what} {bridge}: {reason}.")
 NotRegistered = kinds.Conflict.row("host.not_registered",
     "nova-compute on '{host}' is not registered with id {host_id}.",
     "Start nova-compute there: it registers at its start.")
@@ -132,7 +132,7 @@ NodeNotYours = kinds.Forbidden.row("host.node_not_yours",
     "'{host}' reports {uuid}, which is a node or provider of somebody else's.",
     "Two hosts must not have one identity: look for a copied state folder (compute_id) or a cloned machine.")
 NotYours = kinds.Forbidden.row("host.not_yours", "'{host}' may not speak for '{other}'.")
-PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}.",
+PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} cannot have its place on host {host}: {reason}.",
     "The next host is tried; it was taken in the same moment.")
 NoVolumes = kinds.HostRefused.row("host.no_volumes",
     "The hypervisor driver of host {host} has no disks on volumes.",
@@ -151,19 +151,19 @@ SecretSealed = kinds.Conflict.row("host.secret_sealed",
     "No key of [conductor]host_secret_key opens what the database keeps as the secret of {host}.",
     "Put the key that wrapped it behind the first one; or let the host in anew: nova-manage host enroll NAME.")
 SerialAddress = kinds.HostRefused.row("host.serial_address",
-    "This host can not listen on [serial_console]proxyclient_address = {address}, where its guests' serial ports "
+    "This host cannot listen on [serial_console]proxyclient_address = {address}, where its guests' serial ports "
     "shall be: {reason}.",
     "[serial_console]proxyclient_address must be an address of this host.")
 SerialSockets = kinds.HostRefused.row("host.serial_sockets",
-    "[serial_console]socket_dir = {path} can not be made on this host: {reason}.")
+    "[serial_console]socket_dir = {path} cannot be made on this host: {reason}.")
 Stopping = kinds.HostRefused.row("host.stopping", "nova-compute on {host} is stopping and takes no guest.",
     "The next host is tried. The guests that it has still obey.")
 TwoDaemons = kinds.Conflict.row("host.two_daemons",
     "Another nova-compute runs with {path}: stop it, or give this one a state_path of its own.")
-VifData = kinds.HostRefused.row("host.vif_data", "Interface {id} can not be plugged: {reason}.",
+VifData = kinds.HostRefused.row("host.vif_data", "Interface {id} cannot be plugged: {reason}.",
     "Look at the port in Neutron: its binding profile and details are from its mechanism driver.")
 VifNotBridged = kinds.HostRefused.row("host.vif_not_bridged",
-    "Interface {id} is of type {type}, which this host can not plug.",
+    "Interface {id} is of type {type}, which this host cannot plug.",
     "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
 VifNotPlugged = kinds.HostRefused.row("host.vif_not_plugged",
     "The network service did not say within {seconds} s that interface {interface} of guest {uuid} is connected "
@@ -174,9 +174,9 @@ VifPlugFailed = kinds.HostRefused.row("host.vif_plug_failed",
     "The network service could not connect interface {interface} of guest {uuid} on host {host}.",
     "Look at the network agent's log on that host.")
 VifType = kinds.HostRefused.row("host.vif_type",
-    "Interface {id} is of type {type} ({vnic}), which this host can not plug.",
+    "Interface {id} is of type {type} ({vnic}), which this host cannot plug.",
     "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
-VolumeData = kinds.HostRefused.row("host.volume_data", "Volume {volume} can not be used on this host: {reason}.",
+VolumeData = kinds.HostRefused.row("host.volume_data", "Volume {volume} cannot be used on this host: {reason}.",
     "Look at the volume in Cinder: how it is reached is the word of its back end's driver.")
 VolumeIdentity = kinds.HostRefused.row("host.volume_identity",
     "What this host has at {path} is not volume {volume}: it is {found}, and not {expected}. No guest gets it.",
@@ -187,7 +187,7 @@ VolumeKey = kinds.HostRefused.row("host.volume_key",
     "nova-conductor's log says why it could not get the key: look at its [key_manager] and [barbican], and at who may "
     "read the volume's key (openstack acl get).")
 VolumeKind = kinds.HostRefused.row("host.volume_kind",
-    "Volume {volume} is reached by {kind}, which this host can not do; it can do {known}.",
+    "Volume {volume} is reached by {kind}, which this host cannot do; it can do {known}.",
     "Use a volume type of another back end.")
 VolumeMount = kinds.HostRefused.row("host.volume_mount", "{export} could not be mounted on {path}: {reason}",
     "Try the command by hand on the host: is the NFS server up, and are its client's programs installed?")
@@ -216,9 +216,9 @@ HypervisorUptimeUnknown = kinds.NotSupported.row("hypervisor.uptime_unknown",
     "The driver of hypervisor {name} does not tell its uptime.")
 
 BaremetalNotHere = kinds.Invalid.row("baremetal.not_here",
-    "Nodes can not be changed here. Ask the bare metal service: openstack baremetal {command}.")
+    "Nodes cannot be changed here. Ask the bare metal service: openstack baremetal {command}.")
 BaremetalUnavailable = kinds.NotSupported.row("baremetal.unavailable",
-    "The bare metal service is not available here: its nodes can not be shown.")
+    "The bare metal service is not available here: its nodes cannot be shown.")
 
 OrderBadUuid = kinds.Invalid.row("order.bad_uuid", "'{given}' is not the uuid of a server.")
 OrderCannotAsk = kinds.HostRefused.row("order.cannot_ask",
@@ -239,14 +239,14 @@ OrderStale = kinds.HostRefused.row("order.stale",
 OrderStopped = kinds.Overtaken.row("order.stopped", "The order to {kind} {uuid} was stopped by a newer one.")
 
 ClaimGroup = kinds.ClaimConflict.row("claim.group", "Server group {group} has the policy {policy}, and {why}.",
-    "The next host is tried. If none is left, the group's policy can not be kept: add hosts, or use a soft policy.")
+    "The next host is tried. If none is left, the group's policy cannot be kept: add hosts, or use a soft policy.")
 ClaimHeld = kinds.Conflict.row("claim.held", "These servers hold something of their providers already.",
     "Nothing: somebody else finished this claim.")
 ClaimNotEnough = kinds.ClaimConflict.row("claim.not_enough",
     "The chosen host has {free} {resource_class} left, {wanted} are needed.")
-ClaimUnfit = kinds.ClaimConflict.row("claim.unfit", "The chosen host can not take it: {why}.")
+ClaimUnfit = kinds.ClaimConflict.row("claim.unfit", "The chosen host cannot take it: {why}.")
 
-PciBadAlias = config.Wrong.row("pci.bad_alias", "[pci]alias can not be used: {problem}.")
+PciBadAlias = config.Wrong.row("pci.bad_alias", "[pci]alias cannot be used: {problem}.")
 PciBadRequest = kinds.Invalid.row("pci.bad_request",
     "pci_passthrough:alias={value} is not possible: it must have the form <alias>:<count>,<alias>:<count>.")
 PciNoSuchAlias = kinds.Invalid.row("pci.no_such_alias",

@@ -17,13 +17,13 @@ LocationRefused = kinds.Conflict.row("image.location_refused",
 NotActive = kinds.Conflict.row("image.not_active", "Image {image_id} is {status}, not active.",
     "Wait until it is active (`openstack image show`), or take another.")
 #: Kept within a host: it fetches the image then.
-NotCloneable = kinds.Conflict.row("image.not_cloneable", "Image {image_id} can not be cloned in Ceph: {reason}.")
+NotCloneable = kinds.Conflict.row("image.not_cloneable", "Image {image_id} cannot be cloned in Ceph: {reason}.")
 NotFound = kinds.NotFound.row("image.not_found", "Image {image_id} could not be found.")
 NothingKept = kinds.Bug.row("image.nothing_kept", "The host of instance {server} did not say what it kept.")
 OffsetTooLarge = kinds.Invalid.row("image.offset_too_large",
     "Invalid offset {offset}: at most {most}. Use marker instead.")
 ReservedName = kinds.Invalid.row("image.reserved_name",
-    "Metadata key {name} can not be used: it is a member of every image, which the image service keeps.")
+    "Metadata key {name} cannot be used: it is a member of every image, which the image service keeps.")
 TooBig = kinds.Invalid.row("image.too_big",
     "Image {image_id} needs a disk of {needs_gb} GB; the flavor has {root_gb} GB.")
 TooLong = kinds.HostRefused.row("image.too_long", "Image {image_id} is longer than the {limit} bytes it may have.",
@@ -43,7 +43,7 @@ TicketExpired = kinds.Unavailable.row("image.ticket_expired",
     "The operation's next try brings a new one; [image_proxy]ticket_lifetime says how long one is good for.",
     status=410)
 TicketInvalid = kinds.HostRefused.row("image.ticket_invalid",
-    "The image proxy can not read the ticket: no conductor with its key made it.",
+    "The image proxy cannot read the ticket: no conductor with its key made it.",
     "[image_proxy]key must be the same for all conductors and image proxies.", status=401)
 TicketMissing = kinds.HostRefused.row("image.ticket_missing",
     "Host {host} got no ticket for image {image_id}: the conductor is older than this host, or does not know its "

@@ -85,12 +85,12 @@ class Gone(NovaError):
 
 
 class NotSupported(NovaError):
-    kind, status, code, message = "not_supported", 501, "nova.not_supported", "The back end can not do this."
+    kind, status, code, message = "not_supported", 501, "nova.not_supported", "The back end cannot do this."
     cure = "Do without it, or ask for another host, hypervisor or back end."
 
 
 class HostRefused(NovaError):
-    """A host will not take an order (or can not be reached): try the next one."""
+    """A host will not take an order (or cannot be reached): try the next one."""
 
     kind, status, code, message = "host_refused", 500, "host.refused", "The host refused."
     cure = "The next host is tried. When it comes back, look at this host's nova-compute log and `nova-manage doctor`."

@@ -15,7 +15,7 @@ NotOnePort = kinds.Invalid.row("metadata.not_one_port",
     "one.")
 PasswordKept = kinds.Conflict.row("metadata.password_kept", "A password is kept already.")
 Template = config.Wrong.row("metadata.template",
-    "[DEFAULT]injected_network_template can not be used: {reason}.")
+    "[DEFAULT]injected_network_template cannot be used: {reason}.")
 
 VendordataFailed = kinds.Unavailable.row("vendordata.failed",
     "The vendordata service {name} did not give a JSON object: {reason}",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from nova.errors import kinds
 
 BadDestination = kinds.HostRefused.row("move.bad_destination",
-    "Where the destination is to be reached can not be: {reason}",
+    "Where the destination is to be reached cannot be: {reason}",
     "Bring both hosts to the same release, and look at the destination's [libvirt]live_migration_inbound_addr.")
-BadOffer = kinds.HostRefused.row("move.bad_offer", "What the guest's source tells of its files can not be: {reason}")
+BadOffer = kinds.HostRefused.row("move.bad_offer", "What the guest's source tells of its files cannot be: {reason}")
 Cancelled = kinds.Conflict.row("move.cancelled", "The move of {server} was cancelled.")
 ChecksFailed = kinds.Invalid.row("move.checks_failed", "Migration pre-check error: {why}")
 Cpu = kinds.HostRefused.row("move.cpu", "The guest's processor is not possible on this host: {reason}",
     "Choose a host with the same processor, or give all hosts a common [libvirt]cpu_models.")
 Devices = kinds.Conflict.row("move.devices",
-    "Guest {uuid} holds devices of its host ({devices}), and can not leave it while it runs.",
+    "Guest {uuid} holds devices of its host ({devices}), and cannot leave it while it runs.",
     "Stop the server and migrate it cold, or detach the device.")
 DiskShrinks = kinds.HostRefused.row("move.disk_shrinks",
     "The {kind} disk has {has_bytes} bytes and would have to shrink to {wanted_bytes}.")
@@ -50,7 +50,7 @@ SourceDown = kinds.Conflict.row("move.source_down", "Compute service of {host} i
 SourceFailed = kinds.Bug.row("move.source_failed", "Host {host}, which {server} is on, failed: {why}",
     "nova-compute's log of the named host has the cause; the server is as it was.")
 StillArrives = kinds.Conflict.row("move.still_arrives", "Guest {uuid} is still moving to this host.")
-Tpm = kinds.HostRefused.row("move.tpm", "The state of the guest's TPM can not be used: {reason}")
+Tpm = kinds.HostRefused.row("move.tpm", "The state of the guest's TPM cannot be used: {reason}")
 UnlikePlace = kinds.HostRefused.row("move.unlike_place",
     "The guest's place at its destination is unlike the one it has: {reason}.")
 
@@ -69,7 +69,7 @@ MigrationNotInProgress = kinds.NotFound.row("migration.not_in_progress",
 MigrationNotLive = kinds.NotFound.row("migration.not_live",
     "Migration {migration} for server {server} is not live-migration.")
 MigrationUnclear = kinds.Unavailable.row("migration.unclear",
-    "Guest {uuid} stands still here, and may run where it was sent: libvirt can not tell.",
+    "Guest {uuid} stands still here, and may run where it was sent: libvirt cannot tell.",
     "Nothing by hand: the conductor asks both hosts until one has the guest.")
 MigrationUnderWay = kinds.Conflict.row("migration.under_way", "Guest {uuid} is still moving to this host.")
 MigrationWrongStatus = kinds.Invalid.row("migration.wrong_status",

@@ -23,7 +23,7 @@ BridgeHasNetwork = kinds.Conflict.row("network.bridge_has_network",
     "Name another bridge, or delete network {other} first.")
 BridgeTaken = kinds.Conflict.row("network.bridge_taken",
     "Network {label}: the bridge {bridge} of this host already serves network {other}")
-CanNotAdd = kinds.Invalid.row("network.can_not_add",
+CannotAdd = kinds.Invalid.row("network.can_not_add",
     "Cannot associate network {network} with project {project}: {reason}")
 CidrConflict = kinds.Conflict.row("network.cidr_conflict",
     "Requested cidr ({cidr}) conflicts with existing cidr ({other})")
@@ -32,7 +32,7 @@ DaemonStillRunning = kinds.Unavailable.row("network.daemon_still_running",
     "{program} (pid {pid}) of {device} does not end",
     "End that process by hand; nova-network starts its own again.")
 DemandingPort = kinds.Invalid.row("network.demanding_port",
-    "Port {port_id} takes resources of its host (a device, or a share of bandwidth), and can not be given to a "
+    "Port {port_id} takes resources of its host (a device, or a share of bandwidth), and cannot be given to a "
     "server that lives: create the server with it.")
 External = kinds.Forbidden.row("network.external",
     "It is not allowed to create an interface on external network {network_id}")
@@ -98,7 +98,7 @@ TooLarge = kinds.Invalid.row("network.too_large", "{field}: a project makes at m
 TooManyPorts = kinds.OverQuota.row("network.too_many_ports", "Maximum number of ports exceeded")
 Unclear = kinds.Invalid.row("network.unclear", "{reason}")
 UnknownManager = config.Wrong.row("network.unknown_manager",
-    "[DEFAULT]network_manager can not be used: it must be one of {known}.")
+    "[DEFAULT]network_manager cannot be used: it must be one of {known}.")
 VlanTaken = kinds.Conflict.row("network.vlan_taken", "Detected existing vlan with id {vlan}")
 WrongHost = kinds.Conflict.row("network.wrong_host", "An order for {asked} came to {host}")
 

@@ -11,7 +11,7 @@ AllocationNoRoom = kinds.Conflict.row("placement.allocation.no_room",
     "{why}")
 AllocationNotFound = kinds.NotFound.row("placement.allocation.not_found", "No allocations for consumer '{consumer}'")
 AllocationServers = kinds.Conflict.row("placement.allocation.servers",
-    "{consumer} is a server, or a move of one: what it has changes with the server alone, and can not be wrong. See "
+    "{consumer} is a server, or a move of one: what it has changes with the server alone, and cannot be wrong. See "
     "'nova-manage placement audit'.")
 AllocationUnknownProvider = kinds.Invalid.row("placement.allocation.unknown_provider",
     "Allocation for resource provider '{uuid}' that does not exist.")
@@ -44,7 +44,7 @@ NameInvalid = kinds.Invalid.row("placement.name.invalid",
     "{name} is no name of a custom {what}: CUSTOM_, then A-Z, 0-9 and _, {most} letters at most.")
 NameNotFound = kinds.NotFound.row("placement.name.not_found", "No such {what}: {name}.")
 NameStandard = kinds.Invalid.row("placement.name.standard",
-    "{name} is a standard {what}, which can not be changed or deleted.")
+    "{name} is a standard {what}, which cannot be changed or deleted.")
 NameTaken = kinds.Conflict.row("placement.name.taken", "Resource class already exists: {name}.")
 NameUnknown = kinds.Invalid.row("placement.name.unknown", "No such {what}(s): {names}.")
 NoContentType = kinds.Invalid.row("placement.no_content_type",
@@ -52,7 +52,7 @@ NoContentType = kinds.Invalid.row("placement.no_content_type",
 NoSuchPath = kinds.NotFound.row("placement.no_such_path", "The resource could not be found.")
 NotAcceptable = kinds.NovaError.row("placement.not_acceptable", "Only application/json is provided.", status=406)
 NotFound = kinds.NotFound.row("placement.not_found", "No such {kind}: {name}.")
-#: A query's parameter can not be meant.
+#: A query's parameter cannot be meant.
 QueryBadValue = kinds.Invalid.row("placement.query.bad_value", "Badly formed {name} parameter: {reason}")
 QueryDuplicateKey = kinds.Invalid.row("placement.query.duplicate_key",
     "The query parameter {name} may be given once only.")

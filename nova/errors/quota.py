@@ -15,7 +15,7 @@ FixedIps = kinds.OverQuota.row("quota.fixed_ips",
     "Quota exceeded for fixed_ips: Requested {requested}, but already used {used} of {limit} fixed_ips")
 KeptElsewhere = kinds.Forbidden.row("quota.kept_elsewhere", "{reason}")
 LimitsAway = kinds.Unavailable.row("quota.limits_away",
-    "The limits that [quota]driver = nova.quota.UnifiedLimitsDriver keeps in Keystone can not be read: {reason}",
+    "The limits that [quota]driver = nova.quota.UnifiedLimitsDriver keeps in Keystone cannot be read: {reason}",
     "See Keystone, and the credentials of [oslo_limit].")
 TooMany = kinds.OverQuota.row("quota.too_many", "Quota exceeded, {what}: at most {limit}.",
     "Fewer, or ask for a higher quota: `openstack limits show --absolute`.")
@@ -25,7 +25,7 @@ LimitsNoEndpoint = kinds.Unavailable.row("limits.no_endpoint",
     "Set [oslo_limit]endpoint_service_type, endpoint_interface and endpoint_region_name so that one endpoint fits.")
 
 UsageBadPeriod = config.Wrong.row("usage.bad_period",
-    "[DEFAULT]instance_usage_audit_period can not be used: it must be hour, day, month or year. It may have an offset: "
+    "[DEFAULT]instance_usage_audit_period cannot be used: it must be hour, day, month or year. It may have an offset: "
     "hour@0 to hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a shorter "
     "month), year@1 to year@12 (months).",
     "[DEFAULT]instance_usage_audit_period is hour, day, month or year, with or without @offset.")

@@ -19,7 +19,7 @@ BadImageDevice = kinds.Invalid.row("server.bad_image_device",
     "Let the image's owner correct the property (`openstack image set --property`), or use another image.")
 BadCreate = kinds.Invalid.row("server.bad_create")
 NoSignatures = kinds.Invalid.row("server.no_signatures",
-    "trusted_image_certificates: signatures of images are not verified in this cloud, so what is asked for can not be "
+    "trusted_image_certificates: signatures of images are not verified in this cloud, so what is asked for cannot be "
     "promised. Leave it out.")
 BadFixedIp = kinds.Invalid.row("server.bad_fixed_ip",
     "Invalid fixed_ip: {address} is not an address of network {network} ({cidr}).")
@@ -27,20 +27,20 @@ BadFlavor = kinds.Invalid.row("server.bad_flavor", "Flavor {flavor_id} could not
     "`openstack flavor list` has your flavors.")
 BadGroup = kinds.Invalid.row("server.bad_group",
     "ServerGroup {group} in the scheduler hint 'group' could not be found.")
-BadImage = kinds.Invalid.row("server.bad_image", "Can not find requested image {image_id}: {reason}",
+BadImage = kinds.Invalid.row("server.bad_image", "Cannot find requested image {image_id}: {reason}",
     "`openstack image list` has your images.")
-BadImageProperty = kinds.Invalid.row("server.bad_image_property", "Image {image_id} can not be used: {reason}.")
+BadImageProperty = kinds.Invalid.row("server.bad_image_property", "Image {image_id} cannot be used: {reason}.")
 BadKeypair = kinds.Invalid.row("server.bad_keypair", "Invalid key_name provided.",
     "`openstack keypair list`: keys are each user's own.")
 BadNetwork = kinds.Invalid.row("server.bad_network", "Network {network_id} could not be found.")
 BadTag = kinds.Invalid.row("server.bad_tag", "Tag '{tag}' is invalid. {reason}")
 DiskConfigDisabled = kinds.Invalid.row("server.disk_config_disabled",
     "Invalid OS-DCF:diskConfig: it must be MANUAL, for image {image} says (auto_disk_config) that its file system "
-    "can not be grown.")
+    "cannot be grown.")
 FixedIpInUse = kinds.Invalid.row("server.fixed_ip_in_use",
     "Invalid fixed_ip: {address} of network {network} is in use already.")
 FixedIpV6 = kinds.Invalid.row("server.fixed_ip_v6",
-    "Invalid fixed_ip: {address}: IPv6 addresses follow from the interface's MAC, and can not be chosen.")
+    "Invalid fixed_ip: {address}: IPv6 addresses follow from the interface's MAC, and cannot be chosen.")
 FlavorTooSmall = kinds.Invalid.row("server.flavor_too_small", "{reason}")
 ForcedNowhere = kinds.Invalid.row("server.forced_nowhere",
     "Can't force to a non-provided destination: force needs a host.")
@@ -98,9 +98,9 @@ OneHostname = kinds.Invalid.row("server.one_hostname",
 PasswordLost = kinds.Conflict.row("server.password_lost",
     "The password for instance {server} was lost before its guest had it; set it again.")
 PasswordOfKeptDisk = kinds.Invalid.row("server.password_of_kept_disk",
-    "adminPass can not be set on a disk that is kept: leave it out, or onSharedStorage.")
+    "adminPass cannot be set on a disk that is kept: leave it out, or onSharedStorage.")
 PinConflict = kinds.Conflict.row("server.pin_conflict",
-    "Server {uuid} can not be pinned to availability zone {zone}: it is in {current}. A pin may only be taken "
+    "Server {uuid} cannot be pinned to availability zone {zone}: it is in {current}. A pin may only be taken "
     "away, or set to the zone the server is in.")
 TokenLost = kinds.Conflict.row("server.token_lost",
     "An operation on instance {server} was interrupted, and its user's token was lost with it; nothing was changed.",
@@ -130,7 +130,7 @@ BuildFailed = kinds.HostRefused.row("build.failed", "The host could not {kind} t
     "The next host is tried. nova-compute's log on this host has the cause under the request id.")
 
 RebuildOtherTopology = kinds.Invalid.row("rebuild.other_topology",
-    "Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the server "
+    "Image {image_id} cannot be used: it asks for other NUMA nodes, dedicated processors or pages than the server "
     "has. A rebuild keeps them; resize the server, or use an image that asks for the same.")
 
 InterfaceAddressInUse = kinds.Conflict.row("interface.address_in_use",
@@ -146,7 +146,7 @@ KeypairBadKey = kinds.Invalid.row("keypair.bad_key", "Keypair data is invalid: {
 KeypairNotFound = kinds.NotFound.row("keypair.not_found", "Keypair {name} not found for user {user_id}")
 KeypairTaken = kinds.Conflict.row("keypair.taken", "Key pair '{name}' already exists.")
 
-SnapshotName = kinds.Invalid.row("snapshot.name", "'{image_id}' can not be an image's id.")
+SnapshotName = kinds.Invalid.row("snapshot.name", "'{image_id}' cannot be an image's id.")
 SnapshotNotFound = kinds.Conflict.row("snapshot.not_found",
     "There is no snapshot of guest {uuid} for image {image_id} on host {host} (any more).")
 SnapshotStalled = kinds.HostRefused.row("snapshot.stalled",

@@ -12,4 +12,4 @@ NotRemovable = kinds.Conflict.row("stranger.not_removable", "Orphan {id} is not 
     "Of an allocation: `nova-manage placement heal_allocations`. Of a guest: start nova-compute on its server's host.")
 NotAdoptable = kinds.Conflict.row("stranger.not_adoptable", "Orphan {id} is not adopted: {why}.",
     "`nova-manage orphan remove` removes what is not wanted any more.")
-BadReport = kinds.Invalid.row("stranger.bad_report", "'{host}' reports orphans that can not be: {reason}.")
+BadReport = kinds.Invalid.row("stranger.bad_report", "'{host}' reports orphans that cannot be: {reason}.")

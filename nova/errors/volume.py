@@ -12,12 +12,12 @@ AttachmentNotFound = kinds.NotFound.row("volume.attachment_not_found",
 Away = service.Unavailable.row("volume.away", "The volume service (Cinder) does not answer: {reason}.",
     "See cinder-api's log and endpoint (`openstack catalog list`), and [cinder]catalog_info in nova.conf.")
 BadDeleteInfo = kinds.Invalid.row("volume.bad_delete_info", "Invalid delete_info: {reason}.")
-BadDevice = kinds.Invalid.row("volume.bad_device", "A block device of the request can not be had: {reason}")
+BadDevice = kinds.Invalid.row("volume.bad_device", "A block device of the request cannot be had: {reason}")
 Busy = kinds.Conflict.row("volume.busy",
-    "Another operation works on server {server}: its volumes can not be changed now.",
+    "Another operation works on server {server}: its volumes cannot be changed now.",
     "Ask again when it has ended (openstack server event list).")
-CanNotReplace = kinds.Invalid.row("volume.can_not_replace",
-    "Volume {new} can not take the place of volume {old}: {reason}.")
+CannotReplace = kinds.Invalid.row("volume.can_not_replace",
+    "Volume {new} cannot take the place of volume {old}: {reason}.")
 #: Nothing that whoever asks us could help.
 Credentials = kinds.Unavailable.row("volume.credentials",
     "The volume service (Cinder) refuses our own credentials, those of [cinder] or [service_user]: {reason}.",
@@ -26,28 +26,28 @@ Encrypted = kinds.Invalid.row("volume.encrypted",
     "Volume {volume} is encrypted by {provider}: servers can have volumes that are encrypted by luks, and no others.",
     "Use a volume type whose encryption has the provider luks (openstack volume type set --encryption-provider luks), "
     "or one without encryption.")
-Fixed = kinds.Invalid.row("volume.fixed", "The attachment's {field} can not be changed: {reason}.")
+Fixed = kinds.Invalid.row("volume.fixed", "The attachment's {field} cannot be changed: {reason}.")
 HostDown = kinds.Conflict.row("volume.host_down",
-    "The host of server {server} is down: the guest can not give the volume up.",
+    "The host of server {server} is down: the guest cannot give the volume up.",
     "Detach it when the host is back, or evacuate the server first.")
 InUseByService = kinds.Conflict.row("volume.in_use_by_service",
     "Cinder does not give attachment {attachment} back: it did not accept our service token ({reason}).",
     "Give the user of [cinder] or [service_user] the role service, and set service_token_roles = service in "
     "section keystone_authtoken of cinder.conf.")
-IsRoot = kinds.Invalid.row("volume.is_root", "The server boots from volume {volume}: it can not be detached.")
+IsRoot = kinds.Invalid.row("volume.is_root", "The server boots from volume {volume}: it cannot be detached.")
 NeedsMultiattach = kinds.Invalid.row("volume.needs_multiattach",
     "Volume {volume} is for several servers: attach it with microversion 2.60 or a newer one.")
 NoBackup = kinds.Invalid.row("volume.no_backup", "Backup is not supported for volume-backed instances.",
     "Take snapshots (openstack server image create), or back up the volumes (openstack volume backup create).")
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
-NoKey = kinds.Unavailable.row("volume.no_key", "The key {key} of a volume can not be had: {reason}.",
+NoKey = kinds.Unavailable.row("volume.no_key", "The key {key} of a volume cannot be had: {reason}.",
     "See [key_manager] and [barbican] of nova-conductor's configuration; whoever asks must be let in by Barbican's "
     "policy, or by the key's own list (openstack acl user add).")
 NoRescue = kinds.Invalid.row("volume.no_rescue", "Instance {server} cannot be rescued: {reason}.",
     "Use microversion 2.87 or a newer one, and an image with the properties hw_rescue_device and hw_rescue_bus.")
 NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
 NotAvailable = kinds.Invalid.row("volume.not_available",
-    "Volume {volume} can not be attached: its status is {status}, and must be available.")
+    "Volume {volume} cannot be attached: its status is {status}, and must be available.")
 NotFound = kinds.NotFound.row("volume.not_found", "Volume {volume} could not be found.")
 NotInUse = kinds.Invalid.row("volume.not_in_use",
     "Volume {volume} of the server has status {status}, and must be in-use.",
@@ -56,7 +56,7 @@ NotMade = kinds.Bug.row("volume.not_made",
     "Volume {volume}, which was made for the server, has status {status}.",
     "Ask the volume service why: openstack volume message list; then delete the server and make it again.")
 NotOnOffloaded = kinds.Invalid.row("volume.not_on_offloaded",
-    "A tag, or a volume for several servers, can not be attached to a server that is shelved and offloaded "
+    "A tag, or a volume for several servers, cannot be attached to a server that is shelved and offloaded "
     "(volume {volume}).")
 NotReimaged = kinds.Bug.row("volume.not_reimaged",
     "Image {image_id} could not be written over the server's root volume {volume}, which has status {status} now: its "
@@ -69,14 +69,14 @@ OtherZone = kinds.Invalid.row("volume.other_zone",
     "Use a volume of the server's zone, or ask for a server in the volume's zone.")
 #: The same of an unshelve.
 OutOfZone = kinds.Conflict.row("volume.out_of_zone",
-    "Volume {volume} of the server is in zone {zone}: the server can not be unshelved in {server_zone}.",
+    "Volume {volume} of the server is in zone {zone}: the server cannot be unshelved in {server_zone}.",
     "Unshelve it in the volumes' zone, or without a zone.")
 OverQuota = kinds.OverQuota.row("volume.over_quota", "Cinder refused: {reason}.",
     "Delete volumes or snapshots that are not needed, or ask an operator for a higher quota (`openstack quota set`).")
 RebuildKeepsNone = kinds.Invalid.row("volume.rebuild_keeps_none",
     "preserve_ephemeral: a server that boots from a volume has no disk that could be kept so. Leave it out.")
 RebuildMultiattach = kinds.Invalid.row("volume.rebuild_multiattach",
-    "The server boots from volume {volume}, which is for several servers: it can not be written over.")
+    "The server boots from volume {volume}, which is for several servers: it cannot be written over.")
 RebuildSameImage = kinds.Invalid.row("volume.rebuild_same_image",
     "Image {image_id} is unacceptable: Unable to rebuild with a different image for a volume-backed server.",
     "With microversion 2.93 or a newer one the volume is written over with the image: its data are lost.")
@@ -99,7 +99,7 @@ SnapshotNotMade = kinds.Bug.row("volume.snapshot_not_made",
     "Snapshot {snapshot} of volume {volume} is not usable: it has status {status}.",
     "Ask the volume service why: openstack volume message list.")
 SnapshotNotNow = kinds.Invalid.row("volume.snapshot_not_now",
-    "The files of volume {volume} can not be changed by a host now: {reason}.")
+    "The files of volume {volume} cannot be changed by a host now: {reason}.")
 SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",
     "The project has {used} of {most} snapshots of volumes, and one is needed for each volume of the server.",
     "Delete snapshots that are not needed, or ask an operator for a higher quota.")
@@ -107,7 +107,7 @@ SwapNotAsked = kinds.Conflict.row("volume.swap_not_asked",
     "Volume {volume} is not being migrated: only the volume service has volumes swapped (openstack volume migrate, or "
     "openstack volume set --retype-policy).")
 TagOffloaded = kinds.Invalid.row("volume.tag_offloaded",
-    "A tagged volume can not be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
+    "A tagged volume cannot be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
 TooOld = kinds.NotSupported.row("volume.too_old",
     "This needs version {wanted} of the volume service's API, and Cinder there has {found}.",
     "Upgrade Cinder: servers with volumes need 3.44, and to rebuild a server that boots from one needs 3.68.")

@@ -42,7 +42,7 @@ def inspect(path: str) -> Inspected:
                 wrapper.close()
             found = list(wrapper.formats or [])
         except Exception as error:  # an inspector that chokes on a file has looked at a harmful one
-            return Inspected(problem=f"its format can not be told ({error})"[:LONGEST_REASON])
+            return Inspected(problem=f"its format cannot be told ({error})"[:LONGEST_REASON])
     names = tuple(sorted({str(one) for one in found}))
     return _inside(found[0], names) if len(found) == 1 else Inspected(formats=names)
 
@@ -58,4 +58,4 @@ def _inside(inspector: format_inspector.FileInspector, names: tuple[str, ...]) -
     try:
         return Inspected(formats=names, virtual_bytes=int(inspector.virtual_size))
     except Exception as error:
-        return Inspected(formats=names, unsafe=f"its size can not be told ({error})"[:LONGEST_REASON])
+        return Inspected(formats=names, unsafe=f"its size cannot be told ({error})"[:LONGEST_REASON])

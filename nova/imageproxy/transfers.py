@@ -117,7 +117,7 @@ class Incoming:
 
     def __iter__(self) -> Iterator[bytes]:
         if self._begun:
-            raise ConnectionAbortedError("a body that comes from a host can not be sent twice")
+            raise ConnectionAbortedError("a body that comes from a host cannot be sent twice")
         self._begun, left = True, self._length
         while left:
             part = self._stream.read(min(left, CHUNK_BYTES))

@@ -31,7 +31,7 @@ def _databases(options: Options) -> Databases:
 
 
 def backup(options: Options, given: argparse.Namespace) -> int:
-    """Writes the file, while daemons run. 1: it is there already, or can not be written."""
+    """Writes the file, while daemons run. 1: it is there already, or cannot be written."""
     from nova.db.schema import backup as backups
 
     path = Path(given.file)
@@ -41,7 +41,7 @@ def backup(options: Options, given: argparse.Namespace) -> int:
         say(f"{path} is there already. Name another file.")
         return 1
     except OSError as error:
-        say(f"{path} can not be written: {error.strerror or error}.")
+        say(f"{path} cannot be written: {error.strerror or error}.")
         return 1
     say(f"{path}: {sum(counts.values())} rows, {counts['cell.servers']} servers, as at {head.taken_at} UTC" + (
         ", at one moment." if head.one_moment else f"; {head.gap_ms} ms lie between the two databases, and operations "

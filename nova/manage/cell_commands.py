@@ -83,7 +83,7 @@ def create_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: S
             say(f"The cell has no --{option}, and the configuration has none either.")
             return BAD_URL
     if given.disabled:
-        say("The one cell can not be disabled: disable hosts (openstack compute service set --disable).")
+        say("The one cell cannot be disabled: disable hosts (openstack compute service set --disable).")
         return BAD_URL
     wanted = CellMapping(uuid=CELL, name=given.name or "", transport_url=_kept(given.transport_url, urls.transport_url),
                          database_connection=_kept(given.database_connection, urls.database_connection))
@@ -107,14 +107,14 @@ def _called(mapping: CellMapping) -> str:
 
 
 def update_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: Say) -> int:
-    """0. 1: no such cell. 3: it can not be disabled. A URL that is not given becomes the configuration's, where it has
+    """0. 1: no such cell. 3: it cannot be disabled. A URL that is not given becomes the configuration's, where it has
     one; cell0, which has no broker, keeps its transport."""
     have = known(api).get(given.cell_uuid)
     if have is None:
         say(f"There is no cell {given.cell_uuid or 'without a uuid'}: see nova-manage cell_v2 list_cells.")
         return UNKNOWN
     if given.disable:
-        say("A cell can not be disabled here: disable hosts (openstack compute service set --disable).")
+        say("A cell cannot be disabled here: disable hosts (openstack compute service set --disable).")
         return BAD_CHANGE
     changed = have._replace(name=have.name if given.name is None else given.name)
     if given.transport_url or (urls.transport_url and have.uuid != CELL0):

@@ -25,7 +25,7 @@ def database_of(options: Options, schema: str) -> Database:
 
 
 def serving(options: Options, schema: str) -> Database:
-    """The database of ``schema`` that servers are in. config.Missing; DatabaseAway: the records can not be read."""
+    """The database of ``schema`` that servers are in. config.Missing; DatabaseAway: the records cannot be read."""
     url = _recorded(options) if schema == "cell" else None
     return Database(url, schema=schema) if url else database_of(options, schema)
 

@@ -1,4 +1,4 @@
-"""How each server of a host leaves it, or why it can not: a table, and one function without I/O."""
+"""How each server of a host leaves it, or why it cannot: a table, and one function without I/O."""
 
 from __future__ import annotations
 

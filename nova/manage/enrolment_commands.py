@@ -30,7 +30,7 @@ BROKER_S = 60.0  # for rabbitmqctl
 
 def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     """The token alone on standard output, for scripts, or into a file; on standard error, what to do with it. Of
-    several hosts each name stands before its token, and in the file's name. 2: one option can not be for several."""
+    several hosts each name stands before its token, and in the file's name. 2: one option cannot be for several."""
     runs = tuple(REGISTERS.get(one, one) for one in given.runs.replace(",", " ").split())
     several = len(given.host) > 1
     if several and (given.console_address or given.write and HOST not in given.write):

@@ -51,7 +51,7 @@ def _listed(path: str | None) -> list[str]:
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSkipFile(f"--skip-file {path} can not be read: {error}") from None
+        raise BadSkipFile(f"--skip-file {path} cannot be read: {error}") from None
     return [word for line in lines for word in line.split("#", 1)[0].split()]
 
 

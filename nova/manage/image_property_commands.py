@@ -78,7 +78,7 @@ def changed(cell: Database, uuid: str, wanted: Mapping[str, str]) -> None:
 
 
 def parsed(words: Sequence[str]) -> dict[str, str]:
-    """Of ``NAME=VALUE``. PropertyRefused: a name that means nothing to compute, or a value that it can not have."""
+    """Of ``NAME=VALUE``. PropertyRefused: a name that means nothing to compute, or a value that it cannot have."""
     found = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -149,7 +149,7 @@ def modify(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
     for value, taken, name in ((given.project, given.disassociate_project, "project"),
                                (given.host, given.disassociate_host, "host")):
         if value and taken:
-            raise errors.network.Unclear(reason=f"--{name} and --disassociate-{name} can not both be.")
+            raise errors.network.Unclear(reason=f"--{name} and --disassociate-{name} cannot both be.")
     fields = tuple(name for name, wanted in (("project_id", given.project or given.disassociate_project),
                                              ("host", given.host or given.disassociate_host)) if wanted)
     if not fields:

@@ -58,7 +58,7 @@ def remove(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
 
 
 def adopt(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """0: it is a server's. 1: without --yes, it is only shown. NotFound; Conflict: it can not be adopted."""
+    """0: it is a server's. 1: without --yes, it is only shown. NotFound; Conflict: it cannot be adopted."""
     found = conductor.adopt_stranger(given.id, given.yes)
     table(("Server", "Name", "Project", "User", "Flavor", "Host", "State", "Addresses"),
           [(found.stranger.server_uuid, found.name, found.project_id, found.user_id, found.flavor, found.stranger.host,

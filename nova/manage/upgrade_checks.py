@@ -65,7 +65,7 @@ def cells(options: Options) -> UpgradeFinding:
 
 
 def computes(options: Options) -> UpgradeFinding:
-    """Daemons that can not work beside those of this release."""
+    """Daemons that cannot work beside those of this release."""
     return too_old(_known(options))
 
 

@@ -46,13 +46,13 @@ def show(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Ta
 
 
 def refresh(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """0; 5: the file with the connector can not be read."""
+    """0; 5: the file with the connector cannot be read."""
     connector: Connector | None = None
     if given.connector_path:
         try:
             connector = json.loads(Path(given.connector_path).read_text())
         except (OSError, ValueError) as error:
-            say(f"{given.connector_path} can not be read as JSON: {error}")
+            say(f"{given.connector_path} cannot be read as JSON: {error}")
             return BAD_CONNECTOR
         if not isinstance(connector, dict):
             say(f"{given.connector_path} holds no connector, which is a JSON object: see get_connector.")

@@ -91,7 +91,7 @@ class MetadataApp:
             return self._reply(environ)
         except errors.Unavailable as error:
             LOG.warning("A guest could not be answered: %s", error)
-            return _refusal(503, "The metadata can not be had at the moment; try again.", ("Retry-After", "2"))
+            return _refusal(503, "The metadata cannot be had at the moment; try again.", ("Retry-After", "2"))
         except errors.NovaError as error:
             if error.status < 500 or isinstance(error, errors.NotSupported):
                 return _refusal(error.status, str(error))

@@ -71,7 +71,7 @@ def parsed(text: str) -> Element:
             raise Refused("XML with declarations")
         return ET.fromstring(text)
     except (ET.ParseError, ValueError) as error:
-        raise Refused(f"XML that can not be read ({error})") from error
+        raise Refused(f"XML that cannot be read ({error})") from error
 
 
 def name_of(text: str) -> str:

@@ -101,7 +101,7 @@ class _End:
 
 def relay(a: socket.socket, b: socket.socket, towards_b: StreamFilter | None = None) -> None:
     """Both ways until one of them ends, and all of it has reached the other. ``towards_b`` sees what ``a`` says. One
-    thread: a TLS connection can not be read and written at the same time."""
+    thread: a TLS connection cannot be read and written at the same time."""
     ends = _End(a, towards_b), _End(b, None)
     poll = select.poll()
     for end in ends:

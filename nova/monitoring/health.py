@@ -22,7 +22,7 @@ class Collector(Protocol):
 
 
 class Vitals(NamedTuple):
-    """``checks``: by name, what raises while the daemon can not do its work. ``deaf``: why the process should be
+    """``checks``: by name, what raises while the daemon cannot do its work. ``deaf``: why the process should be
     replaced, empty while it hears. ``collectors``: metrics that are read, not counted."""
 
     checks: Mapping[str, Callable[[], object]] = {}

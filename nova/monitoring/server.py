@@ -30,7 +30,7 @@ class MonitoringAnswer(NamedTuple):
 
 
 def bind(options: Options, binary: str) -> socket.socket | None:
-    """The listening socket, to be made before workers fork; None where the operator wants none. One that can not be had
+    """The listening socket, to be made before workers fork; None where the operator wants none. One that cannot be had
     is a warning: a cloud does not stop because nobody can watch it."""
     group = options.monitoring
     if not group.enabled:
@@ -39,7 +39,7 @@ def bind(options: Options, binary: str) -> socket.socket | None:
     try:
         return http_server.bind(group.listen, port)
     except OSError as error:
-        LOG.warning("health and metrics can not be read: %s:%d ([monitoring]listen, port) can not be listened on: %s. "
+        LOG.warning("health and metrics cannot be read: %s:%d ([monitoring]listen, port) cannot be listened on: %s. "
                     "Set [monitoring]port in a file of this daemon's own where two of a kind run on one machine",
                     group.listen, port, error.strerror)
         return None

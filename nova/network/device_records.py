@@ -45,12 +45,12 @@ class Standings:
                          for path in self._directory.glob(f"nova-*.{SUFFIX}"))
 
     def read(self, device: str) -> Standing | None:
-        """What stands on the device. None when there is no record, or it can not be read (which is logged)."""
+        """What stands on the device. None when there is no record, or it cannot be read (which is logged)."""
         with contextlib.suppress(FileNotFoundError):
             try:
                 return decoding.from_json(self._path(device).read_bytes(), Standing)
             except msgspec.DecodeError:
-                LOG.error("%s can not be read: what it names is not removed", self._path(device))
+                LOG.error("%s cannot be read: what it names is not removed", self._path(device))
         return None
 
     def note(self, wanted: Standing) -> Standing:

@@ -63,7 +63,7 @@ class FloatingOnDevices:
                  for address, one in target.items() if present[one.device] is not None}
         for address, one in target.items():
             if present[one.device] is None:
-                LOG.error("The floating address %s can not stand on %s: there is no such device", address, one.device)
+                LOG.error("The floating address %s cannot stand on %s: there is no such device", address, one.device)
         self._write(noted)
         for address, carried in noted.items():
             if carried.ours and address not in (present[carried.device] or ()):
@@ -125,13 +125,13 @@ class FloatingOnDevices:
             return None
 
     def _read(self) -> dict[str, Carried] | None:
-        """None: it can not be read."""
+        """None: it cannot be read."""
         try:
             return decoding.from_json(self._path.read_bytes(), dict[str, Carried])
         except FileNotFoundError:
             return {}
         except msgspec.DecodeError:
-            LOG.error("%s can not be read: of what it names, what is no guest's now stays", self._path)
+            LOG.error("%s cannot be read: of what it names, what is no guest's now stays", self._path)
             return None
 
     def _write(self, noted: dict[str, Carried]) -> None:

@@ -110,7 +110,7 @@ class Gateway:
         except FileNotFoundError:
             return
         except msgspec.DecodeError:
-            LOG.error("%s can not be read: it named addresses of %s to put back", journal, bridge)
+            LOG.error("%s cannot be read: it named addresses of %s to put back", journal, bridge)
             return
         for address in moving.addresses:
             self._links.ensure_address(bridge, address)

@@ -212,7 +212,7 @@ def _events(raw: Iterable[dict[str, object]]) -> list[LeaseEvent]:
         try:
             events.append(decoding.convert(item, LeaseEvent))
         except msgspec.ValidationError as error:
-            LOG.warning("A lease event that can not be read was passed over: %s", error)
+            LOG.warning("A lease event that cannot be read was passed over: %s", error)
     return events
 
 

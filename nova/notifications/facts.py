@@ -98,7 +98,7 @@ class UsedVolume:
 
 @dataclasses.dataclass(frozen=True)
 class UnreachedHypervisor:
-    """A host's hypervisor that it can not reach. ``ip``: the host's address."""
+    """A host's hypervisor that it cannot reach. ``ip``: the host's address."""
 
     ip: str
     failure: Failure

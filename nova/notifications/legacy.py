@@ -164,7 +164,7 @@ def task(event: Event) -> dict[str, object]:
 
 
 def libvirt_error(event: Event) -> dict[str, object]:
-    """A host that can not reach its libvirt: its address, and why."""
+    """A host that cannot reach its libvirt: its address, and why."""
     return {"ip": event.subject.ip, "method": "_connect", "reason": event.subject.failure.message}
 
 

@@ -102,7 +102,7 @@ class Policy:
             self.enforcer = self._loaded(paths)
             self._paths = paths
         except Exception as error:
-            LOG.error("the policy files were changed and can not be used, the rules stay as they were: %s",
+            LOG.error("the policy files were changed and cannot be used, the rules stay as they were: %s",
                       getattr(error, "message", error))
             return
         LOG.info("the policy files were changed and read again")

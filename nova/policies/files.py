@@ -121,7 +121,7 @@ def _read(path: Path) -> dict[str, str]:
     try:
         rules = policy.parse_file_contents(path.read_text())
     except OSError as error:
-        raise errors.api.PolicyBadFile(path=path, reason=f"it can not be read: {error.strerror}") from None
+        raise errors.api.PolicyBadFile(path=path, reason=f"it cannot be read: {error.strerror}") from None
     except ValueError as error:  # also text that is no UTF-8
         raise errors.api.PolicyBadFile(path=path, reason=" ".join(str(error).split())) from None
     if not isinstance(rules, dict):
@@ -143,7 +143,7 @@ def _references(path: Path, name: str, text: Json) -> set[str]:
     finally:
         quiet.setLevel(level)
     if str(check) == NOBODY and text != NOBODY:
-        raise errors.api.PolicyBadFile(path=path, reason=f'the check of "{name}" can not be understood: {text}')
+        raise errors.api.PolicyBadFile(path=path, reason=f'the check of "{name}" cannot be understood: {text}')
     return set(_rules_of(check))
 
 

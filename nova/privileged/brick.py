@@ -106,7 +106,7 @@ class Brick:
         return found
 
     def disconnect(self, device: BrickDevice, force: bool = False) -> None:
-        """Write out what is not, and take it from the host; ``force``: take it even if it can not be written out.
+        """Write out what is not, and take it from the host; ``force``: take it even if it cannot be written out.
         Nothing where it is not there."""
         self.ask("disconnect", device, force)
 

@@ -31,7 +31,7 @@ class Helper(Protocol):
     name: str
 
     def ask(self, request: bytes, call: str) -> bytes:
-        """The answer to one request. host.NoHelper: it can not be reached; host.HelperDied: it did not answer. What
+        """The answer to one request. host.NoHelper: it cannot be reached; host.HelperDied: it did not answer. What
         the caller's ``concurrency.while_wanted`` raises, when nobody wants the answer any more."""
 
 

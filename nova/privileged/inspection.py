@@ -16,7 +16,7 @@ LONGEST_S = 600.0  # for a whole file, on slow storage
 
 @forwarded("inspection.inspect", local=("runner",))
 def inspect(runner: CommandRunner, path: str) -> Completed:
-    """What the process wrote, and how it ended. host.CommandFailed: it can not be started; host.CommandTooSlow."""
+    """What the process wrote, and how it ended. host.CommandFailed: it cannot be started; host.CommandTooSlow."""
     package = Path(nova.__file__).parent
     argv = [*LIMITS, "env", f"PYTHONPATH={package.parent}", sys.executable, "-m", "nova.imageinspector", path]
     seen = ToolFiles(read=tuple(dict.fromkeys([sys.base_prefix, sys.prefix, str(package), path])))

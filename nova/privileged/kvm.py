@@ -92,7 +92,7 @@ def answer(arch: str, state_path: Path, runner: CommandRunner, keep: bool = True
 
 def trial(emulator: str, runner: CommandRunner, accelerator: str) -> KvmState:
     """Run the trial guest. On an architecture without one, KVM counts as working where its device is.
-    host.CommandFailed: the emulator can not be started."""
+    host.CommandFailed: the emulator cannot be started."""
     if not emulator:
         return KvmState.WORKS
     with tempfile.TemporaryDirectory(prefix="nova-kvm-") as folder:
@@ -120,7 +120,7 @@ def _keep(kept: Path, result: dict[str, str]) -> None:
             target.write(json.dumps(result))
         os.replace(fresh, kept)
     except OSError as error:
-        LOG.debug("the KVM trial's answer can not be kept: %s", error)
+        LOG.debug("the KVM trial's answer cannot be kept: %s", error)
 
 
 def _key() -> str | None:

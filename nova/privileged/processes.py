@@ -32,7 +32,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def same_environment(pid: int, wanted: dict[str, str]) -> bool:
-    """Whether a process was started with these variables; it may have others. True, too, where that can not be read."""
+    """Whether a process was started with these variables; it may have others. True, too, where that cannot be read."""
     present = set(_strings(pid, "environ"))
     return not present or all(f"{name}={value}" in present for name, value in wanted.items())
 

@@ -49,7 +49,7 @@ class ToolLimits(NamedTuple):
 
 class ImageFile(NamedTuple):
     """A file that holds a disk (or a device; or Ceph's image, by its address). ``over``: what a qcow2 file lies over;
-    it can not be read without."""
+    it cannot be read without."""
 
     path: str
     format: str

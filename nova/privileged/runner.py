@@ -50,7 +50,7 @@ class CommandRunner(Protocol):
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
             environment: Mapping[str, str] | None = None) -> Completed:
-        """Run to the end. host.CommandFailed: it can not be started, writes without end, or left a code not in ``ok``;
+        """Run to the end. host.CommandFailed: it cannot be started, writes without end, or left a code not in ``ok``;
         host.CommandTooSlow."""
 
 
@@ -141,7 +141,7 @@ class Conversation:
 @contextlib.contextmanager
 def conversation(argv: Sequence[str], timeout_s: float, descriptors: tuple[int, ...] = ()) -> Iterator[Conversation]:
     """A program that stays when the talk is over; after ``timeout_s`` it is killed, which ends a talk that hangs. Its
-    own process group is led by it, and it gets these ``descriptors`` of ours. host.CommandFailed: it can not be
+    own process group is led by it, and it gets these ``descriptors`` of ours. host.CommandFailed: it cannot be
     started.
     """
     ours, theirs = socket.socketpair()

@@ -40,7 +40,7 @@ def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
 
 @forwarded("vfs.set_up")
 def set_up(function: Function, mac: str, vlan: int) -> None:
-    """Its MAC address and VLAN (0: none), which the guest can not change."""
+    """Its MAC address and VLAN (0: none), which the guest cannot change."""
     def work(ip: Library) -> None:
         ip.link("set", index=netlink.index_of(ip, function.parent),
                 vf={"vf": function.number, "mac": mac, "vlan": vlan})

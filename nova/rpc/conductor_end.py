@@ -88,11 +88,11 @@ class HostCall(IncomingCall):
         try:
             self.message.acknowledge()
         except Exception as error:  # the connection is lost: it comes again, to any conductor, and is refused there
-            LOG.debug("a message of %s can not be acknowledged: %s", self.queue, error)
+            LOG.debug("a message of %s cannot be acknowledged: %s", self.queue, error)
 
 
 class Arrived(impl_rabbit.RabbitMessage):
-    """A message as it came: with nothing in it where it can not be read."""
+    """A message as it came: with nothing in it where it cannot be read."""
 
     def __init__(self, raw: Library) -> None:
         try:

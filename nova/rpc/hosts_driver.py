@@ -83,7 +83,7 @@ class Listener(amqpdriver.RpcAMQPListener):
 
 
 class RawConsumer(impl_rabbit.Consumer):
-    """At a conductor: hands messages to the listener as they came, also those that can not be read."""
+    """At a conductor: hands messages to the listener as they came, also those that cannot be read."""
 
     def _callback(self, message: Library) -> None:
         self.callback(self.queue.channel.message_to_python(message))

@@ -74,7 +74,7 @@ class Remembered:
 
 
 class KeptRemembered(Remembered):
-    """The same, in a file, too: a daemon that starts again knows what it had taken. Of a file that can not be read or
+    """The same, in a file, too: a daemon that starts again knows what it had taken. Of a file that cannot be read or
     written an ERROR is logged, and the daemon goes on with what it has in memory."""
 
     def __init__(self, clock: Callable[[], float], path: Path) -> None:
@@ -99,7 +99,7 @@ class KeptRemembered(Remembered):
         except FileNotFoundError:
             return set()
         except (OSError, UnicodeDecodeError) as error:
-            LOG.error("%s can not be read: %s. An order of the last minute could be taken a second time", self._path,
+            LOG.error("%s cannot be read: %s. An order of the last minute could be taken a second time", self._path,
                       error)
             return set()
 
@@ -110,7 +110,7 @@ class KeptRemembered(Remembered):
             self._writable = True
         except OSError as error:
             if self._writable:
-                LOG.error("%s can not be written: %s. After a restart, an order of the minute before could be taken a "
+                LOG.error("%s cannot be written: %s. After a restart, an order of the minute before could be taken a "
                           "second time. Make room, or the folder writable", self._path, error.strerror)
             self._writable = False
 

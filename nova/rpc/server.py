@@ -57,7 +57,7 @@ class Receiver:
     def proven(self, name: str, envelope: dict[str, object]) -> str:
         """The key for the answer's proof; none where nothing is proven. An order that is not proven is no word of the
         conductors': to them this host is as good as away. daemon.RpcOrderNotProven. What :meth:`Proofs.check` raises:
-        a call that is not proven; errors.Bug: it can not be checked."""
+        a call that is not proven; errors.Bug: it cannot be checked."""
         method, began = self.contract.methods[name], time.monotonic()
         try:
             return self._key_of(method, envelope)
@@ -65,7 +65,7 @@ class Receiver:
             self._count(name, error.kind, began)
             raise
         except Exception:
-            LOG.exception("%s can not be checked", name)
+            LOG.exception("%s cannot be checked", name)
             self._count(name, errors.Bug.kind, began)
             raise errors.Bug() from None
 

@@ -41,7 +41,7 @@ ECHO_S = 5
 AMQP_PORT = 5672
 RABBIT = "oslo_messaging_rabbit"
 CONDUCTOR = "conductor"  # the topic
-#: What the libraries raise when it can not be reached. kombu's own comes through where a connection is made anew.
+#: What the libraries raise when it cannot be reached. kombu's own comes through where a connection is made anew.
 BROKER_AWAY = (oslo_messaging.MessageDeliveryFailure, OperationalError, OSError)
 
 #: Seconds that a process waits, besides the interval, before it tries to connect once more: each draws its own. With
@@ -177,7 +177,7 @@ class Bus(AnyBus):
 
     def _say_when_away(self) -> None:
         if away := self._away():
-            LOG.warning("the broker at %s ([DEFAULT]%s) can not be reached yet, and is tried again until it can", away,
+            LOG.warning("the broker at %s ([DEFAULT]%s) cannot be reached yet, and is tried again until it can", away,
                         self.option)
 
     def _away(self) -> str:

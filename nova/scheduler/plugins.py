@@ -90,7 +90,7 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise errors.daemon.SchedulerUnknownPlugin(
-            option=option, problem=f"can not be imported{_within(path, error)}. Install its package for the Python "
+            option=option, problem=f"cannot be imported{_within(path, error)}. Install its package for the Python "
             "that runs nova-scheduler, or take the entry out") from error
     classes = [found] if isinstance(found, type) else _listed(option, found)
     wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]

@@ -154,7 +154,7 @@ class Uptime(Protocol):
 class HostPower(Protocol):
     def change_host_power(self, action: str) -> str:
         """Do ``action`` (startup, shutdown, reboot, maintenance_on, maintenance_off) to the host itself; a word for
-        what became of it: the action, or on_maintenance, off_maintenance. NotSupported: one it can not do."""
+        what became of it: the action, or on_maintenance, off_maintenance. NotSupported: one it cannot do."""
 
 
 class ImageUsers(Protocol):
@@ -350,7 +350,7 @@ class LiveMoves(Protocol):
 
 
 class Driver(Protocol):
-    """A host's driver, of its parts; None: what it can not. Drivers have this as their base, and set what they have."""
+    """A host's driver, of its parts; None: what it cannot. Drivers have this as their base, and set what they have."""
 
     #: Whether images must lie on this host before ``create_disks`` (False for the fake driver).
     needs_images: bool

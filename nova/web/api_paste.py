@@ -171,5 +171,5 @@ class _File:
         return next((title for kind in kinds if (title := f"{kind}:{name}") in self._sections), None)
 
     def _wrong(self, section: str, reason: str) -> errors.NovaError:
-        return errors.config.Unusable(option=OPTION, reason=f"section {section} of {self._path} can not be loaded: "
+        return errors.config.Unusable(option=OPTION, reason=f"section {section} of {self._path} cannot be loaded: "
                                                             f"{' '.join(reason.split())}")

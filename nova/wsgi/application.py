@@ -48,7 +48,7 @@ class PerProcess:
             try:
                 self._begin()
             except Exception as error:  # the next request tries again
-                LOG.error("the application %s can not start: %s", self.name, getattr(error, "message", error),
+                LOG.error("the application %s cannot start: %s", self.name, getattr(error, "message", error),
                           exc_info=not isinstance(error, errors.NovaError))
                 return _refuse(environ, start_response)
         assert self._application is not None
@@ -161,7 +161,7 @@ def run(name: str, binary: str, argv: list[str] | None = None) -> int:
     try:
         sock = http_server.bind(asked.host, asked.port)
     except OSError as error:
-        LOG.error("%s", errors.service.CanNotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
+        LOG.error("%s", errors.service.CannotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
         return 1
     server = http_server.Server(sock, made(name, binary), bounds(name, options))
     with contextlib.suppress(KeyboardInterrupt):

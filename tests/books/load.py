@@ -19,7 +19,7 @@ LOOKERS, BOOTERS, PAUSE_S = 4, 3, 0.4
 WAIT_S = 100.0  # for an answer: longer than the proxy's own
 SETTLED_S = 240.0  # a server that is neither there nor refused by then is stuck
 TASK = "OS-EXT-STS:task_state"
-REFUSALS = (502, 503, 504)  # the cloud says that it can not do it now
+REFUSALS = (502, 503, 504)  # the cloud says that it cannot do it now
 
 
 class Seen(NamedTuple):

@@ -31,7 +31,7 @@ REASON_CHARS = 400
 
 
 def unable() -> str | None:
-    """Why it can not be built here."""
+    """Why it cannot be built here."""
     if not shutil.which("go") or not SOURCE.is_dir():
         return "needs golang-go and golang-github-gophercloud-gophercloud-dev; as root, bin/test installs them"
     return None

@@ -29,7 +29,7 @@ class Court(NamedTuple):
 
 class Judge(NamedTuple):
     """``venv``: the environment of bin/stack that has it; ``services``: stand-ins for the catalogue; ``unable``: why it
-    can not run on this machine; ``apart``: its tests count what a project has, so each worker is in another one;
+    cannot run on this machine; ``apart``: its tests count what a project has, so each worker is in another one;
     ``workers``: so many of its tests run side by side: more where they mostly sleep."""
 
     venv: str

@@ -110,7 +110,7 @@ class CinderCases:
         cloud.client.delete(made.id)
         cloud.gone(lambda: cloud.client.get(made.id))
 
-    def test_volume_when_it_can_not_be_made_then_it_says_why(self, cloud):
+    def test_volume_when_it_cannot_be_made_then_it_says_why(self, cloud):
         nothing = str(uuid.uuid4())
         with context.entered(cloud.user):
             with pytest.raises(errors.volume.SnapshotNotFound):

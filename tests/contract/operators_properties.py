@@ -49,7 +49,7 @@ PROPERTIES: dict[str, Proof] = {
         (f"{ACTIONS}/test_volumes.py"
          "::test_attach_when_the_conductor_dies_after_the_reservation_then_it_is_given_back",
          f"{ACTIONS}/test_volumes.py::test_each_step_when_it_is_done_twice_then_the_end_is_the_same",
-         f"{ACTIONS}/test_volumes.py::test_detach_when_the_attachment_can_not_be_deleted_then_it_is_later",
+         f"{ACTIONS}/test_volumes.py::test_detach_when_the_attachment_cannot_be_deleted_then_it_is_later",
          f"{ACTIONS}/test_volumes.py"
          "::test_delete_when_the_volume_service_is_away_then_the_server_is_gone_and_the_rest_follows")),
     "A5": Proof(
@@ -249,7 +249,7 @@ PROPERTIES: dict[str, Proof] = {
     "E9": Proof(
         "One call drains a host, with limits, progress, and a reason for each server that stays.",
         (f"{MANAGE}/test_host_drain.py"
-         "::test_drain_when_some_can_not_leave_then_the_others_do_and_each_has_its_reason",)),
+         "::test_drain_when_some_cannot_leave_then_the_others_do_and_each_has_its_reason",)),
     # --- guests and devices
     "F1": Proof("The hypervisor itself compares processors before a move, and missing flags are named.",
                 (f"{MACHINE}/test_moves.py"
@@ -277,7 +277,7 @@ PROPERTIES: dict[str, Proof] = {
         (f"{COMPUTE}/test_reconcile.py"
          "::test_start_when_an_option_was_changed_under_a_guest_then_a_line_says_which",)),
     "F5": Proof(
-        "What a server has and can not take along is refused at once, in words of one table, with nothing begun; a "
+        "What a server has and cannot take along is refused at once, in words of one table, with nothing begun; a "
         "drain's plan and nova-manage server show say the same words beforehand, and what is not in the table begins.",
         (f"{ACTIONS}/test_refused_actions.py::test_begin_of_every_action_when_a_server_has_something_then_"
          "what_the_table_names_is_refused_and_no_more",

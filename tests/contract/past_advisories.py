@@ -75,7 +75,7 @@ ADVISORIES: dict[str, Proof] = {
         "A device shows nobody what its former guest wrote.",
         (f"{MACHINE}/test_volumes.py"
          "::test_what_a_removed_volume_held_is_read_by_nobody_but_where_the_operator_says_so",
-         f"{LIBVIRT}/test_backends.py::test_volume_that_can_not_be_cleared_is_not_given_away")),
+         f"{LIBVIRT}/test_backends.py::test_volume_that_cannot_be_cleared_is_not_given_away")),
     # --- 2013
     "OSSA-2013-001": Proof(
         "A volume is attached with its user's own rights alone.",
@@ -302,7 +302,7 @@ ADVISORIES: dict[str, Proof] = {
         (f"{CONDUCTOR}/actions/test_one_host_admission.py"
          "::test_rebuild_when_its_host_does_not_suit_the_image_then_the_row_shows_the_old_one",
          f"{UNIT}/scheduler/test_prefilters.py"
-         "::test_rebuild_when_the_image_can_not_run_here_then_it_is_refused_and_other_rules_are_not_asked")),
+         "::test_rebuild_when_the_image_cannot_run_here_then_it_is_refused_and_other_rules_are_not_asked")),
     "OSSA-2017-006": Proof(
         "A rebuilt server is allocated what it was before.",
         (f"{CONDUCTOR}/actions/test_one_host_admission.py"
@@ -310,7 +310,7 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2018-001": Proof(
         "A volume's encryption is told in each order, and an encrypted volume takes no other's place.",
         (f"{CONDUCTOR}/actions/test_volume_swaps.py"
-         "::test_swap_when_it_can_not_be_then_refused_and_nothing_is_changed",
+         "::test_swap_when_it_cannot_be_then_refused_and_nothing_is_changed",
          f"{LIBVIRT}/test_luks_volumes.py"
          "::test_encryption_when_the_order_does_not_say_how_then_the_volume_is_refused")),
     "OSSA-2019-003": Proof(

@@ -126,7 +126,7 @@ NOTES: dict[str, Proof] = {
     "OSSN-0094": Proof(
         "An attachment changes as part of a volume's migration alone.",
         (f"{CONDUCTOR}/actions/test_volume_swaps.py"
-         "::test_swap_when_it_can_not_be_then_refused_and_nothing_is_changed",)),
+         "::test_swap_when_it_cannot_be_then_refused_and_nothing_is_changed",)),
     "OSSN-0101": Proof(
         "No request changes what the next one may.",
         (f"{CONSOLE}/test_console_origins.py::test_hosts_of_earlier_requests_allow_nothing",

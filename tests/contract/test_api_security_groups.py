@@ -85,7 +85,7 @@ def test_group_when_its_name_has_space_around_then_servers_join_and_leave_it_by_
 @pytest.mark.parametrize("action, name, code", [
     ("addSecurityGroup", "nowhere", 404), ("removeSecurityGroup", "web", 404), ("addSecurityGroup", "default", 400),
     ("addSecurityGroup", "  ", 400)])
-def test_action_when_it_can_not_be_then_its_code_says_so(client: ApiClient, action: str, name: str, code: int) -> None:
+def test_action_when_it_cannot_be_then_its_code_says_so(client: ApiClient, action: str, name: str, code: int) -> None:
     make(client)
     answer = client.post(f"/servers/{UUID}/action", {action: {"name": name}})
     assert answer.status_int == code

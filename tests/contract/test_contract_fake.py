@@ -1,4 +1,4 @@
-"""Fakes are derived from the contracts that they serve: they can not answer, or be asked, what those do not have."""
+"""Fakes are derived from the contracts that they serve: they cannot answer, or be asked, what those do not have."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_admit_when_it_is_not_there_then_invalid(cloud, requested, kind):
         cloud.deps.networking.admit(NetworkRequest("demo", (requested,)))
 
 
-def test_admit_when_an_address_can_not_be_then_invalid(cloud):
+def test_admit_when_an_address_cannot_be_then_invalid(cloud):
     uuid = one(cloud, fixed_ip=cloud.inside(77))
     for address, count in (("192.0.2.1", 1), (cloud.inside(77), 1), (cloud.inside(78), 2)):
         requested = RequestedNetwork(network_id=cloud.net, fixed_ip=address)

@@ -25,7 +25,7 @@ def plain(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Nothing can not be literal: it is the word."""
+    """Nothing cannot be literal: it is the word."""
     return f"``{text}``" if text else "nothing"
 
 

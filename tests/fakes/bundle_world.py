@@ -46,7 +46,7 @@ class FakeCert:
         try:
             return self.key.decrypt(base64.b64decode(text), padding.PKCS1v15()).decode()
         except ValueError:
-            raise errors.Invalid("It can not be decrypted.") from None
+            raise errors.Invalid("It cannot be decrypted.") from None
 
 
 def glance_at(url: str) -> Glance:

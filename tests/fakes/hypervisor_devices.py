@@ -59,8 +59,8 @@ def _format(path: str) -> str:
 
 class Devices:
     """``block_jobs``: by uuid and disk, how far jobs are, and what is made of them; ``block_fails``: why the next one
-    can not be begun; ``block_hangs``: they do not get on. ``deaf``: how often guests don't hear that they shall give up
-    a device. ``plug_fails``: why the next one can not be plugged into a running guest. ``asked_for``: how often guests
+    cannot be begun; ``block_hangs``: they do not get on. ``deaf``: how often guests don't hear that they shall give up
+    a device. ``plug_fails``: why the next one cannot be plugged into a running guest. ``asked_for``: how often guests
     were asked. ``disk_sizes``: what running guests were told of their disks, by uuid and name."""
 
     xml: dict[str, str]

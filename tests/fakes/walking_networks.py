@@ -136,7 +136,7 @@ class WalkingNetworks:
 
     def filtered(self, live: list[Any]) -> Iterator[str]:
         """What hosts hold for the guests that they have is what the conductor says. A guest whose removal failed half
-        way has disks left and no filter: it can not run before an order brings that."""
+        way has disks left and no filter: it cannot run before an order brings that."""
         here = {(host, uuid): guest.defined for (host, uuid), guest in self.cloud.guests().items()}
         for host, kernel in self.cloud.kernels.items():
             wanted = {one.server_uuid: one for one in self.cloud.deps.networking.firewall_on(host).guests}

@@ -126,7 +126,7 @@ def faults_of(call: Call) -> list[str]:
     shape = model().operation_model(call.action).output_shape
     if shape is None:
         return []
-    _parsed(call, shape)  # raises where a value can not be read
+    _parsed(call, shape)  # raises where a value cannot be read
     return list(_strangers(call.tree, shape, call.action, OUR_OWN))
 
 

@@ -144,6 +144,6 @@ def test_restore_when_the_file_is_not_whole_then_it_is_refused_and_nothing_is_wr
         file.unlink()
     urls = new_databases(cloud, cloud.plan.database)
     said = cloud.manage("restore", str(file), "--yes", host=configure_restored(cloud, urls), code=1)
-    assert "can not be read as a backup" in said and "Traceback" not in said
+    assert "cannot be read as a backup" in said and "Traceback" not in said
     with Database(urls["database"]).reading() as tx:
         assert sa.inspect(tx).get_table_names() == []

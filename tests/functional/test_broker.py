@@ -32,7 +32,7 @@ def test_start_when_the_broker_is_down_then_daemons_wait_and_say_so_and_then_wor
     for daemon in cloud.daemons.values():
         daemon.start()
     for name in cloud.daemons.keys() - {"imageproxy"}:  # which has nothing to do with the broker
-        cloud.daemons[name].wait_log(r"WARNING .*the broker at 127.0.0.1:\d+ .* can not be reached yet", 30)
+        cloud.daemons[name].wait_log(r"WARNING .*the broker at 127.0.0.1:\d+ .* cannot be reached yet", 30)
     assert all(daemon.running for daemon in cloud.daemons.values())
     with pytest.raises(Refused) as refused:
         cloud.api("admin").get("/os-services")

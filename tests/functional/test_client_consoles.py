@@ -1,4 +1,4 @@
-"""Sessions with the three clients: addresses of consoles, and what is told of those that can not be had."""
+"""Sessions with the three clients: addresses of consoles, and what is told of those that cannot be had."""
 
 from __future__ import annotations
 

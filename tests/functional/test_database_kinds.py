@@ -89,7 +89,7 @@ def test_address_when_its_pattern_is_none_then_invalid(cell: Database) -> None:
 
 @pytest.mark.parametrize("column", ["id", "power_state", "launch_index"])
 @pytest.mark.parametrize("value", ["99999999999999999999", "40000", "\N{SUPERSCRIPT TWO}", "x"])
-def test_number_when_the_column_can_not_hold_it_then_nothing_matches(cell: Database, column: str, value: str) -> None:
+def test_number_when_the_column_cannot_hold_it_then_nothing_matches(cell: Database, column: str, value: str) -> None:
     with cell.reading() as tx:
         assert server_lists.select(tx, conditions(Condition(column=column, value=value)), 10) == []
 

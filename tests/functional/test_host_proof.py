@@ -61,7 +61,7 @@ def test_host_without_its_secret_does_not_start_until_it_is_enrolled_again(cloud
         write(path, content)
     daemon.start()
     assert daemon.wait_end(20) == 1
-    daemon.wait_log(rf"nova-compute can not start: .*host_secret.*nova-manage host readmit {host}", 1)
+    daemon.wait_log(rf"nova-compute cannot start: .*host_secret.*nova-manage host readmit {host}", 1)
     token = cloud.manage("host", "enroll", host).split()
     write(cloud.state(host) / host_secret.TOKEN, next(word for word in token if len(word) == 64))
     daemon.start().ready()

@@ -154,7 +154,7 @@ def test_cloud_when_the_last_host_is_isolated_then_it_is_in_bounded_mode_and_nob
     config = cloud.configure("newcomer")
     newcomer = cloud.daemons.setdefault("newcomer", type(cloud.compute("host1"))(
         "compute", config, cloud.root / "log" / "newcomer.log"))
-    newcomer.start().wait_log("can not register with the conductor yet", 40)
+    newcomer.start().wait_log("cannot register with the conductor yet", 40)
     newcomer.kill()
 
 

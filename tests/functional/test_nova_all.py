@@ -260,7 +260,7 @@ def faults(cloud: RunningCloud) -> str:
 # --- its command line
 
 
-def test_state_when_it_can_not_be_made_then_exit_code_2_says_so(tmp_path: Path) -> None:
+def test_state_when_it_cannot_be_made_then_exit_code_2_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = run("--port", "0", "--state", str(tmp_path / "file" / "below"))
     assert done.returncode == 2 and "--state" in done.stderr and "Traceback" not in done.stderr

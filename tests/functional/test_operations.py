@@ -101,7 +101,7 @@ def test_key_of_hosts_secrets_when_changed_then_all_are_wrapped_anew(cloud) -> N
     path = cloud.root / "etc" / "ctl" / "nova-conductor.conf"
     before = path.read_text()
     try:
-        for keys in (f"{fresh},{HOST_SECRET_KEY}", HOST_SECRET_KEY):  # the last one can not open what the first wrapped
+        for keys in (f"{fresh},{HOST_SECRET_KEY}", HOST_SECRET_KEY):  # the last one cannot open what the first wrapped
             path.write_text(before.replace(HOST_SECRET_KEY, keys))
             said = cloud.manage("host", "wrap-secrets", code=0 if fresh in keys else 1)
             assert ("The other keys can go" in said) == (fresh in keys)

@@ -169,7 +169,7 @@ def test_allocation_candidate_list(op: Terminal) -> None:
     op.do("trait delete CUSTOM_MARKED")
 
 
-def test_server_holds_what_its_flavor_says_and_placement_can_not_take_it_away(op: Terminal, cloud: Cloud) -> None:
+def test_server_holds_what_its_flavor_says_and_placement_cannot_take_it_away(op: Terminal, cloud: Cloud) -> None:
     server = cloud.api().boot("held", networks="none")
     (held,) = op(f"resource provider allocation show {server['id']}")
     assert held["resources"] == {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1} and held["project_id"] == "demo"

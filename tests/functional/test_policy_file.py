@@ -50,8 +50,8 @@ def test_file_when_written_broken_removed_and_emptied_then_the_last_good_rules_h
     assert listing in refused(cloud, "/servers")
     rules.write_text(f'"{listing}": "rule:nothing_like_it"\n')
     log = cloud.daemons["api"]
-    wait_until("the file is looked at", lambda: refused(cloud, "/servers") and "can not be used" in log.text(), 5)
-    line = log.wait_log("can not be used")
+    wait_until("the file is looked at", lambda: refused(cloud, "/servers") and "cannot be used" in log.text(), 5)
+    line = log.wait_log("cannot be used")
     assert str(rules) in line and "rule:nothing_like_it" in line
     assert refused(cloud, "/servers"), "the last good rules hold"
     rules.unlink()

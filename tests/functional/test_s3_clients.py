@@ -246,7 +246,7 @@ def test_clients_when_they_say_the_same_many_times_in_a_second_then_none_is_refu
         bucket.delete_key("key")
 
 
-def test_chunks_when_they_are_signed_then_the_answer_says_that_keystone_can_not_check_them(demo: S3User) -> None:
+def test_chunks_when_they_are_signed_then_the_answer_says_that_keystone_cannot_check_them(demo: S3User) -> None:
     """As minio's clients and AWS's SDKs for other languages send them over plain HTTP."""
     class Streaming(S3SigV4Auth):
         def payload(self, request: AWSRequest) -> str:

@@ -46,9 +46,9 @@ def machine(cloud: Cloud, name: str, host: str) -> Daemon:
 
 
 def refused(daemon: Daemon) -> str:
-    """The last line of one that can not start."""
+    """The last line of one that cannot start."""
     assert daemon.wait_end() == 1
-    return [line for line in daemon.text().splitlines() if "can not start" in line][-1]
+    return [line for line in daemon.text().splitlines() if "cannot start" in line][-1]
 
 
 def test_server_when_nobody_enrolled_a_host_then_it_boots_all_the_same(cloud: Cloud) -> None:

@@ -96,7 +96,7 @@ def test_guest_whose_saved_memory_is_broken_is_started(rig, empty, spoil):
     assert list(SAVES.glob("*.save")) == []
 
 
-def test_resume_that_the_host_can_not_give_keeps_the_saved_memory(rig, empty):
+def test_resume_that_the_host_cannot_give_keeps_the_saved_memory(rig, empty):
     rig.driver.suspending.suspend(empty.server_uuid)
     root = rig.instances / empty.server_uuid / "disk"
     root.rename(root.with_name("elsewhere"))

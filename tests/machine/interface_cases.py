@@ -179,7 +179,7 @@ def test_interface_plugged_in_is_there_after_the_guests_next_start_in_its_place(
 
 @booting
 def test_interface_of_a_paused_guest_is_kept_until_it_goes_on(rig, living):
-    """It can not give up anything while it stands still, and has it whole after that."""
+    """It cannot give up anything while it stands still, and has it whole after that."""
     extra = second()
     attach(rig.driver, living, extra)
     tools = rig.driver.tools

@@ -189,7 +189,7 @@ def test_port_on_a_switch_that_is_not_there_is_refused_and_makes_none(rig):
     unbuild(rig, order, known=False)
 
 
-def test_port_with_an_id_os_vif_can_not_take_is_that_guests_error(rig):
+def test_port_with_an_id_os_vif_cannot_take_is_that_guests_error(rig):
     order = order_with(msgspec.structs.replace(port(ovs_hybrid_plug=True), mac="no mac"))
     with pytest.raises(errors.host.NotPlugged):
         rig.driver.interfaces.plug(order)

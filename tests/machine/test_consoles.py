@@ -358,7 +358,7 @@ def test_session_when_the_broker_restarts_then_it_goes_on_and_new_ones_come_back
         try:
             answers_without_api(console)
             assert other.open(waiting) == 503
-            other.says("can not be (checked|opened) now")
+            other.says("cannot be (checked|opened) now")
         finally:
             sandbox.tool("start", "rabbitmq")
         wait_until("the address opens", lambda: other.open(waiting) == 200, 60, 1)

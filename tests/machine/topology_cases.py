@@ -80,7 +80,7 @@ def test_guest_with_huge_pages_boots(host):
     try:
         HUGE_PAGES.write_text("96")
     except OSError as error:
-        pytest.skip(f"the kernel's huge pages can not be set here ({error})")
+        pytest.skip(f"the kernel's huge pages cannot be set here ({error})")
     try:
         if int(HUGE_PAGES.read_text()) < 96:
             pytest.skip(f"the kernel has {HUGE_PAGES.read_text().strip()} huge pages to give, not 96")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 class Mutation(NamedTuple):
     """``file``: of the checkout. ``old`` is in it once, ``new`` stands there instead. ``spreads``: ids of tests in the
-    same files as the row's that can not but fail, too, and ``why``."""
+    same files as the row's that cannot but fail, too, and ``why``."""
 
     file: str
     old: str
@@ -16,7 +16,7 @@ class Mutation(NamedTuple):
     why: str = ""
 
     def problem(self, text: str) -> str:
-        """Why it can not be made in a file of this text; empty when it can."""
+        """Why it cannot be made in a file of this text; empty when it can."""
         count = text.count(self.old)
         if count != 1:
             return f"{self.file} has the old text {count} times"

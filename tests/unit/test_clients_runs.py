@@ -72,7 +72,7 @@ def test_run_when_a_judge_is_unknown_then_those_there_are_are_named(
     assert "gophercloud" in capsys.readouterr().err
 
 
-def test_judge_when_it_can_not_run_here_then_it_is_skipped_with_the_reason(
+def test_judge_when_it_cannot_run_here_then_it_is_skipped_with_the_reason(
         monkeypatch: pytest.MonkeyPatch, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(judges.JUDGES, "gophercloud", judges.JUDGES["gophercloud"]._replace(unable=lambda: "no go"))
     assert clients.main(["gophercloud"]) == 1  # a run that heard nobody is no success

@@ -74,7 +74,7 @@ def test_types_when_native_threads_decode_them_first_at_once_then_all_get_values
     assert done.stdout == "600 True\n"
 
 
-def test_decoder_when_its_type_can_not_be_resolved_then_the_next_type_still_decodes():
+def test_decoder_when_its_type_cannot_be_resolved_then_the_next_type_still_decodes():
     class Broken(msgspec.Struct):
         value: NoSuchName  # noqa: F821
 

@@ -100,7 +100,7 @@ def test_colors_when_lines_go_to_a_file_then_there_are_none(tmp_path: Path) -> N
     ("logging_context_format_string", "%(message"), ("logging_default_format_string", "%(levelname)d"),
     ("logging_user_identity_format", "%s %s"), ("instance_uuid_format", "%(uuid)q")])
 def test_format_when_no_line_can_be_made_of_it_then_one_sentence_names_the_option(option: str, value: str) -> None:
-    with pytest.raises(errors.config.Unusable, match=rf"\[DEFAULT\]{option} can not be used: it must be a format"):
+    with pytest.raises(errors.config.Unusable, match=rf"\[DEFAULT\]{option} cannot be used: it must be a format"):
         log_formats.check(options(**{option: value}))
 
 
@@ -209,11 +209,11 @@ def test_log_config_append_when_it_names_oslos_formatter_then_levels_handlers_an
 
 @pytest.mark.parametrize("text", [None, "", "[loggers]\nkeys = root\n", "no section",
                                   HELM.replace("logging.FileHandler", "nosuch.Handler")])
-def test_log_config_append_when_it_can_not_be_used_then_one_sentence_names_option_and_file(tmp_path: Path,
+def test_log_config_append_when_it_cannot_be_used_then_one_sentence_names_option_and_file(tmp_path: Path,
                                                                                           text: str | None) -> None:
     path = tmp_path / "logging.conf"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(errors.config.Unusable, match=rf"log_config_append can not be used: {path} is not what") as said:
+    with pytest.raises(errors.config.Unusable, match=rf"log_config_append cannot be used: {path} is not what") as said:
         log_config.load(options(), str(path))
     assert "\n" not in said.value.message

@@ -65,6 +65,6 @@ def test_directory_when_its_process_was_killed_before_it_had_its_name_then_it_go
     assert not old.exists() and new.exists()
 
 
-def test_directory_when_its_place_can_not_be_written_then_oserror_leaves_nothing(tmp_path: Path) -> None:
+def test_directory_when_its_place_cannot_be_written_then_oserror_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         ScratchDirectory("nova-x-", tmp_path / "absent")

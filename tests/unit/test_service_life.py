@@ -41,7 +41,7 @@ class Daemon:
 
     def start(self):
         if self.refused:
-            raise errors.service.CanNotStart(reason="it is refused")
+            raise errors.service.CannotStart(reason="it is refused")
         while kind.startswith("waits") and not os.path.exists(marker):
             time.sleep(0.05)
 

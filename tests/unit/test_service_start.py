@@ -1,4 +1,4 @@
-"""What a daemon that can not start says last."""
+"""What a daemon that cannot start says last."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def said(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return found
 
 
-@pytest.mark.parametrize("error", [errors.service.CanNotStart(reason="set "
+@pytest.mark.parametrize("error", [errors.service.CannotStart(reason="set "
                                                               "[DEFAULT]x"), errors.Unavailable("set [DEFAULT]x")])
 def test_start_when_the_reason_is_known_then_it_is_the_only_line(error, caplog):
-    assert last_line(error, caplog) == "nova-compute can not start: set [DEFAULT]x"
+    assert last_line(error, caplog) == "nova-compute cannot start: set [DEFAULT]x"
     assert len(said(caplog)) == 1
 
 
@@ -57,5 +57,5 @@ def test_start_when_a_file_is_another_users_then_it_is_named_with_the_cure(caplo
 
 def test_start_when_nobody_foresaw_the_failure_then_the_last_line_names_it_and_says_what_to_do(caplog):
     line = last_line(KeyError("odd"), caplog)
-    assert line.startswith("nova-compute can not start: KeyError: 'odd'.") and "report it" in line
+    assert line.startswith("nova-compute cannot start: KeyError: 'odd'.") and "report it" in line
     assert said(caplog)[0].exc_info

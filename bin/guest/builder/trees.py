@@ -104,7 +104,7 @@ class Kernel:
 
 
 def decompress(modules: Path) -> None:
-    """Debian 13 compresses them. Busybox's modprobe can not be relied on to load them so, and the disk is compressed
+    """Debian 13 compresses them. Busybox's modprobe cannot be relied on to load them so, and the disk is compressed
     as a whole."""
     for packed in modules.rglob("*.ko.xz"):
         new = packed.with_suffix(".new")

@@ -68,7 +68,7 @@ def create(req: Request, server_id: str) -> dict[str, Json]:
 @answers({"console": views.CONNECTION})
 def show_token(req: Request, console_token: str) -> dict[str, Json]:
     """Show where a console's token leads: host, port and the server. Below 2.31 it is api.ConsoleTokensRdpOnly (400).
-    console.Unknown, Expired, Ended, Off (404); console.CanNotTell (503)."""
+    console.Unknown, Expired, Ended, Off (404); console.CannotTell (503)."""
     if not versions.tokens_of_all_consoles_are_shown(req.version):
         raise errors.api.ConsoleTokensRdpOnly
     return {"console": views.CONNECTION(req.consoles.show_token(token_hash(console_token)), req)}

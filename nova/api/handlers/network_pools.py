@@ -60,7 +60,7 @@ def add(req: Request) -> None:
     if "id" not in req.body:
         raise errors.network.NoId
     wanted, project = req.body["id"], req.project_id
-    with _meaning(errors.network.CanNotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
+    with _meaning(errors.network.CannotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
         req.conductor.add_network_to_project(wanted, project)
 
 

@@ -87,7 +87,7 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
     for name in req.query:
         if name in JOINED or name.startswith("_"):
             raise errors.server.ServersBadFilter(name=name, value=req.query.one(name),
-                                                 reason="servers can not be filtered by it")
+                                                 reason="servers cannot be filtered by it")
     all_tenants = _all_tenants(req, detail)
     since, before = changes(req)
     statuses = _statuses(req, usable)

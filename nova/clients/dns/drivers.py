@@ -89,7 +89,7 @@ OURS = {NOOP: (__name__, "NoopDNSDriver"),
 
 
 def load(option: str, name: str, options: DnsOptions) -> DnsDriver:
-    """The driver of that class path. dns.NoDriver: there is none, or it can not be made."""
+    """The driver of that class path. dns.NoDriver: there is none, or it cannot be made."""
     module, _dot, kind = name.rpartition(".")
     module, kind = OURS.get(name, (module, kind))
     try:

@@ -241,7 +241,7 @@ class PlugInterfaces:
     name = "interfaces"
 
     def do(self, build: Build) -> None:
-        """HostRefused: an interface can not be plugged on this host."""
+        """HostRefused: an interface cannot be plugged on this host."""
         build.tools.driver.interfaces.plug(build.order)
 
     def undo(self, build: Build) -> None:
@@ -253,7 +253,7 @@ class ConnectGuestVolumes:
     name = "volumes"
 
     def do(self, build: Build) -> None:
-        """HostRefused: a volume can not be reached from this host."""
+        """HostRefused: a volume cannot be reached from this host."""
         build.tools.volumes.connect(build.order)
 
     def undo(self, build: Build) -> None:

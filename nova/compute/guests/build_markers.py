@@ -46,7 +46,7 @@ class Markers:
             return None
 
     def has(self, server_uuid: str) -> bool:
-        """Whether there is a mark, be it a mark that can not be read."""
+        """Whether there is a mark, be it a mark that cannot be read."""
         return (self._directory / checked_uuid(server_uuid)).exists()
 
     def clear(self, server_uuid: str) -> None:

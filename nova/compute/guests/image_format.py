@@ -64,17 +64,17 @@ def look(path: str, declared: str | None, image_id: str,
     if declared not in INTERPRETED:
         return Looked(declared, os.path.getsize(path))
     if found.unsafe or found.virtual_bytes is None:
-        raise errors.image.Unacceptable(image_id=image_id, reason=found.unsafe or "its size can not be told")
+        raise errors.image.Unacceptable(image_id=image_id, reason=found.unsafe or "its size cannot be told")
     return Looked(declared, found.virtual_bytes)
 
 
 def inspect_in_sandbox(path: str, runner: CommandRunner | None = None) -> Inspected:
-    """By a process that sees this file alone. host.CommandFailed: it can not be started."""
+    """By a process that sees this file alone. host.CommandFailed: it cannot be started."""
     try:
         done = inspection.inspect(runner or PrivateRunner(LONGEST_S), path)
         return decoding.from_json(done.stdout, Inspected)
     except errors.host.CommandTooSlow:
-        return Inspected(problem=f"its format can not be told within {LONGEST_S:g} s")
+        return Inspected(problem=f"its format cannot be told within {LONGEST_S:g} s")
     except msgspec.MsgspecError:  # the file had it ended, by its bounds of memory and time, or worse
         last = (done.stderr.strip().splitlines() or [""])[-1][:200]
-        return Inspected(problem=f"its format can not be told (exit {exit_code(done.code)} {last})")
+        return Inspected(problem=f"its format cannot be told (exit {exit_code(done.code)} {last})")

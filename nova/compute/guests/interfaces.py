@@ -16,7 +16,7 @@ class Plugging:
         self._tools = tools
 
     def attach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
-        """NotSupported: this driver can not. host.OrderNotGranted, host.OrderStopped: a newer order has the server.
+        """NotSupported: this driver cannot. host.OrderNotGranted, host.OrderStopped: a newer order has the server.
         host.OrderCannotAsk: no conductor answers. HostRefused: what failed is unplugged again."""
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)

@@ -64,7 +64,7 @@ class Guests:
         had made here."""
         made_for = self._made_for(server_uuid, operation_id)
         keep_disks = keep_disks and not self._are_copies(server_uuid) and not made_for
-        self._driver.lifecycle.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
+        self._driver.lifecycle.destroy(server_uuid)  # a guest that cannot be stopped keeps its disks
         self._tools.guard.drop(server_uuid)
         self._tools.volumes.disconnect(server_uuid)  # it goes by what is kept beside the disks
         try:
@@ -133,7 +133,7 @@ class Guests:
         return self._driver.lifecycle.start(uuid)
 
     def _define_anew(self, build: BuildOrder, known: bool) -> None:
-        """A guest that is ``known`` and can not be what the order says any more, on this host, stays what it was."""
+        """A guest that is ``known`` and cannot be what the order says any more, on this host, stays what it was."""
         if not known:
             LOG.warning("guest %s was not defined any more, and is again", build.instance_name,
                         extra={"server": build.server_uuid})
@@ -142,7 +142,7 @@ class Guests:
         except (errors.HostRefused, errors.Invalid) as error:
             if not known:
                 raise
-            LOG.warning("guest %s can not be defined anew here, and starts as it was: %s", build.instance_name, error,
+            LOG.warning("guest %s cannot be defined anew here, and starts as it was: %s", build.instance_name, error,
                         extra={"server": build.server_uuid})
 
     def stop(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:

@@ -84,7 +84,7 @@ class Starter:
             self._wait(order, ids, work)
 
     def _holder(self, order: BuildOrder) -> HeldStarts | None:
-        """None: the guest waits for nothing, or can not be held."""
+        """None: the guest waits for nothing, or cannot be held."""
         return self._driver.held_starts if self._patience.timeout_s and awaited(order.interfaces) else None
 
     def _start_held(self, holder: HeldStarts, order: BuildOrder, work: Work) -> PowerState:

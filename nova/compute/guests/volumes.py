@@ -141,7 +141,7 @@ class VolumeOrders:
             if gone := self._given_up(server_uuid):
                 self._conductor.volumes_given_up(self._volumes.host, server_uuid, tuple(sorted(gone)))
         except errors.NovaError as error:
-            LOG.warning("the detach of a volume that the guest gave up late can not be ended yet: %s", error,
+            LOG.warning("the detach of a volume that the guest gave up late cannot be ended yet: %s", error,
                         extra={"server": server_uuid})
 
     def _granted(self, order: VolumeOrder | VolumeSnapshotOrder, work: Work, gate: BatchGate) -> Volumes:

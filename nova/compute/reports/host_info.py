@@ -69,7 +69,7 @@ class HostInfo:
 
     def volume_connector(self, host: HostName) -> Connector:
         """See the contract. ``host``: this host's name, by which volumes show where they are used. host.Misaddressed,
-        host.CanNot."""
+        host.Cannot."""
         self._check_host(host)
         return {**able(self._driver.volumes, self._host.name, "use volumes").connector(), "host": self._host.name}
 

@@ -19,7 +19,7 @@ KINDS = ("user", "kernel", "idle", "iowait")
 
 class Monitor(Protocol):
     def metrics(self) -> Mapping[str, float]:
-        """As they are now; empty where they can not be had."""
+        """As they are now; empty where they cannot be had."""
 
 
 class _Ticks(NamedTuple):

@@ -101,7 +101,7 @@ class PowerEvents:
         return PowerState.SHUTDOWN
 
     def _epoch(self, server_uuid: str) -> int:
-        """The newest epoch seen, read before the state is: a report can not claim to be newer than it is."""
+        """The newest epoch seen, read before the state is: a report cannot claim to be newer than it is."""
         return max(0, self._fences.known(server_uuid).epoch)
 
     def _send(self, report: PowerReport) -> None:

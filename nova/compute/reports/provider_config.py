@@ -48,7 +48,7 @@ def load(directory: str) -> tuple[ProviderConfig, ...]:
         try:
             text = yaml.safe_load(path.read_text())
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise errors.config.Provider(path=path, key="the file", reason=f"can not be read ({error})") from error
+            raise errors.config.Provider(path=path, key="the file", reason=f"cannot be read ({error})") from error
         found += list(_File(str(path)).providers(text))
     _check_unique(found)
     return tuple(found)

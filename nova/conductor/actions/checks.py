@@ -50,7 +50,7 @@ def _active_image(deps: Deps, image_id: str) -> Image:
 
 
 def check_disk_of(image: Image | None) -> None:
-    """server.BadImageProperty: a disk of a host can not be made of it, as it was made of an encrypted volume. An image
+    """server.BadImageProperty: a disk of a host cannot be made of it, as it was made of an encrypted volume. An image
     without an id stands for what is on a volume, which is decrypted."""
     if image is not None and image.id and ENCRYPTION_KEY in image.properties:
         raise errors.server.BadImageProperty(image_id=image.id, reason=(

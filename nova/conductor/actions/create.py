@@ -1,6 +1,6 @@
 """Create a server: what is refused at once, the ledger's rows, the servers in BUILD, and the workflow that builds them.
 
-All that a request names is looked up before anything is made, so that what can not be had is a 400 that names the field
+All that a request names is looked up before anything is made, so that what cannot be had is a 400 that names the field
 and not a server in ERROR.
 """
 
@@ -117,7 +117,7 @@ class CreateAdmission:
 
     def create_servers(self, order: NewServer) -> CreatedServers:
         """Once it answers, the servers are in the journal. A message that comes twice gives the first's answer. What
-        can not be had is refused before anything is made: server.BadImage, server.BadFlavor, server.BadNetwork,
+        cannot be had is refused before anything is made: server.BadImage, server.BadFlavor, server.BadNetwork,
         server.BadKeypair, aggregate.ZoneNotAvailable and other errors of the kind Invalid; OverQuota; Forbidden
         without a user and a project; Unavailable names the service that was asked."""
         who = context.current()

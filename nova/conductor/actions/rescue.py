@@ -32,7 +32,7 @@ OWN_PLACE = ("hw_rescue_device", "hw_rescue_bus")  # properties of an image whos
 TOO_OLD = "Cannot rescue a volume-backed instance"
 NO_IMAGE = "it boots from a volume that was made of no image: name an image to rescue it with"
 NO_PLACE = f"it boots from a volume, and the image to rescue it with does not have both {' and '.join(OWN_PLACE)}"
-NO_HOST = f"it boots from a volume, and its host can not rescue such servers (it has no trait {RESCUE_BFV})"
+NO_HOST = f"it boots from a volume, and its host cannot rescue such servers (it has no trait {RESCUE_BFV})"
 NO_DATA = "image {} is of a server's volumes, and has no data of its own"
 
 

@@ -158,7 +158,7 @@ class Backup(ImageArguments):
 class RotateBackups(Step):
     """Of one type of a server's backups the newest stay: as many as its rotation says.
 
-    What can not be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
+    What cannot be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
     """
 
     uses = ("images",)

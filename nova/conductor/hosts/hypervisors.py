@@ -1,4 +1,4 @@
-"""Hosts that can not reach their hypervisors, as they report it: logged, and told on the notification topics."""
+"""Hosts that cannot reach their hypervisors, as they report it: logged, and told on the notification topics."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class HypervisorReports:
             if now - self._reported_at.get(host, -EVERY_S) < EVERY_S:
                 return
             self._reported_at[host] = now
-        LOG.warning("host %s can not reach its hypervisor: %s", host, " ".join(report.message.split())[:MOST_LOGGED])
+        LOG.warning("host %s cannot reach its hypervisor: %s", host, " ".join(report.message.split())[:MOST_LOGGED])
         resources.hypervisor_down(self._deps, host, report)

@@ -145,7 +145,7 @@ class Daemons:
             self._casting_since = float("inf")
 
     def bridge_silence(self) -> None:
-        """While no conductor runs, or this one can not reach the broker, daemons can not report: nobody counts as down
+        """While no conductor runs, or this one cannot reach the broker, daemons cannot report: nobody counts as down
         for that."""
         down = self.deps.settings.service_down_time
         if self._reached and self._clock() - self._casting_since < SLOW_S:

@@ -60,7 +60,7 @@ def kept_key(cell: Database, passwords: Mapping[str, str]) -> tuple[str, ...]:
         copies = security.key_copies(tx)
     found = [_opened(copies.get(name, ""), password) for name, password in passwords.items()] if copies else []
     if copies and not any(found):
-        LOG.warning("the key of hosts' secrets that was generated in upstream mode can not be opened, as the passwords "
+        LOG.warning("the key of hosts' secrets that was generated in upstream mode cannot be opened, as the passwords "
                     "have changed: run 'nova-manage host wrap-secrets', which names hosts that have to be readmitted")
     return tuple(filter(None, found))[:1]
 

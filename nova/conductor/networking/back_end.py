@@ -71,7 +71,7 @@ class NetworkBackEnd(Protocol):
     # -- admission
 
     def admit(self, request: NetworkRequest) -> Admitted:
-        """Refuse at once what can not be: an unknown network, port or group, an address that is taken, a port in use,
+        """Refuse at once what cannot be: an unknown network, port or group, an address that is taken, a port in use,
         no room in the quota. Errors of kinds Invalid, Conflict, Forbidden, OverQuota; Unavailable."""
 
     # -- a server's interfaces, from its first host to its end

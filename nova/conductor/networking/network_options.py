@@ -23,7 +23,7 @@ class FloatingOptions:
 
 
 def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
-    """dns.NoDriver: a DNS driver can not be made."""
+    """dns.NoDriver: a DNS driver cannot be made."""
     ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(DnsOptions)
             if field.name.startswith("ldap_")}
     ldap["ldap_dns_servers"] = tuple(ldap["ldap_dns_servers"])

@@ -145,7 +145,7 @@ class EventGatherer:
 
     def _unplug(self, uuids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Begin to take them from these servers' guests: (servers of which that is begun, those of which it can't be
-        yet). What can not be at all is a row's matter alone."""
+        yet). What cannot be at all is a row's matter alone."""
         gone = self._asked_for(uuids)
         if not gone:
             return set(), set()

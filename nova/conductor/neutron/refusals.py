@@ -1,4 +1,4 @@
-"""Why Neutron's networks, ports or groups can not be had, in the words that clients know."""
+"""Why Neutron's networks, ports or groups cannot be had, in the words that clients know."""
 
 from __future__ import annotations
 

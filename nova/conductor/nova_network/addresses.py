@@ -53,7 +53,7 @@ class Addresses:
         return {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
 
     def check(self, tx: Connection, known: Known, request: NetworkRequest) -> None:
-        """server.BadNetwork, server.BadFixedIp, server.FixedIpInUse ...: what can not be is refused at once. Nothing is
+        """server.BadNetwork, server.BadFixedIp, server.FixedIpInUse ...: what cannot be is refused at once. Nothing is
         counted yet."""
         for requested in request.networks or ():
             self._check_network(requested, known, request)

@@ -176,7 +176,7 @@ class DnsNames:
 
 
 def names_of(server: AnyServer) -> list[tuple[str | None, str]]:
-    """(name, address) of a server's first IPv4 address: two names, or one where its own can not stand in DNS."""
+    """(name, address) of a server's first IPv4 address: two names, or one where its own cannot stand in DNS."""
     address = next((one.address for interface in server.interfaces or () for one in interface.addresses
                     if one.version == 4), None)
     return [] if address is None else [(name, address) for name in (label(server.name or ""), server.uuid) if name]

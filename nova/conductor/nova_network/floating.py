@@ -145,7 +145,7 @@ class Floating(DnsNames):
         self._announce("associate", changed.address)
 
     def _ask_host(self, association: FloatingAssociation) -> None:
-        """Whether the host has the device that the address shall stand on. Invalid. One that can not be asked is no
+        """Whether the host has the device that the address shall stand on. Invalid. One that cannot be asked is no
         reason to refuse: it is told all when it is back."""
         with self.deps.cell.reading() as tx:
             place = floating.place_of(tx, association)

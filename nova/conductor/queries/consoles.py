@@ -106,11 +106,11 @@ class ConsoleQueries:
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
         """Where a token's console is, asked of its host again; ``redeem`` uses the token up. console.Unknown,
         console.Ended, console.Expired, console.OtherKind, console.Used; console.Off: the guest is off;
-        console.CanNotTell: its host is away."""
+        console.CannotTell: its host is away."""
         with self.deps.cell.reading() as tx:
             row = _good(consoles.find(tx, check.token_hash), check)
         if self._is_down(row):
-            raise errors.console.CanNotTell(away=THE_HOST)
+            raise errors.console.CannotTell(away=THE_HOST)
         self._confirm(row)
         if check.redeem:
             return _connection(self.deps.cell.transact(lambda tx: _redeemed(tx, row.id, check)))
@@ -130,7 +130,7 @@ class ConsoleQueries:
         except errors.Conflict:
             raise errors.console.Off() from None
         except (*AWAY, errors.PeerTooOld):
-            raise errors.console.CanNotTell(away=THE_HOST) from None
+            raise errors.console.CannotTell(away=THE_HOST) from None
         if now is None or _spot(now) != _spot(row.address):
             self.deps.cell.transact(lambda tx: consoles.end(tx, row.id))
             raise errors.console.Ended()

@@ -74,7 +74,7 @@ class Servers:
         return msgspec.structs.replace(server, server_groups=(group,) if group else ())
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
-        """api.PageMarkerNotFound; api.PageBadRegex: a pattern that can not be, or would keep the database busy;
+        """api.PageMarkerNotFound; api.PageBadRegex: a pattern that cannot be, or would keep the database busy;
         api.PageTooManyPatterns; DatabaseAway, but for the ``silent_cells`` of ``PAGES``."""
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)

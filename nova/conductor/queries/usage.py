@@ -36,7 +36,7 @@ class UsageQueries:
             limit = capped(query.page.limit, self.deps.settings.max_limit)
             rows = usage.page(tx, query, limit) if limit > 0 else []
             projects = _by_project(query, rows)
-            if not query.paged and len(rows) == limit:  # who can not turn the page has the sums over all at least
+            if not query.paged and len(rows) == limit:  # who cannot turn the page has the sums over all at least
                 listed = {one.project_id: one.servers for one in projects}
                 projects = tuple(msgspec.structs.replace(one, servers=listed.get(one.project_id, ()))
                                  for one in usage.sums(tx, query))

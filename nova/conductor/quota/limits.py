@@ -1,6 +1,6 @@
 """Where limits are kept (``[quota]driver``): in our database, nowhere, or in Keystone. And what they count of a server.
 
-Whoever asks next door does so before a transaction: no lock ever waits for Keystone. A limit that can not be read is
+Whoever asks next door does so before a transaction: no lock ever waits for Keystone. A limit that cannot be read is
 503; nothing is ever unlimited because Keystone is down.
 """
 

@@ -3,7 +3,7 @@
 It is asked for when an order is written, and goes into that alone. A request that brings an encrypted volume to a
 server reads the key with its user's token, and hands it to its operation, in memory. Whatever is done later (a start
 after the host was rebooted, a move, an operation that another conductor takes over) asks with our own credentials. A
-host that has the passphrase still needs none: a key that can not be had is the host's to miss.
+host that has the passphrase still needs none: a key that cannot be had is the host's to miss.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check(deps: Deps, volume_id: str) -> None:
 
 
 def of_user(deps: Deps, devices: Iterable[BlockDevice]) -> Mapping[str, Mapping[str, str]]:
-    """Secrets of an operation: passphrases, read with the token of the request that is served. What can not be read is
+    """Secrets of an operation: passphrases, read with the token of the request that is served. What cannot be read is
     not in them: it is tried again when an order needs it. volume.Encrypted: no host could read it."""
     found = {}
     for device in devices:

@@ -1,7 +1,7 @@
 """A server's volumes on its way through hosts: made, reserved for it, connected to a host, moved with it, given back.
 
 A volume is never free while its server lives: before a host's attachment is given back, there is another one. What is
-to be said to the volume service, and can not fail the operation any more, is a row of ``volume_cleanups`` in the very
+to be said to the volume service, and cannot fail the operation any more, is a row of ``volume_cleanups`` in the very
 transaction that makes it due (:mod:`nova.conductor.volume_cleanups`); the step only tries to do it at once.
 """
 

@@ -2,7 +2,7 @@
 
 A guest whose server lives, by its record, on another host (or on none) is where it is found, if that other host says
 that it has no such guest. A guest of which no record knows gets a record, from the order that its host keeps beside it.
-What can not be proven so is refused, and stays as it is.
+What cannot be proven so is refused, and stays as it is.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Look:
     def _refused(self, uuid: str, error: errors.NovaError) -> None:
         """Logged once: the next turns find it so again, and the others' turn comes all the same."""
         if uuid not in self._logged:
-            LOG.warning("'%s' can not be ordered: %s", self.rule.action, error.message, extra={"server": uuid})
+            LOG.warning("'%s' cannot be ordered: %s", self.rule.action, error.message, extra={"server": uuid})
         self._logged = {*list(self._logged)[-LOGGED:], uuid}
 
     def _order(self, deps: Deps, row: AnyRow, wait_s: int) -> bool:

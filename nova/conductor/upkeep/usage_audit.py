@@ -72,7 +72,7 @@ def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id:
 
 
 def _notified(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
-    """False, and a line in the log, for a server whose notification can not be made: the others' still are. Unavailable
+    """False, and a line in the log, for a server whose notification cannot be made: the others' still are. Unavailable
     when nobody can be told of anything now."""
     try:
         deps.notifier.exists(row, *period, metadata)

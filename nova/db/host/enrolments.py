@@ -136,7 +136,7 @@ def let_return(tx: Connection, hosts: Collection[str]) -> None:
 
 
 def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
-    """Where a host says that its consoles are, when it is the first to say so: later it can not say otherwise."""
+    """Where a host says that its consoles are, when it is the first to say so: later it cannot say otherwise."""
     if given and not addresses(tx, host):
         _change(tx, host, addresses=tuple(given))
 

@@ -217,7 +217,7 @@ class FloatingPlace(NamedTuple):
 
 
 def place_of(tx: Connection, wanted: FloatingAssociation) -> FloatingPlace | None:
-    """As things are now, without locks; None where the association can not be."""
+    """As things are now, without locks; None where the association cannot be."""
     row = tx.execute(sa.select(floating_addresses.c.interface).where(
         floating_addresses.c.address == wanted.address)).first()
     fixed = next((one for one in _fixed(tx, wanted.server_uuid)

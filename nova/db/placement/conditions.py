@@ -1,7 +1,7 @@
 """What is asked of providers, as conditions of SQL.
 
 ``disabled`` are hosts whose compute service is disabled or forced down: their nodes have the trait
-COMPUTE_STATUS_DISABLED, which is not stored, so that it can not be wrong.
+COMPUTE_STATUS_DISABLED, which is not stored, so that it cannot be wrong.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def delete(tx: Connection, uuid: str, resource_class: str) -> Locked:
 # -- their parts, under the tree's lock
 
 def check(tx: Connection, wanted: Sequence[ClassInventory]) -> None:
-    """placement.InventoryInvalid: an unknown class, or amounts that can not be."""
+    """placement.InventoryInvalid: an unknown class, or amounts that cannot be."""
     for one in wanted:
         why = next((words for bad, words in (
             (one.total < 0 or one.reserved < 0, "amounts are not below 0"),

@@ -102,7 +102,7 @@ def _traits(tx: Connection, roots: Sequence[int] | None, below: Sequence[int], w
     table = provider_traits
     mine = sa.true() if roots is None else table.c.provider_id.in_(list(roots))
     asked = mine if whole else sa.and_(mine, table.c.reported == sa.false())
-    if below:  # of all: as a query, since a statement can not bind as many ids as a large cloud has
+    if below:  # of all: as a query, since a statement cannot bind as many ids as a large cloud has
         every = sa.select(providers.c.id).where(providers.c.root_id.is_not(None))
         asked = sa.or_(asked, table.c.provider_id.in_(every if roots is None else list(below)))
     return _listed(tx.execute(sa.select(table.c.provider_id, table.c.trait).where(asked).order_by(table.c.trait)))

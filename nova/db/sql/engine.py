@@ -136,7 +136,7 @@ class Database:
         try:
             yield
         except (exc.OperationalError, exc.InterfaceError) as error:
-            if _lost_race(error) or not (error.connection_invalidated or _can_not_connect(error)):
+            if _lost_race(error) or not (error.connection_invalidated or _cannot_connect(error)):
                 raise
             reason = _one_line(error)
         except exc.TimeoutError as error:
@@ -213,7 +213,7 @@ def refusal(error: Exception) -> str | None:
     return _one_line(error) if isinstance(error, exc.DBAPIError) else None
 
 
-def _can_not_connect(error: exc.DBAPIError) -> bool:
+def _cannot_connect(error: exc.DBAPIError) -> bool:
     if error.statement is None:  # nothing was asked yet
         return True
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None

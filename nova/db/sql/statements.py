@@ -101,7 +101,7 @@ def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, obje
         return
     complete = [_complete(table, row) for row in rows]
     parts = split(complete[0])
-    assert parts is not None, f"a row of {table.name} has a value that can not be inserted"
+    assert parts is not None, f"a row of {table.name} has a value that cannot be inserted"
     shape, _bound = parts
     tx.execute(_insert(table, shape), [{f"new_{name}": row[name] for name in shape.bound} for row in complete])
 

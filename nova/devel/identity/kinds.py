@@ -104,7 +104,7 @@ def check_change(kind: IdentityKind, old: Mapping[str, Json], given: Mapping[str
     for name, value in given.items():
         fixed = name == "id" or (name in kind.members and not kind.members[name].may_change)
         if fixed and value != old.get(name):
-            raise FakeError(400, f"Invalid input for field '{name}': it can not be changed.")
+            raise FakeError(400, f"Invalid input for field '{name}': it cannot be changed.")
 
 
 def _fresh(default: Json) -> Json:

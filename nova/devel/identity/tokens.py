@@ -155,7 +155,7 @@ def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
     if issued is None:
         raise FakeError(401, NO)
     if issued.credential_id or EC2 in issued.methods:
-        raise FakeError(403, "A token of an application or EC2 credential can not be exchanged for another.")
+        raise FakeError(403, "A token of an application or EC2 credential cannot be exchanged for another.")
     return _Proven(issued.user_id, tuple(dict.fromkeys(("token", *issued.methods))), issued.expires_at)
 
 

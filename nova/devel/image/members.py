@@ -41,7 +41,7 @@ def show(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def update(shelf: ImageShelf, call: FakeCall) -> Json:
-    """PUT {"status": ...}: the member takes the offer or not; the owner can not say it for it. 400, 403, 404."""
+    """PUT {"status": ...}: the member takes the offer or not; the owner cannot say it for it. 400, 403, 404."""
     member, body = _found(shelf, call), call.body()
     status = body.get("status") if isinstance(body, dict) else None
     if status not in list(MEMBER_STATUSES):

@@ -106,7 +106,7 @@ def patched(old: Mapping[str, Json], patch: Json, owner: TokenOwner) -> dict[str
     if image["visibility"] != old["visibility"] or image["owner"] != old["owner"]:
         _check_rights(old, image, owner)
     if old["status"] != "queued" and any(image[one] != old[one] for one in ("disk_format", "container_format")):
-        raise FakeError(403, "Attributes disk_format and container_format can not be changed once there are data.")
+        raise FakeError(403, "Attributes disk_format and container_format cannot be changed once there are data.")
     return {**image, "tags": sorted(set(image["tags"])), "updated_at": time_text()}
 
 

@@ -68,7 +68,7 @@ class Doors(NamedTuple):
 
 
 def open_doors(plan: Plan) -> Doors:
-    """Bind all sockets. service.CanNotStart names the port and its option."""
+    """Bind all sockets. service.CannotStart names the port and its option."""
     apis = _bound(plan.listen, plan.port, "--port")
     consoles = {kinds.SERIAL.binary: _bound(plan.listen, plan.serial_port, "--serial-port"),
                 kinds.NOVNC.binary: _bound(plan.listen, plan.console_port, "--console-port")}
@@ -81,7 +81,7 @@ def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
         return http_server.bind(address, port)
     except OSError as error:
         free = " (0: a free one)" if port else ""
-        raise errors.service.CanNotStart(reason=f"port {port} of {address} cannot be listened on: {error.strerror}. "
+        raise errors.service.CannotStart(reason=f"port {port} of {address} cannot be listened on: {error.strerror}. "
                                          f"Name another with {option}{free}") from None
 
 
@@ -156,7 +156,7 @@ class WholeCloud:
                 if not fake.keep_in(self.home.path / file):
                     fake.save()
             except ValueError as error:
-                raise errors.service.CanNotStart(reason=str(error)) from None
+                raise errors.service.CannotStart(reason=str(error)) from None
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept

@@ -19,8 +19,8 @@ IN_MEMORY = Path("/dev/shm")  # where Linux keeps files in memory
 
 
 class Home:
-    """``path``: the folder, which this process alone uses until :meth:`leave`. service.CanNotStart: another one has
-    it, or it can not be made."""
+    """``path``: the folder, which this process alone uses until :meth:`leave`. service.CannotStart: another one has
+    it, or it cannot be made."""
 
     def __init__(self, named: Path | None) -> None:
         self.lasting = named is not None
@@ -35,7 +35,7 @@ class Home:
         try:
             scratch = ScratchDirectory(PREFIX, parent)
         except OSError as error:
-            raise errors.service.CanNotStart(reason=f"no directory could be created in {parent}: {error.strerror}. "
+            raise errors.service.CannotStart(reason=f"no directory could be created in {parent}: {error.strerror}. "
                                              "Make it writable, or name a directory with --state or TMPDIR") from None
         self.path, self._lock = scratch.path, scratch.lock
 
@@ -44,10 +44,10 @@ class Home:
             self.path = _made(named)
             self._lock = lock(self.path)
         except BlockingIOError:
-            raise errors.service.CanNotStart(reason=f"another nova-all uses {named}: end it, or name another folder "
+            raise errors.service.CannotStart(reason=f"another nova-all uses {named}: end it, or name another folder "
                                              "with --state") from None
         except OSError as error:
-            raise errors.service.CanNotStart(reason=f"--state {named} cannot be used: {error.strerror}. Name a "
+            raise errors.service.CannotStart(reason=f"--state {named} cannot be used: {error.strerror}. Name a "
                                              "directory that you can write to") from None
 
     def secret(self, name: str, made: str | None = None) -> str:
@@ -67,11 +67,11 @@ class Home:
         return before
 
     def check_choice(self, option: str, chosen: str) -> None:
-        """What was chosen when the cloud was new stays. service.CanNotStart: another thing is chosen now."""
+        """What was chosen when the cloud was new stays. service.CannotStart: another thing is chosen now."""
         file = self.path / option
         before = file.read_text() if file.exists() else chosen
         if before != chosen:
-            raise errors.service.CanNotStart(reason=f"the cloud in {self.path} was made with --{option} {before}: "
+            raise errors.service.CannotStart(reason=f"the cloud in {self.path} was made with --{option} {before}: "
                                              "start it so, or name another folder with --state")
         write(file, chosen)
 

@@ -38,11 +38,11 @@ NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon libvirt-daemon-driver-q
 
 def check_programs() -> None:
     """Check that the programs of a libvirt host are installed, for which nova-compute would wait without an end.
-    service.CanNotStart names the packages."""
+    service.CannotStart names the packages."""
     path = f"{SYSTEM_PATH}:{LIBEXEC}"
     missing = [need for need in NEEDS if not any(shutil.which(one, path=path) for one in need.programs)]
     if missing:
-        raise errors.service.CanNotStart(
+        raise errors.service.CannotStart(
             reason=f"--driver libvirt needs {', '.join(need.programs[0] for need in missing)}: apt install "
                    f"{' '.join(need.package for need in missing)}")
 

@@ -32,7 +32,7 @@ faults on demand, for tests of clients: the header X-Nova-All-Fail, or POST to /
 
 FAKE, LIBVIRT = "fake", "libvirt"
 NOVA, NEUTRON = "nova", "neutron"
-PASSWORD = "NOVA_ALL_PASSWORD"  # of the environment, which other users can not read
+PASSWORD = "NOVA_ALL_PASSWORD"  # of the environment, which other users cannot read
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _readable(text: str) -> Path:
 def _new_file(text: str) -> Path:
     path = Path(text)
     if os.path.isdir(path) or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise argparse.ArgumentTypeError(f"{text} can not be written: name a file in a folder of yours that exists")
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: name a file in a folder of yours that exists")
     return path
 
 

@@ -67,7 +67,7 @@ def now() -> datetime.datetime:
 
 
 def name_of(subject: str) -> x509.Name:
-    """From openssl's form, ``/C=US/O=NOVA ROOT``. ValueError: a word that no certificate has, or a value it can not
+    """From openssl's form, ``/C=US/O=NOVA ROOT``. ValueError: a word that no certificate has, or a value it cannot
     have."""
     parts = [part.partition("=") for part in subject.strip("/").split("/")]
     unknown = [word for word, _equals, _value in parts if word not in _WORDS]
@@ -119,7 +119,7 @@ basicConstraints = critical, CA:FALSE
 
 class Authority:
     """One authority, its own root. ``subject`` is that of its first certificate, and stays. Every method may be called
-    by several processes at once. All raise OSError as it is, and cert.Damaged for a file that can not be read."""
+    by several processes at once. All raise OSError as it is, and cert.Damaged for a file that cannot be read."""
 
     def __init__(self, folder: Path, subject: str, files: AuthorityFiles | None = None, clock: Clock = now) -> None:
         self.folder, self.subject, self.files, self._clock = folder, subject, files or AuthorityFiles(), clock

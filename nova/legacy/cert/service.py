@@ -49,7 +49,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        LOG.error("the files of an authority can not be used: %s", error)
+        LOG.error("the files of an authority cannot be used: %s", error)
         raise errors.cert.Files(reason=error.strerror or type(error).__name__) from None
 
 
@@ -83,13 +83,13 @@ class CertService:
     @_explained()
     def fetch_ca(self, project_id: str) -> str:
         """The authority is made, or its certificate renewed, first. cert.Project: with ``use_project_ca`` an id
-        that can not name a folder."""
+        that cannot name a folder."""
         return self._of(project_id).certificate
 
     @_explained()
     def fetch_crl(self, project_id: str) -> str:
         """The authority is made, and its list renewed, where that is due. cert.Project: with ``use_project_ca`` an id
-        that can not name a folder."""
+        that cannot name a folder."""
         return self._of(project_id).revoked()
 
     @_explained()

@@ -1,7 +1,7 @@
 """EC2's API as a WSGI application: who signed a request, what it asks for, the answer in XML.
 
 GET and POST are the same, and so are ``/services/Cloud``, the same with a slash, and ``/``. Whatever goes wrong is told
-in XML, since clients show nothing of an error that they can not read.
+in XML, since clients show nothing of an error that they cannot read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LONGEST_BODY = 1048576  # bytes: user data and keys are the largest of what is s
 CONTENT_TYPE = "text/xml"
 LONGEST_VERSION = 32
 LONGEST_ACTION = 100
-UNREACHED = "Failure communicating with keystone: the signature can not be checked now."
+UNREACHED = "Failure communicating with keystone: the signature cannot be checked now."
 
 
 class Ec2Application:

@@ -45,7 +45,7 @@ def missing(name: str) -> Ec2Error:
 
 
 def invalid(name: str, value: object, reason: str) -> Ec2Error:
-    """A parameter's value that can not be."""
+    """A parameter's value that cannot be."""
     return Ec2Error("InvalidParameterValue", f"Value ({str(value)[:200]}) for parameter {name} is invalid. {reason}")
 
 

@@ -107,7 +107,7 @@ class S3Application:
             raise S3Error("InvalidArgument", "The query has characters that no answer can show.")
         run = _operation(request.method, target, query)
         if any(name.startswith(ENCRYPTION) for name in request.headers):
-            raise S3Error("NotImplemented", "Objects can not be encrypted here.")
+            raise S3Error("NotImplemented", "Objects cannot be encrypted here.")
         if request.headers.get("x-amz-acl") in OPEN:
             raise S3Error("NotImplemented", "Only its project reads an object. A presigned address shows it to others.")
         content = None

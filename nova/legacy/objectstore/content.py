@@ -102,7 +102,7 @@ class Content:
             return ChunkedBody(self._bounded, unsigned, lambda *_: True)
         is_signed = self._payload != STREAM_UNSIGNED_TRAILER
         if identity.signature.version != "4" or is_signed and identity.check is None:
-            raise S3Error("NotImplemented", "Signatures of chunks can not be checked here.")
+            raise S3Error("NotImplemented", "Signatures of chunks cannot be checked here.")
         return ChunkedBody(self._bounded, identity.signature, identity.check or (lambda *_: False))
 
     def etag(self) -> str:

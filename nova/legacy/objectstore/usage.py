@@ -2,7 +2,7 @@
 
 ``usage/HASH`` (of the owner) is the owner's lock and, between changes, has the count. Who changes something empties
 the file first and writes the new count last. So a kill in between leaves it empty, and the next one counts the files.
-What a kill can not explain (a power cut, a backup played back, files that an operator removed) ends with the next
+What a kill cannot explain (a power cut, a backup played back, files that an operator removed) ends with the next
 :meth:`UsageCounts.forget`, which belongs to each start and to upkeep.
 """
 
@@ -81,7 +81,7 @@ class UsageChange:
         self._has_begun, self._known = True, None if known is None else known.plus(difference)
 
     def end(self) -> None:
-        """Files have changed as was said. A count that can not be right is left out."""
+        """Files have changed as was said. A count that cannot be right is left out."""
         if self._has_begun and self._known is not None and min(self._known) >= 0:
             self._write(self._known)
 
@@ -96,7 +96,7 @@ class UsageChange:
         try:
             self._path.write_bytes(msgspec.json.encode(usage))
         except OSError as error:
-            LOG.warning("The count of a project's objects can not be written to %s: %s", self._path, error)
+            LOG.warning("The count of a project's objects cannot be written to %s: %s", self._path, error)
 
 
 class UsageCounts:

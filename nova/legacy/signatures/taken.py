@@ -1,4 +1,4 @@
-"""Signatures of calls that change something: each is taken once, so that who reads one on its way can not use it.
+"""Signatures of calls that change something: each is taken once, so that who reads one on its way cannot use it.
 
 Clients sign by the second: who asks for the same twice within one has signed it the same, and who asks again after a
 lost answer may have. So the same signature is taken again for a moment from the address that it came from; a client of

@@ -95,7 +95,7 @@ def _key(peer: str, access: str) -> str:
 
 
 def _network(peer: str) -> str:
-    """Of IPv6 the half of an address that one host can not choose."""
+    """Of IPv6 the half of an address that one host cannot choose."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

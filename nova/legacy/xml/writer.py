@@ -14,7 +14,7 @@ from nova.model.base import Json
 
 DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
-#: Of an element. Prefixes that mean something of their own can not stand for what a user's key begins with.
+#: Of an element. Prefixes that mean something of their own cannot stand for what a user's key begins with.
 _NAME = re.compile(r"(?:(?!xml|atom:)[A-Z_][\w.-]*:)?[A-Z_][\w.-]*", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{6})?)", re.ASCII)
 _NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for

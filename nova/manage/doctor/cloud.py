@@ -173,7 +173,7 @@ def capacity(options: Options) -> Finding:
         with both(options)[0].reading() as tx:
             found = audits.overused(tx)
     except errors.NovaError as error:
-        return Finding(WARN, f"what hosts gave can not be read: {described(error)}", "see the line 'database'")
+        return Finding(WARN, f"what hosts gave cannot be read: {described(error)}", "see the line 'database'")
     if not found:
         return Finding(OK, "no host gave more than it has")
     named = some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])

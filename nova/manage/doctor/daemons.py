@@ -67,7 +67,7 @@ def own_rows(options: Options) -> tuple[Service, ...]:
 
 
 def runs_network(options: Options) -> bool | None:
-    """Whether this is a network host; None where it can not be known."""
+    """Whether this is a network host; None where it cannot be known."""
     wanted = expected(options)
     if wanted.programs is not None:
         return "nova-network" in wanted.programs

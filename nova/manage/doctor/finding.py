@@ -64,12 +64,12 @@ def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
 def unanswered(error: errors.NovaError) -> Finding:
     """Of a check that needs a conductor's word, and got none."""
     if isinstance(error, errors.PeerTooOld):
-        return Finding(WARN, "this can not be looked at: the conductors are of an older release",
+        return Finding(WARN, "this cannot be looked at: the conductors are of an older release",
                        "look again after the upgrade")
     if of_database(error):
-        return Finding(WARN, "this can not be looked at: the conductor's database does not answer",
+        return Finding(WARN, "this cannot be looked at: the conductor's database does not answer",
                        "see the line 'database', on a conductor's host")
-    return Finding(WARN, "this can not be looked at: no conductor answers", "see the line 'broker'")
+    return Finding(WARN, "this cannot be looked at: no conductor answers", "see the line 'broker'")
 
 
 def of_database(error: errors.NovaError) -> bool:

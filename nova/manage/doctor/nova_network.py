@@ -9,7 +9,7 @@ from nova.model.network import bridges
 
 
 def networks(options: Options) -> Finding:
-    """Whether some are on a bridge that serves another: servers on these can not be started."""
+    """Whether some are on a bridge that serves another: servers on these cannot be started."""
     from nova.conf.network import neutron_in_use
     from nova.model.network.network_managers import named
 

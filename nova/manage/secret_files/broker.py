@@ -69,7 +69,7 @@ def shown(words: Sequence[str]) -> str:
 
 
 def existing(runner: CommandRunner) -> frozenset[str] | None:
-    """The broker's users; None: rabbitmqctl can not be run here."""
+    """The broker's users; None: rabbitmqctl cannot be run here."""
     try:
         listed = runner.run([*RABBITMQCTL, "list_users"]).stdout
     except errors.NovaError:

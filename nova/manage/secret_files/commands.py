@@ -12,7 +12,7 @@ from pathlib import Path
 from nova import errors
 from nova.manage.command import Command, argument
 from nova.manage.secret_files import broker, readers
-from nova.manage.secret_files.split import Account, CanNotSplit, Split, SplitRequest, own_commands, shown
+from nova.manage.secret_files.split import Account, CannotSplit, Split, SplitRequest, own_commands, shown
 from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.rpc import control_rights
 
@@ -30,7 +30,7 @@ def split(given: argparse.Namespace, say: Say, runner: CommandRunner, accounts: 
         plan = Split(SplitRequest(Path(given.etc), accounts, Path(given.passwords) if given.passwords else None,
                           not given.keep_broker_users), known,
                      lambda user: broker.make(user, known or frozenset(), runner))
-    except CanNotSplit as error:
+    except CannotSplit as error:
         sys.stderr.write(f"nova-manage: {error}\n")
         return REFUSED
     if not plan.is_controller:
@@ -55,7 +55,7 @@ def _run(plan: Split, dry_run: bool, say: Say, tells_commands: bool) -> int:
     for name in plan.unread():
         say(f"{shown(name)} stays: no daemon of this machine reads it. Remove it.")
     if tells_commands and plan.users:
-        say("rabbitmqctl can not be run here. On a machine of the broker, before a daemon is restarted:")
+        say("rabbitmqctl cannot be run here. On a machine of the broker, before a daemon is restarted:")
         for line in own_commands(plan.users, plan.path_of):
             say(f"    {line}")
     say("Nothing was changed (--dry-run)." if dry_run else
@@ -65,7 +65,7 @@ def _run(plan: Split, dry_run: bool, say: Say, tells_commands: bool) -> int:
 
 def on_this_machine(chosen: Iterable[str]) -> dict[str, Account | None]:
     """The daemons whose files are written, with whom these are given to: those that are named; else those whose units
-    are enabled; else all whose users there are. CanNotSplit: a named one has no user here."""
+    are enabled; else all whose users there are. CannotSplit: a named one has no user here."""
     named = list(chosen)
     enabled = [daemon for daemon in readers.DAEMONS if (ENABLED / f"{daemon}.service").exists()]
     found = {daemon: _account(readers.user_of(daemon)) for daemon in named or enabled or readers.DAEMONS}
@@ -73,7 +73,7 @@ def on_this_machine(chosen: Iterable[str]) -> dict[str, Account | None]:
     if os.geteuid():
         return dict.fromkeys(found)
     if missing and (named or enabled):
-        raise CanNotSplit(f"there is no user {readers.user_of(missing[0])} for {missing[0]}: make the users "
+        raise CannotSplit(f"there is no user {readers.user_of(missing[0])} for {missing[0]}: make the users "
                           "(systemd-sysusers), then run this again")
     return {daemon: account for daemon, account in found.items() if account is not None}
 
@@ -90,7 +90,7 @@ def run_split(given: argparse.Namespace, say: Say) -> int:
     """As :func:`split`, of this machine."""
     try:
         accounts = on_this_machine(given.daemon)
-    except CanNotSplit as error:
+    except CannotSplit as error:
         sys.stderr.write(f"nova-manage: {error}\n")
         return REFUSED
     return split(given, say, SystemRunner(BROKER_S), accounts)

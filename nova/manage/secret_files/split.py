@@ -32,7 +32,7 @@ class Account(NamedTuple):
     gid: int
 
 
-class CanNotSplit(Exception):
+class CannotSplit(Exception):
     """Why nothing was changed, and what to do."""
 
 
@@ -55,15 +55,15 @@ class SplitRequest(NamedTuple):
 
 
 class Split:
-    """What is to be done with the files of a folder. ``known``: the broker's users; None: it can not be asked here.
-    ``make``: what makes a user there. CanNotSplit."""
+    """What is to be done with the files of a folder. ``known``: the broker's users; None: it cannot be asked here.
+    ``make``: what makes a user there. CannotSplit."""
 
     def __init__(self, request: SplitRequest, known: frozenset[str] | None, make: Callable[[BrokerUser], None]) -> None:
         self.request, self._known, self._make = request, known, make
         folder = sorted((request.etc / "nova.conf.d").glob("*.conf"))
         self.sources = [path for path in (request.etc / "nova.conf", *folder) if path.exists()]
         if not self.sources:
-            raise CanNotSplit(f"there is no {request.etc}/nova.conf: name its folder with --etc")
+            raise CannotSplit(f"there is no {request.etc}/nova.conf: name its folder with --etc")
         self._texts = {path: path.read_text() for path in self.sources}
         self.is_controller = bool(self._common(TRANSPORT)) or any(
             lines.value(self._own(daemon), TRANSPORT) for daemon in request.accounts)
@@ -79,11 +79,11 @@ class Split:
         return next((found for path in reversed(self.sources) if (found := lines.value(self._texts[path], name))), "")
 
     def _check_mode(self) -> None:
-        """CanNotSplit: in upstream mode hosts and control daemons have one URL, whose password proves them."""
+        """CannotSplit: in upstream mode hosts and control daemons have one URL, whose password proves them."""
         conductors = self._own(readers.CONDUCTOR)
         is_bounded = any(self._common(name) or lines.value(conductors, name) for name in BOUNDED_OPTIONS)
         if self.is_controller and not is_bounded:
-            raise CanNotSplit("this cloud is in upstream mode, in which all daemons and hosts share "
+            raise CannotSplit("this cloud is in upstream mode, in which all daemons and hosts share "
                               "[DEFAULT]transport_url. Move it to bounded mode first: see 'Security modes' in "
                               "doc/security.rst")
 
@@ -117,7 +117,7 @@ class Split:
         try:
             found: dict[str, str] = json.loads(self.passwords_path.read_text())
         except ValueError:
-            raise CanNotSplit(f"{self.passwords_path} is not what this command writes: remove it") from None
+            raise CannotSplit(f"{self.passwords_path} is not what this command writes: remove it") from None
         return found
 
     def _broker_users(self) -> list[BrokerUser]:
@@ -133,11 +133,11 @@ class Split:
         return BrokerUser(daemon, own or self._passwords.get(daemon) or secrets.token_urlsafe(32), vhosts)
 
     def _check_users(self) -> None:
-        """CanNotSplit: a user is there whose password we do not know; another controller's daemon uses it."""
+        """CannotSplit: a user is there whose password we do not know; another controller's daemon uses it."""
         strangers = [user.name for user in self.users if self._known and user.name in self._known
                      and not self._knows(user)]
         if strangers:
-            raise CanNotSplit(f"the broker has the users {', '.join(strangers)} already, for the daemons of another "
+            raise CannotSplit(f"the broker has the users {', '.join(strangers)} already, for the daemons of another "
                               "controller. Run the command there with --passwords FILE, copy that file to this "
                               "machine, and name it here, too")
 

@@ -92,7 +92,7 @@ def _check_swap(entries: Iterable[DeviceEntry]) -> None:
 def _check_shared(entries: Iterable[DeviceEntry]) -> None:
     for number, entry in enumerate(entries):
         if entry.volume and entry.volume.source == VOLUME:
-            raise errors.server.BadBlockDevice(number=number, reason="one volume can not be given to several servers: "
+            raise errors.server.BadBlockDevice(number=number, reason="one volume cannot be given to several servers: "
                                                "ask for one server at a time")
 
 

@@ -50,7 +50,7 @@ def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], prope
     there already remembers its image's properties, and what they map are no disks of this server.) Where both name a
     device alike, the request's counts.
 
-    server.BadImageDevice: the image's mapping can not be read. server.BadBlockDevices: what comes of both has no boot
+    server.BadImageDevice: the image's mapping cannot be read. server.BadBlockDevices: what comes of both has no boot
     sequence, or names a volume as the image's own disk is named.
     """
     hidden = {*unmapped} - {""}
@@ -140,7 +140,7 @@ def _check_boot(volumes: Iterable[BlockDevice]) -> None:
 
 def _check_names(volumes: Iterable[BlockDevice], root: str) -> None:
     if any(bare(one.device_name) == root for one in volumes):
-        raise errors.server.BadBlockDevices(reason=f"a volume can not be {root}: so is the image's own disk named")
+        raise errors.server.BadBlockDevices(reason=f"a volume cannot be {root}: so is the image's own disk named")
 
 
 # -- an image's properties, which are text

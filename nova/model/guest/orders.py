@@ -258,7 +258,7 @@ class MigrationGate(Value):
 
 class GuestArrival(Value):
     """What a destination that is ready for a live migration tells the source. ``gate`` None: it is of a release that
-    let libvirtd listen, and can not be reached. ``shared``: the disks lie on storage that both see.
+    let libvirtd listen, and cannot be reached. ``shared``: the disks lie on storage that both see.
 
     ``uri``, ``address``: of such releases; empty.
     """

@@ -8,7 +8,7 @@ from nova.model.base import Time, Value
 
 ZONE = "availability_zone"  # the key of an aggregate's metadata that makes it a zone
 #: The key that names projects it is for, separated by commas. A key that begins with it does as well, where one value
-#: can not hold them all.
+#: cannot hold them all.
 TENANT = "filter_tenant_id"
 
 

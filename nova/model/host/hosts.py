@@ -69,7 +69,7 @@ class Inventory(Value):
 
 
 class HypervisorDown(Value):
-    """Why a host can not reach its hypervisor. ``ip``: the host's own address; the rest: the error, as its host saw it
+    """Why a host cannot reach its hypervisor. ``ip``: the host's own address; the rest: the error, as its host saw it
     (the class, its message, and where it was raised)."""
 
     ip: str

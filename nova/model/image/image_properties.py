@@ -154,7 +154,7 @@ def problem(properties: Mapping[str, str]) -> str | None:
             too_long = len(value) > LONGEST and name not in LISTS
             wrong = f"is longer than {LONGEST} characters" if too_long else check(_canonical(name, value))
         if wrong is not None:
-            return f"image property {given} is {value[:100]!r}, which it can not be: it {wrong}"
+            return f"image property {given} is {value[:100]!r}, which it cannot be: it {wrong}"
     return None
 
 

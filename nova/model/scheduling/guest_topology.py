@@ -221,7 +221,7 @@ def _numa(given: Mapping[str, str], nodes: str) -> _Numa:
 def _alike(asked: FlavorAndImage, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
     for what, amount in (("processors", asked.vcpus), ("MB of memory", asked.memory_mb)):
         if amount % count:
-            raise nodes.wrong(f"{amount} {what} can not be divided evenly: say what each node has "
+            raise nodes.wrong(f"{amount} {what} cannot be divided evenly: say what each node has "
                               f"(hw:numa_cpus.0, hw:numa_mem.0 ...)")
     each = asked.vcpus // count
     return tuple((tuple(range(at * each, (at + 1) * each)), asked.memory_mb // count) for at in range(count))

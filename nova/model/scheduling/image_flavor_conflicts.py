@@ -1,7 +1,7 @@
 """What an image and a flavor ask of a guest together, as far as no host has to be asked: where they contradict each
 other. What a server then has that not every action can keep: :mod:`nova.model.server.action_restrictions`.
 
-A name that is in no table here is not looked at, and a value that can not be read is told elsewhere
+A name that is in no table here is not looked at, and a value that cannot be read is told elsewhere
 (:mod:`nova.model.image.image_properties`, :mod:`nova.model.flavor.extra_specs`). Source: the public contract of the
 Compute API.
 """

@@ -77,7 +77,7 @@ def processors(one: Said, vcpus: int) -> frozenset[int]:
 def countable(one: Said, vcpus: int) -> None:
     """So many that what is said of each of them is soon worked out. server.ImpossibleRequirement."""
     if vcpus > MOST_VCPUS:
-        raise one.wrong(f"the server has {vcpus} processors; more than {MOST_VCPUS} can not be told apart")
+        raise one.wrong(f"the server has {vcpus} processors; more than {MOST_VCPUS} cannot be told apart")
 
 
 def page_size(one: Said) -> str:

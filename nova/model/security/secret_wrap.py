@@ -23,7 +23,7 @@ def new_key() -> str:
 
 class SecretWrap:
     """``keys``: the first wraps, all of them open, so that a new one can be put in front of the old one. What is
-    wrapped for one host opens for no other: it can not be moved to another's row."""
+    wrapped for one host opens for no other: it cannot be moved to another's row."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         """config.HostSecretKey: there is none, or one is malformed."""

@@ -1,4 +1,4 @@
-"""Which actions a server can not have because of what it was built with: one table, read before anything is begun.
+"""Which actions a server cannot have because of what it was built with: one table, read before anything is begun.
 
 The conductor refuses such an action at once (``server.NotForIt``), the plan of a drain and ``nova-manage server show``
 say the same words. All that is looked at is in a server's own row, so that a list of servers costs no more statements.
@@ -21,7 +21,7 @@ from nova.model.server.servers import ServerDetail
 
 Properties = Mapping[str, str]
 
-#: Ports whose device libvirt can not keep while the guest's memory is on the disk. A macvtap is made anew at resume.
+#: Ports whose device libvirt cannot keep while the guest's memory is on the disk. A macvtap is made anew at resume.
 UNSAVED_PORTS = frozenset(port_requests.KINDS) - {"macvtap"}
 
 
@@ -92,11 +92,11 @@ RESTRICTIONS: tuple[Restriction, ...] = (
                 ("suspend", "live-migration")),
     Restriction("has PCI devices of its host (pci_passthrough:alias of its flavor), which do not move while it runs: "
                 "migrate it cold", _has_devices, ("live-migration",)),
-    Restriction("has PCI devices of its host (pci_passthrough:alias of its flavor), whose state can not be saved: "
+    Restriction("has PCI devices of its host (pci_passthrough:alias of its flavor), whose state cannot be saved: "
                 "stop it or shelve it", _has_unsaved_devices, ("suspend",)),
     Restriction("has a port that is a device of its host (binding:vnic_type), which does not move while it runs: "
                 "detach the port, or migrate the server cold", _has_device_ports, ("live-migration",)),
-    Restriction("has a port that is a device of its host (binding:vnic_type), whose state can not be saved: detach "
+    Restriction("has a port that is a device of its host (binding:vnic_type), whose state cannot be saved: detach "
                 "the port, or stop or shelve the server", _has_unsaved_ports, ("suspend",)),
 )
 
@@ -105,7 +105,7 @@ RESTRICTED = frozenset(action for one in RESTRICTIONS for action in one.refuses)
 
 
 def restriction(action: str, server: BuiltWith) -> str | None:
-    """What the server has that ``action`` can not take along or would destroy; None: nothing."""
+    """What the server has that ``action`` cannot take along or would destroy; None: nothing."""
     if action not in RESTRICTED:
         return None
     return next((one.what for one in RESTRICTIONS if action in one.refuses and one.has(server)), None)

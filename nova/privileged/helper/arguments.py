@@ -91,7 +91,7 @@ class GivenFunction(Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 def refused(call: str, reason: str) -> errors.HostRefused:
-    """The error for what a type alone can not tell."""
+    """The error for what a type alone cannot tell."""
     return errors.host.HelperRefused(call=call, reason=reason)
 
 

@@ -1,6 +1,6 @@
 """The packet filters: our own chains, and jumps to them. Rules of others can be neither read, changed nor removed.
 
-A rule is made of words of a closed set and of plain values. It can not name a module or a file, and jumps to a verdict
+A rule is made of words of a closed set and of plain values. It cannot name a module or a file, and jumps to a verdict
 or to a chain of ours.
 """
 

@@ -34,7 +34,7 @@ def allowed_users(user: str) -> frozenset[int]:
 
 
 def listening(path: Path, user: str) -> socket.socket:
-    """systemd's socket, or one of our own that root and the user's group may write to. service.CanNotStart."""
+    """systemd's socket, or one of our own that root and the user's group may write to. service.CannotStart."""
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
         return socket.socket(fileno=FIRST_PASSED)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -50,8 +50,8 @@ def listening(path: Path, user: str) -> socket.socket:
         made.listen(MOST_CALLS)
     except OSError as error:
         made.close()
-        raise errors.service.CanNotStart(
-            reason=f"[privileged]socket = {path} can not be listened on: {error.strerror}") from None
+        raise errors.service.CannotStart(
+            reason=f"[privileged]socket = {path} cannot be listened on: {error.strerror}") from None
     return made
 
 

@@ -137,7 +137,7 @@ class ApiDatabaseCalls:
 
     @call(since="1.1")
     def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
-        """Conflict: the name is taken. Invalid: the zone can not change while servers are in it."""
+        """Conflict: the name is taken. Invalid: the zone cannot change while servers are in it."""
 
     @call(since="1.1")
     def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:

@@ -48,7 +48,7 @@ class ConductorHostRPC(Contract):
 
     @call(since="1.8", timeout=Timeout.SHORT)
     def report_hypervisor_down(self, host: HostName, report: HypervisorDown) -> None:
-        """This host can not reach its hypervisor. Of many reports in a minute one counts."""
+        """This host cannot reach its hypervisor. Of many reports in a minute one counts."""
 
     @call()
     def report_power(self, host: HostName, report: PowerReport) -> None:

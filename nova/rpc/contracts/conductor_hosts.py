@@ -45,9 +45,9 @@ class StrangerCalls:
 
     @call(since="1.7")
     def remove_stranger(self, stranger_id: int) -> Stranger:
-        """Have it removed. NotFound; Conflict: a record explains it by now, or it can not be removed so."""
+        """Have it removed. NotFound; Conflict: a record explains it by now, or it cannot be removed so."""
 
     @call(since="1.7")
     def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
         """Make the guest its server's again, or a server's that no record knows; without ``change`` only look.
-        NotFound; Conflict: a record explains it by now, or it can not be adopted."""
+        NotFound; Conflict: a record explains it by now, or it cannot be adopted."""

@@ -30,7 +30,7 @@ class ServerVolumeCalls:
     @call(since="1.7")
     def attach_volume(self, server_uuid: str, wanted: AttachVolume, wait: bool) -> BlockDevice:
         """Refused at once, or begun; with ``wait`` it answers when the guest has it. NotFound: server or volume.
-        Invalid: the volume is not to be had, is attached, or can not be the server's; Conflict: its state; Forbidden:
+        Invalid: the volume is not to be had, is attached, or cannot be the server's; Conflict: its state; Forbidden:
         too many disks."""
 
     @call(since="1.7")

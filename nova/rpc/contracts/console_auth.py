@@ -21,9 +21,9 @@ class ConsoleAuthRPC(Contract):
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
         """What the token opens, for the proxy that was shown it; the host has confirmed that it still is this server's.
         NotFound: unknown, expired, or its server has gone from there. Conflict: used up. Invalid: another proxy's.
-        Unavailable: it can not be told now. Each message is written for the user who looks at the page."""
+        Unavailable: it cannot be told now. Each message is written for the user who looks at the page."""
 
     @call()
     def show_token(self, token_hash: str) -> ConsoleConnection:
         """The same for an administrator, whose proxy goes to what it is told: the host has confirmed it, and nothing is
-        used up. NotFound; Unavailable: it can not be told now."""
+        used up. NotFound; Unavailable: it cannot be told now."""

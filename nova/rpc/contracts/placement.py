@@ -28,8 +28,8 @@ class PlacementRPC(Contract):
     """The one truth that claims are made in, as Placement shows it. Who may ask was decided before.
 
     NotFound: what the path names. Conflict: a generation that is not the current one, something in use, a name taken.
-    Invalid: an unknown trait or class, amounts that can not be. What hosts and servers hold is theirs: their providers
-    can not be deleted, and servers' allocations change with servers alone (Conflict says how).
+    Invalid: an unknown trait or class, amounts that cannot be. What hosts and servers hold is theirs: their providers
+    cannot be deleted, and servers' allocations change with servers alone (Conflict says how).
     """
 
     topic, version = "placement", "1.0"

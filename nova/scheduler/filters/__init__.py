@@ -55,7 +55,7 @@ class Filter:
         return False
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        """Why this host can not take the request's servers, in a few words without the host's name; None: it can."""
+        """Why this host cannot take the request's servers, in a few words without the host's name; None: it can."""
         raise NotImplementedError
 
     def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:

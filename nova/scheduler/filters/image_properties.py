@@ -47,7 +47,7 @@ class ImagePropertiesFilter(Filter):
         asked = self._asked(request.image_properties)
         wanted = (asked["architecture"], asked["hypervisor"], asked["mode"])
         if any(wanted) and not any(_matches(wanted, found) for found in host.facts.supported):
-            return f"can not run {' '.join(filter(None, wanted))} guests"
+            return f"cannot run {' '.join(filter(None, wanted))} guests"
         return _version_refusal(host.facts, asked["version"])
 
     def _asked(self, properties: Mapping[str, str]) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _version_refusal(facts: HostFacts, conditions: str) -> str | None:
     for condition in conditions.split(","):
         parsed = CONDITION.fullmatch(condition.strip())
         if parsed is None:
-            return f"the image's version condition {conditions[:SHOWN]!r} can not be understood"
+            return f"the image's version condition {conditions[:SHOWN]!r} cannot be understood"
         wanted = tuple(map(int, parsed[2].split(".")))
         length = max(3, len(wanted))
         if not _COMPARE[parsed[1] or ""](_padded(_version(facts.hypervisor_version), length), _padded(wanted, length)):

@@ -1,7 +1,7 @@
 """JsonFilter: the host meets the condition of the hint ``query``.
 
 A condition is JSON: ``["and", [">=", "$free_ram_mb", 1024], ["=", "$hypervisor_type", "QEMU"]]``. A word with ``$`` is
-a fact of the host, dots lead into one (``$cpu_info.vendor``). What a user wrote and can not be understood refuses every
+a fact of the host, dots lead into one (``$cpu_info.vendor``). What a user wrote and cannot be understood refuses every
 host, with what is wrong with it.
 """
 
@@ -51,7 +51,7 @@ class JsonFilter(Filter):
                 raise BadQuery(NO_CONDITION)
             term = compiled(given if isinstance(given, str) else json.dumps(given))
         except (BadQuery, TypeError, ValueError, RecursionError) as error:
-            return f"the hint {HINT} can not be understood: {error if isinstance(error, BadQuery) else 'no JSON'}"
+            return f"the hint {HINT} cannot be understood: {error if isinstance(error, BadQuery) else 'no JSON'}"
         return None if term(host) else f"does not meet the hint {HINT}"
 
 

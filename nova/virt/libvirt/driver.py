@@ -127,11 +127,11 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
 
 
 def _connection(settings: LibvirtSettings) -> LibvirtHypervisor:
-    """The library is loaded where it is needed. service.CanNotStart: it is not installed, or its C library is not."""
+    """The library is loaded where it is needed. service.CannotStart: it is not installed, or its C library is not."""
     try:
         from nova.virt.libvirt.connection import LibvirtConnection
     except ImportError as error:
-        raise errors.service.CanNotStart(
+        raise errors.service.CannotStart(
             reason=f"libvirt cannot be used ({error}): install Debian's packages libvirt-daemon and qemu-system-x86, "
                    "and the package's extra libvirt") from None
     return LibvirtConnection(settings.uri, settings.keepalive_s)

@@ -250,7 +250,7 @@ class LibvirtHypervisor(Protocol):
         """A running guest's XML, as the hypervisor wants it back in :class:`Departure`."""
 
     def unfit_cpu(self, question: CpuQuestion) -> str:
-        """Why guests with that processor can not run here, with the missing flags; empty: they can."""
+        """Why guests with that processor cannot run here, with the missing flags; empty: they can."""
 
     def migrate(self, server_uuid: str, departure: Departure) -> None:
         """Send it; return when it runs there and is not defined here any more. Called once: never tried again."""

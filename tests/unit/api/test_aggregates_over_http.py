@@ -58,7 +58,7 @@ def test_names_under_v2_may_have_blanks_around_them(client: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("id", ["-1", "0", "99", "9" * 30])
-def test_aggregate_that_can_not_be_is_404(client: ApiClient, id: str) -> None:
+def test_aggregate_that_cannot_be_is_404(client: ApiClient, id: str) -> None:
     assert client.get(f"/os-aggregates/{id}").status_int == 404
     assert client.delete(f"/os-aggregates/{id}").status_int == 404
 

@@ -92,7 +92,7 @@ def test_rdp_console_then_always_400_at_once(client: Client) -> None:
     (errors.NotFound("gone"), 404), (errors.Conflict("it has no guest"), 409), (errors.WrongState("busy"), 409),
     (errors.Invalid("Unavailable console type novnc."), 400), (errors.NotSupported("none"), 501),
     (errors.Unavailable("nova-consoleauth did not answer"), 503)])
-def test_remote_console_when_it_can_not_be_opened_then_the_error_s_code_and_words(client: Client, error: Exception,
+def test_remote_console_when_it_cannot_be_opened_then_the_error_s_code_and_words(client: Client, error: Exception,
                                                                                   status: int) -> None:
     client.consoles.given(open_console=error)
     answer = remote(client, "vnc", "novnc")

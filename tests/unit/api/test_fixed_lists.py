@@ -32,7 +32,7 @@ def test_extensions_with_unknown_parameters(client: ApiClient, path: str) -> Non
 
 
 @pytest.mark.parametrize("path", ["/os-baremetal-nodes", "/os-baremetal-nodes/x"])
-def test_nodes_can_not_be_read_without_their_service(client: ApiClient, path: str) -> None:
+def test_nodes_cannot_be_read_without_their_service(client: ApiClient, path: str) -> None:
     assert client.get(path).status_int == 403
     assert "notImplemented" in client.get(path, token=ADMIN).json
     assert client.get(path, token=ADMIN, version="2.36").status_int == 404
@@ -42,7 +42,7 @@ def test_nodes_can_not_be_read_without_their_service(client: ApiClient, path: st
     ("POST", "/os-baremetal-nodes", {"node": 1}), ("POST", "/os-baremetal-nodes", []),
     ("DELETE", "/os-baremetal-nodes/x", None), ("POST", "/os-baremetal-nodes/x/action", {"add_interface": {}}),
     ("POST", "/os-baremetal-nodes/x/action", {"remove_interface": {}})])
-def test_nodes_can_not_be_changed(client: ApiClient, method: str, path: str, body: object) -> None:
+def test_nodes_cannot_be_changed(client: ApiClient, method: str, path: str, body: object) -> None:
     for version, status in (("2.1", 400), ("2.35", 400), ("2.36", 404)):
         assert client.request(method, path, body, version=version).status_int == status
     message = client.request(method, path, body).json["badRequest"]["message"]

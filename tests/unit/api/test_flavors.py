@@ -149,7 +149,7 @@ def test_access_given_twice_is_409_and_taken_twice_404(client: ApiClient) -> Non
 def test_access_to_a_public_flavor_from_2_7_is_409(client: ApiClient) -> None:
     body = {"addTenantAccess": {"tenant": "demo"}}
     refused = client.post("/flavors/1/action", body, version="2.7")
-    assert refused.json["conflictingRequest"] == {"code": 409, "message": "Can not add access to a public flavor."}
+    assert refused.json["conflictingRequest"] == {"code": 409, "message": "Cannot add access to a public flavor."}
     assert client.post("/flavors/1/action", body, version="2.6").status_int == 200
 
 

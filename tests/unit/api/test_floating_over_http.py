@@ -49,7 +49,7 @@ def test_floating_when_no_pool_is_named_then_it_is_the_configured_one(client: Ap
     assert client.post("/os-floating-ips", body).json["floating_ip"]["pool"] == "nova"
 
 
-def test_floating_when_it_can_not_be_then_the_code_says_why(client: ApiClient) -> None:
+def test_floating_when_it_cannot_be_then_the_code_says_why(client: ApiClient) -> None:
     assert client.post("/os-floating-ips", {"pool": "none"}).status_int == 404
     stocked(client)
     client.conductor.given(allocate_floating_address=errors.OverQuota("Maximum number of floating IPs exceeded"))

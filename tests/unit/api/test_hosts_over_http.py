@@ -53,8 +53,8 @@ def test_update_switches_the_service_and_maintenance(client: ApiClient) -> None:
     assert client.conductor.asked("change_host_power") == [HostPowerChange(host="host1", action="maintenance_on")]
 
 
-def test_update_when_the_driver_can_not_then_nothing_is_changed(client: ApiClient) -> None:
-    client.conductor.given(change_host_power=errors.NotSupported("the driver can not"))
+def test_update_when_the_driver_cannot_then_nothing_is_changed(client: ApiClient) -> None:
+    client.conductor.given(change_host_power=errors.NotSupported("the driver cannot"))
     answer = client.put("/os-hosts/host1", {"status": "disable", "maintenance_mode": "enable"})
     assert answer.status_int == 501 and not client.conductor.services[0].disabled
 

@@ -105,7 +105,7 @@ def test_telling_one_that_runs_orders_it(client, action):
 
 
 @pytest.mark.parametrize("action", ["abort", "force_complete"])
-def test_telling_one_that_can_not_be_told_is_refused(client, action):
+def test_telling_one_that_cannot_be_told_is_refused(client, action):
     assert tell(client, action) == 404
     client.conductor.add_migration(server_uuid=UUID, status="completed")
     assert tell(client, action) == 400

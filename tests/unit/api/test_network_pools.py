@@ -148,7 +148,7 @@ def test_network_of_a_project_when_it_asks_for_what_hosts_have_then_an_administr
 
 @pytest.mark.parametrize(("error", "code"), [(errors.OverQuota("too many"), 403), (errors.Conflict("cidr"), 503),
                                              (errors.Invalid("cidr"), 400)])
-def test_network_of_a_project_when_it_can_not_be_made(client: ApiClient, error: errors.NovaError, code: int) -> None:
+def test_network_of_a_project_when_it_cannot_be_made(client: ApiClient, error: errors.NovaError, code: int) -> None:
     client.conductor.given(create_network=error)
     body = {"network": {"label": "n", "cidr": "10.0.0.0/24"}}
     assert client.post("/os-tenant-networks", body, token=DEMO).status_int == code

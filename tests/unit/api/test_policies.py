@@ -185,7 +185,7 @@ BROKEN = [
     ("a: [", "policy.yaml is no policy file"),
     ("just words", "must hold lines"),
     (f'"{STOP}": 5', "must be a text"),
-    (f'"{STOP}": "role:a role:b ("', "can not be understood"),
+    (f'"{STOP}": "role:a role:b ("', "cannot be understood"),
     (f'"{STOP}": "rule:project_member_or_admn"', 'rule:project_member_or_admn.*"project_member_or_admin" may be meant'),
     (f'"{STOP}": "rule:{SHOW} or role:a"\n"{SHOW}": "rule:{STOP}"', "refers to itself"),
     ('"context_is_admin": "not rule:project_member_or_admin"', "refers to itself"),  # whose default names it
@@ -210,7 +210,7 @@ def test_broken_file_later_is_logged_once_and_the_rules_stay(tmp_path: pathlib.P
         clock.now += 1.0
         assert policy.allows(caller("stopper"), STOP, {"project_id": "p"})
         assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
-    assert [record.levelno for record in caplog.records if "can not be used" in record.message] == [logging.ERROR]
+    assert [record.levelno for record in caplog.records if "cannot be used" in record.message] == [logging.ERROR]
     (tmp_path / "policy.yaml").write_text(f'"{STOP}": "role:mended"\n')
     clock.now += 1.0
     assert policy.allows(caller("mended"), STOP, {"project_id": "p"})

@@ -113,7 +113,7 @@ def test_locked_server_is_409_for_its_owner_never_for_an_admin(client: ApiClient
     assert client.request(method, f"/servers/{server.uuid}{tail}", body, token=ADMIN).status_int < 300
 
 
-def test_owner_can_not_undo_an_admins_lock(client: ApiClient, server: ServerDetail) -> None:
+def test_owner_cannot_undo_an_admins_lock(client: ApiClient, server: ServerDetail) -> None:
     path = f"/servers/{server.uuid}/action"
     assert client.post(path, {"lock": None}, token=ADMIN).status_int == 202
     assert client.conductor.servers[server.uuid].locked_by == "admin"
@@ -190,7 +190,7 @@ def test_metadata_all_verbs(client: ApiClient) -> None:
     assert client.get(path).json == {"metadata": {}}
 
 
-def test_metadata_of_a_building_server_can_not_change(client: ApiClient) -> None:
+def test_metadata_of_a_building_server_cannot_change(client: ApiClient) -> None:
     server = client.conductor.add_server(vm_state=VmState.BUILDING)
     answer = client.post(f"/servers/{server.uuid}/metadata", {"metadata": {"a": "b"}})
     assert answer.status_int == 409

@@ -53,7 +53,7 @@ def test_list_when_it_is_full_then_it_has_no_next_link(client: ApiClient) -> Non
     assert client.get("/servers").json.keys() == {"servers"}
 
 
-def test_list_when_skipping_is_off_then_it_fails_where_they_can_not_be_shown(client: ApiClient) -> None:
+def test_list_when_skipping_is_off_then_it_fails_where_they_cannot_be_shown(client: ApiClient) -> None:
     client = ApiClient(client.conductor, configuration(list_records_by_skipping_down_cells=False), version="2.69")
     for path in LISTS:
         assert len(client.get(path).json["servers"]) == 1

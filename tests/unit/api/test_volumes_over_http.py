@@ -162,7 +162,7 @@ def test_assisted_snapshot_when_it_shall_go_then_the_conductor_hears_which_files
     None, "", "x", "[]", "{}", "null", {"volume_id": 5}, {"volume_id": NEW, "type": "raw"},
     {"volume_id": NEW, "file_to_merge": "../a"}, {"volume_id": NEW, "merge_target_file": "/a"},
     {"volume_id": NEW, "file_to_merge": ["a"]}])
-def test_assisted_snapshot_when_what_shall_go_can_not_be_read_then_it_is_400(client: ApiClient, info: Any) -> None:
+def test_assisted_snapshot_when_what_shall_go_cannot_be_read_then_it_is_400(client: ApiClient, info: Any) -> None:
     assert delete(client, info) == 400
     assert client.conductor.asked("delete_assisted_snapshot") == []
 

@@ -175,7 +175,7 @@ def test_address_when_of_version_3_then_taken_apart(ours, address, place):
 @pytest.mark.parametrize("address, error, why", [
     ("http://c:8776/v2/x", errors.volume.WrongAddress, "is not of version 3"),
     (None, errors.volume.NoService, "the catalog has no service of type volumev3")])
-def test_address_when_it_can_not_be_used_then_it_says_what_to_configure(address, error, why):
+def test_address_when_it_cannot_be_used_then_it_says_what_to_configure(address, error, why):
     service = session.ServiceEndpoint("volume", "volumev3")
     caller = CinderCaller(service, session.Credentials(ksession.Session(), Ours(address)))
     with pytest.raises(error, match=why):

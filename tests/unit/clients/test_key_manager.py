@@ -89,7 +89,7 @@ def test_key_when_we_may_not_read_it_then_the_error_says_so(barbican):
         keys(None, Ours(barbican.url)).passphrase(KEY_ID)
 
 
-def test_key_when_barbican_is_away_then_it_can_not_be_had(barbican):
+def test_key_when_barbican_is_away_then_it_cannot_be_had(barbican):
     with pytest.raises(errors.volume.NoKey), context.waited_for(0.5):
         keys("http://127.0.0.1:1", Ours()).passphrase(KEY_ID)
 

@@ -59,7 +59,7 @@ def test_parts_when_there_is_a_certificate_then_tls_is_as_the_options_say(web: s
     with pytest.raises(console_proxy.BadSetting, match="No such file or directory: '/none.key'"):
         console_proxy.ProxyParts(options(web=web, cert=cert, key="/none.key"), kinds.NOVNC)
     for wrong in ({"key": cert}, {"key": key, "console__ssl_ciphers": "NONSENSE"}):
-        with pytest.raises(console_proxy.BadSetting, match="can not be used"):
+        with pytest.raises(console_proxy.BadSetting, match="cannot be used"):
             console_proxy.ProxyParts(options(web=web, cert=cert, **wrong), kinds.NOVNC)
 
 
@@ -88,7 +88,7 @@ def test_settings_are_those_of_the_groups() -> None:
 def test_bind_when_the_port_is_taken_then_the_option_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         made = options(vnc__novncproxy_host="127.0.0.1", vnc__novncproxy_port=taken.getsockname()[1])
-        with pytest.raises(errors.service.CanNotStart, match=r"\[vnc\]novncproxy_host, novncproxy_port"):
+        with pytest.raises(errors.service.CannotStart, match=r"\[vnc\]novncproxy_host, novncproxy_port"):
             console_proxy.bind(made, kinds.NOVNC)
 
 

@@ -38,7 +38,7 @@ def test_log_when_there_is_a_folder_then_each_command_has_a_line_and_no_secret(t
 
 
 @pytest.mark.parametrize("way", ["no folder", "a folder in its place", "a link", "a pipe", "a full disk"])
-def test_log_when_it_can_not_be_written_then_the_command_works_all_the_same(tmp_path: Path, way: str) -> None:
+def test_log_when_it_cannot_be_written_then_the_command_works_all_the_same(tmp_path: Path, way: str) -> None:
     folder = tmp_path / "log"
     path = folder / "nova-manage.log"
     if way != "no folder":

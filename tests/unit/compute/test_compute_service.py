@@ -72,7 +72,7 @@ def test_start_when_the_conductor_is_away_then_it_waits_says_so_and_goes_on(tmp_
     world.conductor.away = False
     thread.join(5)
     assert not thread.is_alive() and world.conductor.inventories
-    assert "can not register with the conductor yet" in caplog.text
+    assert "cannot register with the conductor yet" in caplog.text
     world.close()
 
 
@@ -127,7 +127,7 @@ def test_start_when_a_late_order_raised_the_epoch_then_the_cleanup_is_done_all_t
 
 
 @pytest.mark.parametrize("cleanup", [{"step": "dance"}, {"server_uuid": "../x"}])
-def test_start_when_a_cleanup_can_not_be_done_then_it_is_logged_and_the_others_are(world, caplog, cleanup):
+def test_start_when_a_cleanup_cannot_be_done_then_it_is_logged_and_the_others_are(world, caplog, cleanup):
     order = build_order()
     world.build(order)
     world.conductor.debts = (_cleanup(order, 2, id=7, **cleanup), _cleanup(order, 2, id=8))

@@ -84,7 +84,7 @@ def test_drive_when_rebooted_hard_then_it_tells_what_is_true_now_and_no_password
     assert len(file_of(world, order, "openstack/latest/network_data.json")["links"]) == 2
 
 
-def test_drive_when_it_can_not_be_made_anew_then_the_guest_starts_with_the_old_one(world, vendor) -> None:
+def test_drive_when_it_cannot_be_made_anew_then_the_guest_starts_with_the_old_one(world, vendor) -> None:
     order = order_of(metadata={"a": "1"})
     assert world.build(order)[0].ok
     vendor.fails = True

@@ -312,7 +312,7 @@ def test_filters_when_guests_come_then_each_of_the_three_is_written_in_one_go(tm
     assert switch.read_text() == "1\n" and filters.lacks() == ""
 
 
-def test_filters_when_bridges_can_not_be_made_to_ask_then_one_clear_line_says_so(tmp_path, caplog):
+def test_filters_when_bridges_cannot_be_made_to_ask_then_one_clear_line_says_so(tmp_path, caplog):
     filters = PacketFilters(Program(), tmp_path, RuleOptions(), switches=tmp_path / "none")
     for _ in range(2):
         filters.apply(HostFirewall(host="a"))

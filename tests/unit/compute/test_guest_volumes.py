@@ -178,7 +178,7 @@ def test_extend_when_the_volume_has_grown_then_the_guest_sees_its_new_size(world
     assert world.driver.hypervisor.inspect(order.server_uuid).volumes == {"vol-1": 3}
 
 
-def test_attach_when_the_host_can_not_reach_volumes_of_that_kind_then_it_is_refused_by_its_name(world):
+def test_attach_when_the_host_cannot_reach_volumes_of_that_kind_then_it_is_refused_by_its_name(world):
     order = build_order()
     world.build(order)
     outcome = world.one("attach_volumes", plug(order, 2, disk(kind="carrier_pigeon")))
@@ -305,7 +305,7 @@ def test_build_when_a_step_fails_then_no_volume_stays_connected(world, call, err
     assert not outcome.ok and world.leftovers() == []
 
 
-def test_build_when_a_volume_can_not_be_let_go_then_what_is_left_is_marked_and_destroyed_later(world):
+def test_build_when_a_volume_cannot_be_let_go_then_what_is_left_is_marked_and_destroyed_later(world):
     order = on(build_order(), disk())
     world.driver.knobs.fail_next("start_new")
     world.driver.knobs.fail_next("disconnect", "host_refused")
@@ -314,7 +314,7 @@ def test_build_when_a_volume_can_not_be_let_go_then_what_is_left_is_marked_and_d
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
 
 
-def test_destroy_when_a_volume_can_not_be_let_go_then_it_fails_and_its_repetition_leaves_nothing(world, order):
+def test_destroy_when_a_volume_cannot_be_let_go_then_it_fails_and_its_repetition_leaves_nothing(world, order):
     world.driver.knobs.fail_next("disconnect", "host_refused")
     assert not world.one("destroy_guests", guest_order(order, 2)).ok
     assert connected(world, order) == ["vol-1"]  # what is needed to let it go is kept
@@ -405,7 +405,7 @@ def test_cold_move_when_the_guest_leaves_and_arrives_then_each_host_has_the_volu
 
 
 @pytest.mark.parametrize("call", ["connect", "start_new"])
-def test_cold_move_when_the_guest_can_not_be_started_there_then_no_volume_stays_connected(world, other, order, call):
+def test_cold_move_when_the_guest_cannot_be_started_there_then_no_volume_stays_connected(world, other, order, call):
     source = left(world, order)
     assert other.one("fetch_guests", move_order(order, 2, source)).ok
     other.driver.knobs.fail_next(call, "host_refused", when="after")
@@ -443,7 +443,7 @@ def test_live_migration_when_it_is_over_then_only_the_destination_has_the_volume
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
 
 
-def test_live_migration_when_the_source_can_not_let_the_volumes_go_then_it_is_over_and_destroy_does_it(
+def test_live_migration_when_the_source_cannot_let_the_volumes_go_then_it_is_over_and_destroy_does_it(
         world, other, order):
     live = prepared(world, other, order)
     world.driver.knobs.fail_next("disconnect", "host_refused")

@@ -63,7 +63,7 @@ def test_build_when_its_undo_fails_too_then_the_mark_stays_and_destroy_clears_up
     assert outcome.ok and world.leftovers() == []
 
 
-def test_build_when_the_started_guest_can_not_be_stopped_then_its_disks_stay(world):
+def test_build_when_the_started_guest_cannot_be_stopped_then_its_disks_stay(world):
     world.driver.knobs.fail_next("start_new", when="after")
     world.driver.knobs.fail_next("destroy")
     order = build_order()
@@ -80,7 +80,7 @@ def test_build_when_the_conductor_refuses_then_it_is_undone_as_overtaken(world):
     assert world.leftovers() == []
 
 
-def test_build_when_the_conductor_can_not_be_asked_then_the_host_refuses(world):
+def test_build_when_the_conductor_cannot_be_asked_then_the_host_refuses(world):
     world.conductor.away = True
     (outcome,) = world.build(build_order())
     assert (outcome.error_kind, outcome.error_code) == ("host_refused", "order.cannot_ask")
@@ -140,7 +140,7 @@ def test_destroy_when_a_part_fails_then_repeating_it_in_a_new_epoch_finishes(wor
     assert outcome.ok and world.leftovers() == []
 
 
-def test_destroy_when_the_guest_can_not_be_stopped_then_its_disks_stay(world):
+def test_destroy_when_the_guest_cannot_be_stopped_then_its_disks_stay(world):
     order = build_order()
     world.build(order)
     world.driver.knobs.fail_next("destroy")
@@ -182,7 +182,7 @@ def test_start_when_the_order_has_a_definition_then_the_guest_is_made_anew(world
 
 
 @pytest.mark.parametrize(("error", "ok"), [("host_refused", True), ("invalid", True), ("conflict", False)])
-def test_start_when_the_guest_can_not_be_made_anew_then_it_starts_as_it_was(world, caplog, error, ok):
+def test_start_when_the_guest_cannot_be_made_anew_then_it_starts_as_it_was(world, caplog, error, ok):
     order = build_order()
     world.build(order)
     world.service.stop_guests(HOST, (guest_order(order, 2),))
@@ -191,7 +191,7 @@ def test_start_when_the_guest_can_not_be_made_anew_then_it_starts_as_it_was(worl
     assert outcome.ok == ok and ("starts as it was" in caplog.text) == ok
 
 
-def test_start_when_a_guest_that_was_lost_can_not_be_made_then_the_error_is_told(world):
+def test_start_when_a_guest_that_was_lost_cannot_be_made_then_the_error_is_told(world):
     order = build_order()
     world.build(order)
     world.driver.lifecycle.destroy(order.server_uuid)

@@ -60,7 +60,7 @@ def test_look_when_another_thing_fails_then_nothing_is_told(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("error", [errors.Unavailable("no conductor"), errors.PeerTooOld("older")])
-def test_look_when_it_can_not_be_told_then_it_is_tried_again(scene: Scene, error: errors.NovaError) -> None:
+def test_look_when_it_cannot_be_told_then_it_is_tried_again(scene: Scene, error: errors.NovaError) -> None:
     scene.conductor.given(report_hypervisor_down=error)
     assert [scene.look(down()), scene.look(down())] == [1, 2]
     scene.conductor.given(report_hypervisor_down=None)

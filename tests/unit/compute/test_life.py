@@ -137,7 +137,7 @@ def test_order_when_a_newer_one_waits_then_it_ends_as_overtaken_or_is_done_befor
     ("pause_guests", "pausing"), ("suspend_guests", "suspending"), ("rescue_guests", "rescuing"),
     ("set_passwords", "agent"), ("crash_guests", "crash_dumps"), ("snapshot_guests", "snapshots"),
     ("leave_guests", "cold_moves"), ("describe_guests", "live_moves")])
-def test_order_when_the_driver_can_not_then_the_host_and_what_it_can_not_are_named(make_world, call, needs):
+def test_order_when_the_driver_cannot_then_the_host_and_what_it_cannot_are_named(make_world, call, needs):
     world = make_world()
     setattr(world.driver, needs, None)
     world.service = world.new_service()
@@ -146,7 +146,7 @@ def test_order_when_the_driver_can_not_then_the_host_and_what_it_can_not_are_nam
     world.build(order)
     outcome = world.one(call, made_for(call, order, 2))
     assert outcome.error_kind == "not_supported"
-    assert "host compute1 can not " in outcome.error_message
+    assert "host compute1 cannot " in outcome.error_message
     assert world.one("destroy_guests", guest_order(order, 3)).ok and world.leftovers() == []
 
 

@@ -131,7 +131,7 @@ def test_admit_when_destroy_of_the_same_epoch_then_the_build_in_progress_is_told
         build.check()
 
 
-def test_admit_when_the_fence_can_not_be_kept_then_nothing_is_in_progress(orders, tmp_path):
+def test_admit_when_the_fence_cannot_be_kept_then_nothing_is_in_progress(orders, tmp_path):
     shutil.rmtree(tmp_path)
     with pytest.raises(OSError):
         orders.admit(BUILD, S, fence(1))

@@ -22,6 +22,6 @@ def test_failure_when_the_disk_is_full_then_it_says_so(kind: OrderKind, number: 
     assert reported.error_message == f"There is no space left for the guest's files on {os.uname().nodename}."
 
 
-def test_failure_when_a_file_can_not_be_removed_then_it_is_no_full_disk() -> None:
+def test_failure_when_a_file_cannot_be_removed_then_it_is_no_full_disk() -> None:
     reported = outcomes.failure(UUID, PermissionError(errno.EPERM, "no"), order_table.DESTROY)
     assert reported.error_message == "The host failed to destroy the guest (PermissionError)."

@@ -98,7 +98,7 @@ def test_attach_when_the_process_is_killed_in_it_then_its_repetition_ends_it(wor
     assert world.one("destroy_guests", guest_order(order, 3)).ok and world.leftovers() == []
 
 
-def test_attach_when_the_driver_can_not_then_it_is_not_supported():
+def test_attach_when_the_driver_cannot_then_it_is_not_supported():
     class Plain(Driver):
         pass
     markers: Markers = None  # type: ignore[assignment]

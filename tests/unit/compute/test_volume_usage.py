@@ -62,7 +62,7 @@ def test_detach_when_usage_is_told_then_the_last_counts_of_that_volume_are(polle
 
 
 @pytest.mark.parametrize("call", ["volume_counts", "report"])
-def test_detach_when_its_usage_can_not_be_told_then_the_volume_is_detached(polled, call):
+def test_detach_when_its_usage_cannot_be_told_then_the_volume_is_detached(polled, call):
     order = guest(polled, "vol-1")
     if call == "report":
         polled.conductor.given(report_volume_usage=unavailable)

@@ -77,7 +77,7 @@ def test_log_folder_when_it_is_missing_then_daemons_and_tools_end_with_a_sentenc
     (tmp_path / "nova.conf").write_text("")
     for entry, command in (("nova.cmd.imageproxy:main", []), ("nova.manage.main:main", ["version"])):
         done = call(entry, "--config-file", str(tmp_path / "nova.conf"), f"--log-dir={tmp_path}/nosuch", *command)
-        assert done.returncode == 2 and "the log can not be written: No such file or directory" in done.stderr
+        assert done.returncode == 2 and "the log cannot be written: No such file or directory" in done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -42,7 +42,7 @@ def refusal(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
 def test_daemon_when_a_password_has_a_dollar_then_it_ends_with_2_and_names_option_and_file(
         tmp_path: Path, program: str) -> None:
     said = refusal(run(f"nova.cmd.{program}", tmp_path, f"[DEFAULT]\ntransport_url = rabbit://nova:{REFERENCE}@h/\n"))
-    assert f"[DEFAULT]transport_url in {tmp_path}/nova.conf can not be used: a $ in it" in said and "Write $$" in said
+    assert f"[DEFAULT]transport_url in {tmp_path}/nova.conf cannot be used: a $ in it" in said and "Write $$" in said
 
 
 @pytest.mark.parametrize(("module", "words"), [
@@ -64,16 +64,16 @@ def test_tool_when_a_password_has_a_dollar_then_the_same_holds(
     ("conductor", DATABASES + SECRETS + f"[image_proxy]\nkey = {KEY}\n", "[DEFAULT]hosts_transport_url is not set"),
     ("imageproxy", "", "[image_proxy]key is not set"), ("network", "", "[DEFAULT]hosts_transport_url is not set"),
     ("compute", "", "[DEFAULT]compute_driver is not set"),
-    ("compute", f"[DEFAULT]\ncompute_driver = {CANARY}\n", "[DEFAULT]compute_driver can not be used: it must be"),
+    ("compute", f"[DEFAULT]\ncompute_driver = {CANARY}\n", "[DEFAULT]compute_driver cannot be used: it must be"),
     ("compute", "[DEFAULT]\ncompute_driver = fake.FakeDriver\n", "[DEFAULT]hosts_transport_url is not set"),
     ("compute", "[DEFAULT]\ncompute_driver = fake.FakeDriverWithoutFakeNodes\n", "[DEFAULT]hosts_transport_url is not"),
     ("compute", "[DEFAULT]\ncompute_driver = ironic.IronicDriver\n", "this release has no bare metal. Keep the nova-"
                                                                      "compute of Ironic in a cloud of OpenStack Nova: "
                                                                      "see 'Bare metal' in doc/migrating.rst"),
     ("scheduler", f"[filter_scheduler]\navailable_filters = {CANARY}.Filter\n",
-     "[filter_scheduler]available_filters, entry 1, can not be imported. Install its package for the Python that runs"),
+     "[filter_scheduler]available_filters, entry 1, cannot be imported. Install its package for the Python that runs"),
     ("api_metadata", "", "[DEFAULT]hosts_transport_url is not set"),
-    ("api", f"[DEFAULT]\nenabled_apis = {CANARY}\n", "[DEFAULT]enabled_apis can not be used: it must be one of"),
+    ("api", f"[DEFAULT]\nenabled_apis = {CANARY}\n", "[DEFAULT]enabled_apis cannot be used: it must be one of"),
     ("api", f"[oslo_policy]\npolicy_file = /nosuch/{CANARY}\n", "[oslo_policy]policy_file names a policy file"),
     ("placement_api", f"[oslo_policy]\npolicy_file = {CANARY}\n", "[oslo_policy]policy_file names a policy file"),
     ("scheduler", f"[scheduler]\nworkers = {CANARY}\n", "[scheduler]workers in"),

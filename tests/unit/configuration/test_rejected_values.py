@@ -1,4 +1,4 @@
-"""Whatever value of whatever option can not be read: one sentence with option, file and cure, and nothing of it."""
+"""Whatever value of whatever option cannot be read: one sentence with option, file and cure, and nothing of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sentence(given: SimpleNamespace, libraries: bool = False) -> str:
 
 def faults(said: str, option: str, path: Path, value: str) -> list[str]:
     """What is wrong with a sentence about an option; empty when nothing is."""
-    start = f"{option} in {path} can not be used: "
+    start = f"{option} in {path} cannot be used: "
     return [what for what, wrong in (
         ("start", not said.startswith(start)), ("cure", not ("it must be " in said or "Write " in said)),
         ("one sentence", "\n" in said), ("canary", CANARY in said), ("value", value in said.removeprefix(start)),
@@ -118,7 +118,7 @@ def test_option_when_two_files_set_it_then_the_one_that_counts_is_named(tmp_path
 def test_option_when_its_old_name_is_in_a_folder_then_the_file_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "10.conf").write_text("[DEFAULT]\nquota_instances = many\n")
     said = sentence(SimpleNamespace(config_file=[], config_dir=[str(tmp_path)], prog="nova-conductor"))
-    assert said.startswith(f"[quota]instances in {tmp_path}/10.conf can not be used: it must be a whole number")
+    assert said.startswith(f"[quota]instances in {tmp_path}/10.conf cannot be used: it must be a whole number")
 
 
 def test_option_when_the_environment_sets_it_then_its_variable_is_named(tmp_path: Path, monkeypatch) -> None:

@@ -103,7 +103,7 @@ def test_entry_page_with_a_good_token_comes_with_our_script_first(novnc: Proxy) 
 @pytest.mark.parametrize(("error", "status", "words"), [
     (errors.NotFound("It <b>expired</b>."), 404, "It &lt;b&gt;expired&lt;/b&gt;."),
     (errors.Conflict("It was used."), 403, "It was used."), (errors.Invalid("Not here."), 403, "Not here."),
-    (errors.Unavailable("rabbit@10.1.2.3"), 503, "can not be checked now"),
+    (errors.Unavailable("rabbit@10.1.2.3"), 503, "cannot be checked now"),
 ])
 def test_entry_page_with_a_bad_token_says_why_in_words(novnc: Proxy, error: errors.NovaError, status: int,
                                                        words: str) -> None:

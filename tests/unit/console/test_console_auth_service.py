@@ -123,7 +123,7 @@ def test_token_refused_then_the_conductor_s_words(keeper: Keeper, error: errors.
 
 @pytest.mark.parametrize("reason", ["The database does not answer: (2003, 'db1.internal')",
                                     "nova-conductor has no queue"])
-def test_token_that_can_not_be_checked_then_the_page_names_nothing_of_the_cloud_and_the_log_does(
+def test_token_that_cannot_be_checked_then_the_page_names_nothing_of_the_cloud_and_the_log_does(
         keeper: Keeper, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     keeper.error = errors.Unavailable(reason)
     with pytest.raises(errors.Unavailable) as caught:
@@ -132,7 +132,7 @@ def test_token_that_can_not_be_checked_then_the_page_names_nothing_of_the_cloud_
     assert "Try again in a minute" in caught.value.message and reason in caplog.text
 
 
-def test_console_when_the_conductor_can_not_be_reached_then_it_says_so(keeper: Keeper) -> None:
+def test_console_when_the_conductor_cannot_be_reached_then_it_says_so(keeper: Keeper) -> None:
     keeper.error = errors.Unavailable("nova-conductor did not answer")
     with pytest.raises(errors.Unavailable, match="nova-conductor"):
         service(keeper).open_console(REQUEST)
@@ -140,10 +140,10 @@ def test_console_when_the_conductor_can_not_be_reached_then_it_says_so(keeper: K
 
 def test_token_whose_host_is_away_then_the_conductor_s_words_are_the_page_s(keeper: Keeper) -> None:
     """They are one refusal, whoever says it: known by its code on either side of the wire."""
-    keeper.error = errors.console.CanNotTell(away="the server's host")
+    keeper.error = errors.console.CannotTell(away="the server's host")
     with pytest.raises(errors.Unavailable, match="the server's host does not answer") as caught:
         service(keeper).check_token(TokenCheck(token_hash="0" * 64))
     keeper.error = errors.Unavailable("nova-conductor did not answer")
     with pytest.raises(errors.Unavailable, match="a part of the cloud does not answer") as other:
         service(keeper).check_token(TokenCheck(token_hash="0" * 64))
-    assert caught.value.code == other.value.code == errors.console.CanNotTell.code
+    assert caught.value.code == other.value.code == errors.console.CannotTell.code

@@ -282,7 +282,7 @@ def test_viewer_that_fails_is_no_failure_of_the_host(error: rfb.ViewerError, cap
     with caplog.at_level("INFO"):
         assert scene.open() == (error.code, error.words)
     assert {record.levelname for record in caplog.records} == {"INFO"}
-    assert not any("can not be reached" in message or "was opened" in message for message in caplog.messages)
+    assert not any("cannot be reached" in message or "was opened" in message for message in caplog.messages)
 
 
 def test_console_is_opened_in_the_log_when_it_is_there(caplog: pytest.LogCaptureFixture) -> None:
@@ -391,7 +391,7 @@ def test_record_holds_what_the_guest_sent_and_its_owner_alone_reads_it(tmp_path:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_record_when_it_can_not_be_written_then_the_session_goes_on(tmp_path: Path) -> None:
+def test_record_when_it_cannot_be_written_then_the_session_goes_on(tmp_path: Path) -> None:
     back = object()
     with recorded(back, str(tmp_path / "none" / "session"), SERVER) as same:
         assert same is back

@@ -19,7 +19,7 @@ MIGRATIONS = sorted(TOP.glob("*/versions/*.py"))
 HARMLESS = {
     ("api/0002", "alter_column flavors.description"): "a longer text is wider",
     ("api/0002", "alter_column flavors.rxtx_factor"): "a double is wider than a float",
-    ("cell/0008", "alter_column enrolments"): "text of 255 letters is wider; what older conductors can not read is "
+    ("cell/0008", "alter_column enrolments"): "text of 255 letters is wider; what older conductors cannot read is "
                                               "written only when none of them is alive",
 }
 

@@ -220,7 +220,7 @@ def test_port_when_addresses_run_out_then_409_and_nothing_of_the_request_is_made
 @pytest.mark.parametrize(("address", "status", "kind"), [
     ("10.1.0.9", 409, "IpAddressAlreadyAllocated"), ("10.7.0.9", 400, "InvalidIpForNetwork"),
     ("somewhere", 400, "HTTPBadRequest")])
-def test_port_when_its_address_can_not_be_had_then_it_is_refused(demo: NetworkUser, address: str, status: int,
+def test_port_when_its_address_cannot_be_had_then_it_is_refused(demo: NetworkUser, address: str, status: int,
                                                                  kind: str) -> None:
     network = demo.network("mine", "10.1.0.0/24")
     demo.create("port", network_id=network["id"], fixed_ips=[{"ip_address": "10.1.0.9"}])

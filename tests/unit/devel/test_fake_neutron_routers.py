@@ -183,7 +183,7 @@ def test_interface_when_subnets_overlap_or_have_no_gateway_then_400(demo: Networ
     ({"network_id": "none"}, 404), ({"network_id": "inside"}, 400), ({"enable_snat": True}, 400),
     ({"network_id": "outside", "external_fixed_ips": [5]}, 400), ({"network_id": "outside", "colour": "red"}, 400),
     ({"network_id": "outside", "enable_snat": False}, 403)], ids=str)
-def test_gateway_when_it_can_not_be_then_no_router_is_made(
+def test_gateway_when_it_cannot_be_then_no_router_is_made(
         demo: NetworkUser, outside: dict[str, Any], inside: dict[str, Any], gateway: dict[str, Any],
         status: int) -> None:
     ids = {"inside": inside["id"], "outside": outside["id"]}

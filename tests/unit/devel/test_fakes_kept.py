@@ -82,7 +82,7 @@ def test_state_when_only_read_then_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"\x93\x01\x02\x03"], ids=str)
 def test_state_when_the_file_is_another_then_it_says_so_and_is_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "index").write_bytes(content)
-    with pytest.raises(ValueError, match="index can not be read"):
+    with pytest.raises(ValueError, match="index cannot be read"):
         glance(tmp_path).keep_in(tmp_path / "index")
     assert (tmp_path / "index").read_bytes() == content
 

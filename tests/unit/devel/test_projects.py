@@ -52,7 +52,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if one.name == projects.LOG.name]
 
 
-def test_project_when_keystone_can_not_be_reached_then_one_warning_and_nothing_is_refused(server, caplog):
+def test_project_when_keystone_cannot_be_reached_then_one_warning_and_nothing_is_refused(server, caplog):
     asked = client(server.url)
     server.__exit__()
     with caplog.at_level(logging.WARNING):

@@ -99,7 +99,7 @@ def test_start_when_there_is_no_broker_then_it_serves_s3_alone(tmp_path: Path, g
     assert has_control_bus(read)
 
 
-def test_start_when_a_folder_can_not_be_used_then_it_is_named(tmp_path: Path, glance: FakeGlance) -> None:
+def test_start_when_a_folder_cannot_be_used_then_it_is_named(tmp_path: Path, glance: FakeGlance) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(errors.service.CanNotStart, match="image_decryption_dir"):
+    with pytest.raises(errors.service.CannotStart, match="image_decryption_dir"):
         daemon(options(tmp_path, glance, image_decryption_dir=str(tmp_path / "file/below")))

@@ -44,7 +44,7 @@ def test_daemon_when_every_caller_is_believed_then_not_for_others(options: cfg.C
         options.set_override("auth_strategy", "keystone", "api")
         objectstore.bind(options).close()
         options.set_override(option, True)
-    with pytest.raises(errors.service.CanNotStart, match=f"{option} believes every caller, and s3_listen = 0.0.0.0"):
+    with pytest.raises(errors.service.CannotStart, match=f"{option} believes every caller, and s3_listen = 0.0.0.0"):
         objectstore.bind(options)
     options.set_override("noauth2_anywhere", True, "api")
     objectstore.bind(options).close()
@@ -52,15 +52,15 @@ def test_daemon_when_every_caller_is_believed_then_not_for_others(options: cfg.C
 
 def test_daemon_when_its_port_is_taken_then_the_options_are_named(options: cfg.ConfigOpts, sock: socket.socket) -> None:
     options.set_override("s3_listen_port", sock.getsockname()[1])
-    with pytest.raises(errors.service.CanNotStart, match="s3_listen_port"):
+    with pytest.raises(errors.service.CannotStart, match="s3_listen_port"):
         objectstore.bind(options)
 
 
-def test_daemon_when_its_folder_can_not_be_used_then_the_option_is_named(options: cfg.ConfigOpts,
+def test_daemon_when_its_folder_cannot_be_used_then_the_option_is_named(options: cfg.ConfigOpts,
                                                                          tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     options.set_override("buckets_path", str(tmp_path / "file" / "below"))
-    with pytest.raises(errors.service.CanNotStart, match="buckets_path"):
+    with pytest.raises(errors.service.CannotStart, match="buckets_path"):
         objectstore.store(options)
 
 

@@ -137,12 +137,12 @@ def test_request_with_the_proxys_own_origin_is_served(proxy: Proxy) -> None:
         assert exactly(sock, 15) == b"HTTP/1.1 200 OK"
 
 
-def test_token_that_can_not_be_checked_now_is_told_as_unavailable(proxy: Proxy) -> None:
+def test_token_that_cannot_be_checked_now_is_told_as_unavailable(proxy: Proxy) -> None:
     proxy.auth.away = True
     assert proxy.answer()[0] == 503
 
 
-def test_console_that_can_not_be_reached_is_told_in_words_and_not_as_200() -> None:
+def test_console_that_cannot_be_reached_is_told_in_words_and_not_as_200() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
     proxy = Proxy(Auth(port))

@@ -81,7 +81,7 @@ def test_recorded_url_when_it_is_the_configurations_then_its_password_is_in_no_r
     (f"delete_host --cell_uuid {CELL} --host a", 4, "openstack compute service delete"),
     (f"delete_host --cell_uuid {NOWHERE} --host a", 1, "in no other"),
     (f"delete_host --cell_uuid {CELL} --host z", 2, "not in the cell")])
-def test_what_can_not_be_done_when_asked_for_is_refused_with_the_way(cells: CellScene, words: str, code: int,
+def test_what_cannot_be_done_when_asked_for_is_refused_with_the_way(cells: CellScene, words: str, code: int,
                                                                     said: str) -> None:
     cells.add_hosts("b", "a")
     cells.report("b")

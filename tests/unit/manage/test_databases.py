@@ -106,7 +106,7 @@ def test_cell_when_the_file_is_an_api_tiers_then_the_recorded_database_is_it(too
     own.dispose()
 
 
-def test_cell_when_its_recorded_url_can_not_be_used_then_2_and_the_way(tool: Tool, capsys: pytest.CaptureFixture[str]
+def test_cell_when_its_recorded_url_cannot_be_used_then_2_and_the_way(tool: Tool, capsys: pytest.CaptureFixture[str]
                                                                      ) -> None:
     tool.write("api", "nova_cell0", api=True)
     for words in ("api_db sync", f"cell_v2 map_cell0 --database_connection {tool.url('nova_cell0')}",

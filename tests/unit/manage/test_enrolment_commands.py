@@ -109,7 +109,7 @@ def test_enroll_when_tokens_are_written_then_each_is_in_a_file_of_its_own_and_no
 
 
 @pytest.mark.parametrize("words", [("--write", "/nowhere/t"), ("--console-address", "192.0.2.1")])
-def test_enroll_when_an_option_can_not_be_for_several_then_nobody_is_enrolled(words: tuple[str, str]) -> None:
+def test_enroll_when_an_option_cannot_be_for_several_then_nobody_is_enrolled(words: tuple[str, str]) -> None:
     code, said, conductor = enrolling("h1", "h2", *words)
     assert code == 2 and len(said) == 1 and not conductor.enrolled
     assert words[0] == "--write" or enrolling("h1", *words)[0] == 0
@@ -123,7 +123,7 @@ class Expelling:
 
 
 class Rabbitmqctl:
-    """Stands for what runs it; ``problem``: why it can not."""
+    """Stands for what runs it; ``problem``: why it cannot."""
 
     def __init__(self, problem: str = "") -> None:
         self.problem, self.ran = problem, []  # type: str, list[list[str]]

@@ -168,14 +168,14 @@ def test_drain_when_it_is_cold_then_a_server_with_a_device_of_the_host_leaves(cl
     assert Session(cloud, cold=True).run() == 0 and ("migrate", held, None) in cloud.orders
 
 
-def test_drain_when_some_can_not_leave_then_the_others_do_and_each_has_its_reason(cloud: DrainedConductor) -> None:
+def test_drain_when_some_cannot_leave_then_the_others_do_and_each_has_its_reason(cloud: DrainedConductor) -> None:
     failing, refused, error, good = cloud.add(), cloud.add(), cloud.add(VmState.ERROR), cloud.add()
     cloud.fails[failing] = "No valid host was found. 3 hosts: RamFilter refused 3"
-    cloud.refuses[refused] = errors.Invalid("it has a device that can not move")
+    cloud.refuses[refused] = errors.Invalid("it has a device that cannot move")
     session = Session(cloud, parallel=1)
     assert session.run() == 1
     assert cloud.on("h1") == {failing, refused, error} and cloud.on("h2") == {good}
-    assert session.why(failing) == cloud.fails[failing] and session.why(refused) == "it has a device that can not move"
+    assert session.why(failing) == cloud.fails[failing] and session.why(refused) == "it has a device that cannot move"
     assert "ERROR" in session.why(error) and "3 stay" in session.text
 
 
@@ -193,7 +193,7 @@ def test_drain_when_only_skipped_ones_are_left_then_that_is_success(cloud: Drain
 
 def test_skip_file_when_it_is_not_there_then_the_command_line_is_bad(tmp_path, capsys) -> None:
     given = main.parser().parse_args(["host", "drain", "h1", "--skip-file", str(tmp_path / "none")])
-    assert given.command.run(argparse.Namespace(), given) == 2 and "can not be read" in capsys.readouterr().out
+    assert given.command.run(argparse.Namespace(), given) == 2 and "cannot be read" in capsys.readouterr().out
 
 
 def test_drain_when_the_host_is_down_then_nothing_is_begun_and_evacuation_is_named(cloud: DrainedConductor) -> None:
@@ -208,7 +208,7 @@ def test_drain_of_a_host_nobody_knows_then_it_says_so(cloud: DrainedConductor) -
     assert session.run() == 1 and "No nova-compute" in session.text
 
 
-def test_drain_when_a_move_can_not_be_confirmed_then_that_is_its_reason(cloud: DrainedConductor) -> None:
+def test_drain_when_a_move_cannot_be_confirmed_then_that_is_its_reason(cloud: DrainedConductor) -> None:
     uuid = cloud.add(VmState.STOPPED)
     def confirm(order: ServerOrder) -> None:
         cloud.fails[uuid] = "the source is away"

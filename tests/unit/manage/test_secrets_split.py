@@ -12,7 +12,7 @@ import pytest
 
 from nova import configuration, errors
 from nova.manage.secret_files import broker, commands, lines, readers
-from nova.manage.secret_files.split import Account, CanNotSplit, Split, SplitRequest, own_commands, write
+from nova.manage.secret_files.split import Account, CannotSplit, Split, SplitRequest, own_commands, write
 from nova.privileged.runner import Completed
 
 NOVA_CONF = """\
@@ -233,7 +233,7 @@ def test_split_when_a_file_is_open_to_others_then_its_mode_is_mended(etc: Path) 
 
 def test_split_when_another_controller_has_made_the_users_then_it_refuses_and_changes_nothing(etc: Path) -> None:
     before = files(etc)
-    with pytest.raises(CanNotSplit, match="nova-scheduler already.*--passwords"):
+    with pytest.raises(CannotSplit, match="nova-scheduler already.*--passwords"):
         plan(etc, FakeBroker("nova", "nova-scheduler"))
     assert files(etc) == before
 
@@ -340,7 +340,7 @@ def test_command_when_done_then_no_secret_is_printed(etc: Path, capsys: pytest.C
                           ] == []
 
 
-def test_command_when_rabbitmqctl_can_not_be_run_then_it_prints_commands_that_read_passwords_from_files(etc: Path
+def test_command_when_rabbitmqctl_cannot_be_run_then_it_prints_commands_that_read_passwords_from_files(etc: Path
                                                                                                          ) -> None:
     code, said = command(etc, FakeBroker(away=True))
     printed = "\n".join(said)
@@ -383,7 +383,7 @@ def test_command_when_it_is_a_compute_host_then_nothing_is_split(etc: Path) -> N
 def test_split_when_the_cloud_is_in_upstream_mode_then_it_refuses(etc: Path) -> None:
     (etc / "nova-conductor.conf").unlink()
     (etc / "nova.conf").write_text("[DEFAULT]\ntransport_url = rabbit://nova:word@mq/nova\n")
-    with pytest.raises(CanNotSplit, match="upstream mode.*Security modes"):
+    with pytest.raises(CannotSplit, match="upstream mode.*Security modes"):
         plan(etc, FakeBroker("nova"))
 
 

@@ -92,7 +92,7 @@ def test_refresh_when_the_server_runs_or_has_no_such_volume_then_a_status_and_no
 
 
 @pytest.mark.parametrize("text", ["no json", "[]"])
-def test_refresh_when_the_connector_can_not_be_read_then_a_status(cloud: SmallCloud, manage: Any, tmp_path: Path,
+def test_refresh_when_the_connector_cannot_be_read_then_a_status(cloud: SmallCloud, manage: Any, tmp_path: Path,
                                                                   text: str) -> None:
     uuid, volume = off(cloud)
     (tmp_path / "bad").write_text(text)

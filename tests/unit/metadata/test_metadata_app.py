@@ -233,7 +233,7 @@ def test_password_when_two_come_at_once_then_one_is_kept(app, conductor):
 
 
 @pytest.mark.parametrize("body", [b"x" * 1021, "pässword".encode()])
-def test_password_that_can_not_be_kept_is_400(app, conductor, body):
+def test_password_that_cannot_be_kept_is_400(app, conductor, body):
     assert ask(app, "/openstack/latest/password", method="POST", body=body).status_int == 400
     assert conductor.password == ""
 
@@ -343,7 +343,7 @@ def test_options_from_conf_have_the_documented_defaults():
 
 
 @pytest.mark.parametrize(("text", "reason"), [(None, "No such file"), ("{% for ifc in interfaces %}", r"\$interfaces")])
-def test_template_that_can_not_be_used_when_read_then_start_is_refused(tmp_path, text, reason):
+def test_template_that_cannot_be_used_when_read_then_start_is_refused(tmp_path, text, reason):
     from nova.metadata.options import tree_options
 
     path = tmp_path / "template"

@@ -101,7 +101,7 @@ def test_gate_when_the_arguments_are_garbage_then_the_connection_ends(gate, payl
 
 
 @pytest.mark.parametrize("stream", [number(0), number(27), number(MAX_MESSAGE + 1), number(0xFFFFFFFF)])
-def test_stream_when_a_length_can_not_be_then_the_connection_ends(stream):
+def test_stream_when_a_length_cannot_be_then_the_connection_ends(stream):
     with pytest.raises(BadMessage):
         Messages().feed(stream)
 

@@ -1,4 +1,4 @@
-"""Which actions a server can not have, by what it was built with: every row, every action, and what each row leaves."""
+"""Which actions a server cannot have, by what it was built with: every row, every action, and what each row leaves."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_count_local_when_disks_lie_on_the_host_then_all_of_them_count(disks: An
     {"block_device_mapping": "[" * 5000},
     image({"source_type": "volume"}), image({"source_type": "image", "destination_type": "local"}),
     image({**ROOT, "snapshot_id": "../x"}), image({**ROOT, "boot_index": []}), image({"virtual_name": "x"}, new=False)])
-def test_image_when_its_mapping_can_not_be_read_then_its_property_is_named(properties: dict[str, str]) -> None:
+def test_image_when_its_mapping_cannot_be_read_then_its_property_is_named(properties: dict[str, str]) -> None:
     with pytest.raises(errors.server.BadImageDevice, match=r"property (block_device_mapping|mappings), entry 0"):
         merged((), (), properties, PLAIN)
 

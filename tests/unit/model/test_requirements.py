@@ -243,7 +243,7 @@ CONTRADICTIONS = [
     ({**REAL, "hw:cpu_realtime_mask": "0-3"}, {}, "hw:cpu_realtime_mask", "at least one processor must not"),
     ({**REAL, "hw:cpu_realtime_mask": "^0-3"}, {}, "hw:cpu_realtime_mask", "no processor is left"),
     ({**REAL, "hw:cpu_realtime_mask": "1-9"}, {}, "hw:cpu_realtime_mask", "processors 0 to 3"),
-    ({"hw:numa_nodes": "3"}, {}, "hw:numa_nodes", "4 processors can not be divided evenly"),
+    ({"hw:numa_nodes": "3"}, {}, "hw:numa_nodes", "4 processors cannot be divided evenly"),
     ({"hw:numa_nodes": "0"}, {}, "hw:numa_nodes", "a number from 1"),
     ({"hw:numa_nodes": "5"}, {}, "hw:numa_nodes", "4 processors, fewer"),
     ({}, {"hw_numa_nodes": "999999999999999999"}, "hw_numa_nodes", "a number from 1"),
@@ -303,7 +303,7 @@ CONTRADICTIONS = [
 
 
 @pytest.mark.parametrize(("specs", "image", "name", "words"), CONTRADICTIONS)
-def test_needs_when_they_can_not_be_met_then_the_error_names_what_says_so(specs, image, name, words):
+def test_needs_when_they_cannot_be_met_then_the_error_names_what_says_so(specs, image, name, words):
     error = refused(specs, image)
     assert error.message.startswith((f"{name}=", f"PCI alias {name} ", f"pci_passthrough:alias={name}"))
     assert words in error.message and error.status == 400
@@ -427,7 +427,7 @@ def test_alias_when_it_is_wrong_then_the_error_names_the_option(texts, words):
 def test_needs_when_a_giant_flavors_processors_would_be_told_apart_then_it_is_refused_at_once(specs, image):
     started = timeit.default_timer()
     refusal = refused(specs, image, vcpus=2147483647, memory_mb=2147483647)
-    assert isinstance(refusal, errors.server.ImpossibleRequirement) and "can not be told apart" in refusal.message
+    assert isinstance(refusal, errors.server.ImpossibleRequirement) and "cannot be told apart" in refusal.message
     assert timeit.default_timer() - started < 1
 
 

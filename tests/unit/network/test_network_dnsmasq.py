@@ -97,7 +97,7 @@ def test_arguments_with_name_servers_ask_only_them(tmp_path):
     assert not any(word.startswith("--domain") for word in argv)
 
 
-def test_arguments_when_other_users_can_not_read_our_files_keep_root(tmp_path):
+def test_arguments_when_other_users_cannot_read_our_files_keep_root(tmp_path):
     given = options(tmp_path)
     given.networks_path.mkdir(mode=0o700)
     assert "--user=root" in dnsmasq.arguments(network(), given, "/usr/bin/nova-dhcpbridge")

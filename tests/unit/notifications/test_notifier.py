@@ -66,7 +66,7 @@ def test_tell_when_the_broker_is_away_then_nobody_waits_and_what_has_no_room_is_
     assert 5 <= len(sent(notifier)) <= 6  # one was in the thread's hands already
 
 
-def test_tell_when_one_can_not_be_sent_then_it_is_counted_and_the_next_ones_go_out(caplog) -> None:
+def test_tell_when_one_cannot_be_sent_then_it_is_counted_and_the_next_ones_go_out(caplog) -> None:
     notifier = Notifier(fakes.Kept(), BOTH)
     notifier.outlet.error = RuntimeError("no")
     with caplog.at_level(logging.WARNING):
@@ -78,7 +78,7 @@ def test_tell_when_one_can_not_be_sent_then_it_is_counted_and_the_next_ones_go_o
     assert sent(notifier) == ["flavor.create"]
 
 
-def test_tell_when_a_payload_can_not_be_made_then_the_next_ones_go_out() -> None:
+def test_tell_when_a_payload_cannot_be_made_then_the_next_ones_go_out() -> None:
     notifier = Notifier(fakes.Kept(), BOTH)
     notifier.tell(Event("flavor.create", "", object(), "ctl"))
     notifier.tell(EVENT)

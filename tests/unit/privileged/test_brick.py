@@ -192,7 +192,7 @@ def test_library_when_a_device_is_of_this_host_then_it_is_connected_extended_and
     assert list(Path(tmp_path / "locks").iterdir())  # it waited for its turn
 
 
-def test_library_when_it_can_not_then_the_error_has_its_words_and_no_secret(real):
+def test_library_when_it_cannot_then_the_error_has_its_words_and_no_secret(real):
     with pytest.raises(errors.host.Brick) as caught:
         real.connect(BrickDevice(protocol="PIGEON", words=WORDS))
     assert "PIGEON" in caught.value.message and PASSWORD not in caught.value.message

@@ -95,6 +95,6 @@ def test_daemon_when_it_is_no_root_and_has_no_helper_then_it_ends_with_one_line(
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", NETWORK, "--config-file", str(tmp_path / "nova.conf")],
                           capture_output=True, text=True, timeout=90, check=False, user=65534, group=65534,
                           extra_groups=[])
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if "can not start" in line]
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if "cannot start" in line]
     assert done.returncode == 1 and len(lines) == 1 and "Traceback" not in done.stderr, done.stderr
-    assert "What needs root's rights can not be done: /nonexistent.sock is not there" in lines[0]
+    assert "What needs root's rights cannot be done: /nonexistent.sock is not there" in lines[0]

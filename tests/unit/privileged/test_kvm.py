@@ -112,7 +112,7 @@ def test_trial_when_there_is_no_emulator_then_it_fails_and_is_tried_again(device
     assert not (tmp_path / "kvm.json").exists()
 
 
-def test_answer_when_the_directory_can_not_be_written_then_it_is_given_all_the_same(device, tmp_path):
+def test_answer_when_the_directory_cannot_be_written_then_it_is_given_all_the_same(device, tmp_path):
     device(REAL)
     (tmp_path / "file").touch()
     assert kvm.answer("x86_64", tmp_path / "file" / "state", Runner()) is KvmState.WORKS

@@ -132,7 +132,7 @@ def test_helper_when_it_is_started_by_a_command_then_it_answers_and_refuses_as_t
 
 
 @pytest.mark.parametrize("helper", ["/nonexistent/sudo privsep-helper", "false"])
-def test_helper_when_it_can_not_be_started_then_one_line_says_so(helper: str, tmp_path: Path) -> None:
+def test_helper_when_it_cannot_be_started_then_one_line_says_so(helper: str, tmp_path: Path) -> None:
     conf = tmp_path / "nova.conf"
     conf.write_text("[DEFAULT]\n")
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", ASKING, "threads", str(conf), helper],

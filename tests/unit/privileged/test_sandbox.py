@@ -58,7 +58,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     "echo x > /usr/bin/x", "echo x > /x", "echo x > /dev/shm/x",
     "mknod /dev/x b 8 0", "mount -t proc proc /mnt", "chown 1 {own}", "chmod 666 {own}",
     "kill -9 {pid}", "ls /tmp/*/*/../../../etc/shadow", "unshare -r true", "cat /dev/sda", "cat /dev/mem"])
-def test_tool_when_it_was_taken_over_then_it_can_not(folders, script):
+def test_tool_when_it_was_taken_over_then_it_cannot(folders, script):
     own, other = folders
     words = script.format(own=own, other=other, top=own.parents[1], pid=os.getpid())
     if words.startswith("unshare") and not AS_ROOT:

@@ -1,4 +1,4 @@
-"""What is raised where the broker can not be reached, whichever library notices it first."""
+"""What is raised where the broker cannot be reached, whichever library notices it first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nova.rpc.transport import Asking, Bus, open_transport
 
 
 class Unreachable:
-    """A client of oslo.messaging's whose connection can not be made."""
+    """A client of oslo.messaging's whose connection cannot be made."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -37,7 +37,7 @@ class Unreachable:
 @pytest.mark.parametrize("error", [OperationalError("[Errno 111] refused"), ConnectionRefusedError(111, "refused"),
                                    oslo_messaging.MessageDeliveryFailure("no connection")],
                          ids=lambda error: type(error).__name__)
-def test_call_when_the_broker_can_not_be_reached_then_it_is_away_whoever_noticed(error: Exception) -> None:
+def test_call_when_the_broker_cannot_be_reached_then_it_is_away_whoever_noticed(error: Exception) -> None:
     asking = Asking(ConductorRPC, ConductorRPC.methods["ping"], None, 5, None)
     with pytest.raises(errors.daemon.RpcBrokerAway) as away:
         Bus._send_once(Unreachable(error), asking, {})

@@ -135,7 +135,7 @@ class Raw:
 
 @pytest.mark.parametrize("payload", ["", "x", b"\xff", "[1]", '{"oslo.message": 5}', "[" * 200_000, 7, None,
                                      '{"oslo.version": "9.0", "oslo.message": "{}"}'])
-def test_message_when_it_can_not_be_read_then_nothing_is_in_it(payload: Any) -> None:
+def test_message_when_it_cannot_be_read_then_nothing_is_in_it(payload: Any) -> None:
     limit = sys.getrecursionlimit()
     raw = Raw(payload)
     arrived = Arrived(raw)

@@ -383,13 +383,13 @@ def test_file_when_it_is_damaged_then_orders_are_taken_and_known_again(clock: Cl
             check(one, envelope)
 
 
-def test_file_when_it_can_not_be_written_then_that_is_said_once_and_orders_are_taken(
+def test_file_when_it_cannot_be_written_then_that_is_said_once_and_orders_are_taken(
         clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "taken.butler").mkdir()
     proofs = Proofs(own("s1"), clock, tmp_path)
     for _number in range(3):
         check(proofs, order(clock))
-    assert len([one for one in caplog.records if "can not be written" in one.getMessage()]) == 1
+    assert len([one for one in caplog.records if "cannot be written" in one.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("name", ["id", "at"])

@@ -134,24 +134,24 @@ def test_operators_meet(value, wanted, expected):
     ({"hw_architecture": "x86_64"}, None),
     ({"architecture": "amd64"}, None),
     ({"hw_architecture": "i386", "hw_vm_mode": "hvm", "img_hv_type": "qemu"}, None),
-    ({"hw_architecture": "aarch64"}, "can not run aarch64 guests"),
+    ({"hw_architecture": "aarch64"}, "cannot run aarch64 guests"),
     ({"img_hv_type": "QEMU"}, None),
-    ({"hypervisor_type": "xen"}, "can not run xen guests"),
-    ({"vm_mode": "exe"}, "can not run exe guests"),
-    ({"hw_architecture": "x86_64", "vm_mode": "xen"}, "can not run x86_64 xen guests"),
+    ({"hypervisor_type": "xen"}, "cannot run xen guests"),
+    ({"vm_mode": "exe"}, "cannot run exe guests"),
+    ({"hw_architecture": "x86_64", "vm_mode": "xen"}, "cannot run x86_64 xen guests"),
     ({"img_hv_requested_version": ">=6.0, <8"}, None),
     ({"img_hv_requested_version": "7.2"}, None),
     ({"hypervisor_version_requires": "!=7.2.0"}, "hypervisor version is not !=7.2.0"),
     ({"img_hv_requested_version": ">7.2.0"}, "hypervisor version is not >7.2.0"),
-    ({"img_hv_requested_version": "9" * 5000}, f"the image's version condition '{'9' * 100}' can not be understood"),
-    ({"img_hv_requested_version": "new"}, "the image's version condition 'new' can not be understood"),
+    ({"img_hv_requested_version": "9" * 5000}, f"the image's version condition '{'9' * 100}' cannot be understood"),
+    ({"img_hv_requested_version": "new"}, "the image's version condition 'new' cannot be understood"),
 ])
 def test_image_properties_filter(properties, expected):
     assert refusal(ImagePropertiesFilter(filter_options()), {}, {"image_properties": properties}) == expected
 
 
 @pytest.mark.parametrize(("properties", "expected"), [
-    ({}, "can not run aarch64 guests"), ({"hw_architecture": "x86_64"}, None)])
+    ({}, "cannot run aarch64 guests"), ({"hw_architecture": "x86_64"}, None)])
 def test_image_properties_filter_when_a_default_architecture_is_set_then_it_is_for_images_without(properties, expected):
     options = filter_options(image_properties_default_architecture="aarch64")
     assert refusal(ImagePropertiesFilter(options), {}, {"image_properties": properties}) == expected

@@ -121,7 +121,7 @@ NESTED = "[" * 40 + "]" * 40
     (json.dumps(["in", "$host", *range(MOST_TERMS)]), f"more than {MOST_TERMS} terms"), (NESTED, "a condition is"),
     (["and", 1], None),
 ])
-def test_json_filter_when_the_query_can_not_be_understood_then_it_says_why(query, words):
+def test_json_filter_when_the_query_cannot_be_understood_then_it_says_why(query, words):
     said = refusal(JsonFilter(), {}, {"query": query})
     assert (said is None) if words is None else (
         said is not None and words in said and said.startswith("the hint query"))
@@ -173,7 +173,7 @@ def test_hosts_of_named_servers_when_many_hosts_are_asked_then_they_are_looked_u
 def test_a_bad_query_is_told_to_its_user_when_no_host_is_left():
     pipeline = Pipeline(filter_options(enabled_filters=["JsonFilter"]))
     found, = pipeline.decide(snapshot_of(host_state("cn1")), placement_request(hints={"query": "{"}))
-    assert not found.hosts and "the hint query can not be understood: it is not JSON" in found.reason
+    assert not found.hosts and "the hint query cannot be understood: it is not JSON" in found.reason
 
 
 METRICS = {"weight_setting": ["cpu.percent=-1.0", "net=0.5"]}

@@ -69,9 +69,9 @@ def test_load_weighers_by_path(path, expected):
 
 @pytest.mark.parametrize(("options", "words"), [
     ({"enabled_filters": ["RamFilter", "NumaFilter"]}, "enabled_filters, entry 2, is no filter; available"),
-    ({"available_filters": ["no.such.Module"]}, "available_filters, entry 1, can not be imported."),
-    ({"available_filters": ["Filter"]}, "available_filters, entry 1, can not be imported."),
-    ({"available_filters": [here("Missing")]}, "can not be imported"),
+    ({"available_filters": ["no.such.Module"]}, "available_filters, entry 1, cannot be imported."),
+    ({"available_filters": ["Filter"]}, "available_filters, entry 1, cannot be imported."),
+    ({"available_filters": [here("Missing")]}, "cannot be imported"),
     ({"available_filters": [here("ShortNameWeigher")]}, "no subclass of nova.scheduler.filters.Filter"),
     ({"available_filters": [here("NOT_A_LIST")]}, "neither a class nor a function"),
     ({"available_filters": ["nova.scheduler.filters.pci_passthrough_filter.PciFilter"]},

@@ -148,14 +148,14 @@ def test_host_with_the_trait_that_disables_it_takes_nothing_but_what_is_forced()
     assert refusal({"force": True}, host) is None
 
 
-def test_rebuild_when_the_image_can_not_run_here_then_it_is_refused_and_other_rules_are_not_asked():
+def test_rebuild_when_the_image_cannot_run_here_then_it_is_refused_and_other_rules_are_not_asked():
     switched = {"query_placement_for_image_type_support": True}
     asked = {"rebuild": True, "host": "cn1", "image_disk_format": "vmdk", "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
     assert refusal(asked, {}, **switched) is not None
     assert refusal({**asked, "image_disk_format": "",
                     "extra_specs": {"accel:device_profile": "x", "no": "such"}}) is None
     said = refusal({**asked, "image_disk_format": "", "image_properties": {"hw_vm_mode": "xen"}})
-    assert said is not None and "can not run xen guests" in said
+    assert said is not None and "cannot run xen guests" in said
 
 
 def test_switch_without_anything_behind_it_says_so(caplog):

@@ -36,7 +36,7 @@ def unmet(*asked: str) -> str:
     (HOSTS[6:7], {"memory_mb": 4096}, unmet("not enough vcpus (1 asked for)", "not enough memory (4096 MB asked for)"),
      "1 host: capacity refused 1 (nearest: needs 1 vcpus, 0 free and needs 4096 MB memory, 0 free on cn7)."),
     (HOSTS[7:], {"image_properties": {"hw_vm_mode": "hvm"}}, unmet("the image's properties"),
-     "1 host: ImagePropertiesFilter refused 1 (can not run hvm guests 1)."),
+     "1 host: ImagePropertiesFilter refused 1 (cannot run hvm guests 1)."),
     (HOSTS[4:7], {"exclude": ("cn7", "cn5"), "memory_mb": 9999}, unmet("not enough memory (9999 MB asked for)"),
      "3 hosts: 2 refused it before (cn5, cn7); "
      "capacity refused 1 (nearest: needs 9999 MB memory, 2384 free on cn6)."),

@@ -113,7 +113,7 @@ def test_scripts_when_systemd_does_not_run_then_they_do_not_speak_to_it(played: 
     assert not any(line.startswith("systemctl") for line in lines)
 
 
-def test_users_when_they_can_not_be_made_then_dpkg_is_told(played: Played) -> None:
+def test_users_when_they_cannot_be_made_then_dpkg_is_told(played: Played) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         played.run(COMMON, "postinst", "configure", "", FAILING="^systemd-sysusers nova.conf")
 

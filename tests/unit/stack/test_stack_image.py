@@ -13,7 +13,7 @@ from stacklib.stack import Stack
 
 
 class Elsewhere(Stack):
-    """A sandbox whose rooms can not be entered."""
+    """A sandbox whose rooms cannot be entered."""
 
     def at_controller(self, work):
         raise AssertionError("this runs in the controller's network")

@@ -75,7 +75,7 @@ def test_application_in_a_forked_process_is_another(monkeypatch: pytest.MonkeyPa
     assert FakeApi.made == 2
 
 
-def test_application_that_can_not_start_is_503_and_the_next_request_tries_again() -> None:
+def test_application_that_cannot_start_is_503_and_the_next_request_tries_again() -> None:
     wrong = [errors.Unavailable("the broker is away"), ValueError("secret internals")]
 
     def make() -> FakeApi:

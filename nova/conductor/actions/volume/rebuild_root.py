@@ -243,7 +243,7 @@ def _status(deps: Deps, volume_id: str) -> str:
     try:
         return deps.volumes.get(volume_id).status
     except errors.Unavailable as error:
-        LOG.warning("whether volume %s has its image yet can not be asked: %s", volume_id, error.message)
+        LOG.warning("whether volume %s has its image yet cannot be asked: %s", volume_id, error.message)
         return DOWNLOADING
 
 

@@ -46,7 +46,7 @@ class VolumeSnapshotOperation(VolumeOperation):
 
 
 class AssistedSnapshots:
-    """The calls of ServerVolumeCalls about them. The volume service knows no answer but 400 for what can not be."""
+    """The calls of ServerVolumeCalls about them. The volume service knows no answer but 400 for what cannot be."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps

@@ -53,7 +53,7 @@ class VolumeSwaps:
         self.deps = deps
 
     def swap_volume(self, server_uuid: str, volume_id: str, new_volume_id: str) -> None:
-        """volume.NotAttached, NotFound: the old one; Refused, CanNotReplace: the new one; SwapNotAsked: only the volume
+        """volume.NotAttached, NotFound: the old one; Refused, CannotReplace: the new one; SwapNotAsked: only the volume
         service may have volumes swapped, and only while it moves one; HostDown, Busy; server.WrongState."""
         device = attached_device(row_of(self.deps, server_uuid), volume_id, root=True)
         old = self.deps.volumes.get(volume_id)
@@ -89,7 +89,7 @@ class VolumeSwaps:
         try:
             return self.deps.volumes.get(new_volume_id)
         except errors.NotFound:
-            raise errors.volume.CanNotReplace(old=old.id, new=new_volume_id, reason="there is none") from None
+            raise errors.volume.CannotReplace(old=old.id, new=new_volume_id, reason="there is none") from None
 
 
 def _check(old: Volume, new: Volume) -> None:
@@ -103,7 +103,7 @@ def _check(old: Volume, new: Volume) -> None:
         "encrypted volumes are not copied": old.encrypted or new.encrypted}
     for reason, applies in reasons.items():
         if applies:
-            raise errors.volume.CanNotReplace(old=old.id, new=new.id, reason=reason)
+            raise errors.volume.CannotReplace(old=old.id, new=new.id, reason=reason)
 
 
 def _swap(op: Op) -> SwapOperation:
@@ -112,7 +112,7 @@ def _swap(op: Op) -> SwapOperation:
 
 class ConnectSuccessor(Step):
     """The server's host may use the new volume, too. Undo: it is not the server's, the old one is in use as before, and
-    the volume service hears that it can not be moved."""
+    the volume service hears that it cannot be moved."""
 
     uses = ("cell", "compute", "volumes")
 

@@ -84,7 +84,7 @@ def volume_usage(deps: Deps, host: str, counts: Sequence[VolumeCounts]) -> None:
 
 @quietly
 def hypervisor_down(deps: Deps, host: str, report: HypervisorDown) -> None:
-    """Tell that the host can not reach its hypervisor, in the host's own words, as many as a payload may have."""
+    """Tell that the host cannot reach its hypervisor, in the host's own words, as many as a payload may have."""
     failure = Failure(report.exception[:MOST_NAME], report.message[:MOST_MESSAGE], report.module[:MOST_NAME],
                       report.function[:MOST_NAME])
     tell(deps, [Event("libvirt.connect", "error", UnreachedHypervisor(report.ip[:MOST_NAME], failure), host)])

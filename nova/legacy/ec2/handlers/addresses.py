@@ -93,7 +93,7 @@ class AllocateAddress(Ec2Arguments, frozen=True, kw_only=True):
 def allocate_address(req: Ec2Request, args: AllocateAddress) -> Tree:
     """Of the configured pool, or the one that is named. ResourceLimitExceeded; UnsupportedOperation: it is empty."""
     if args.address:
-        raise unsupported("Address: a certain address can not be asked for.")
+        raise unsupported("Address: a certain address cannot be asked for.")
     try:
         made: FloatingAddress = req.conductor.allocate_floating_address(req.project_id, args.public_ipv4_pool or None)
     except errors.NotFound as error:

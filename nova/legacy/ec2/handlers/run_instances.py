@@ -232,6 +232,6 @@ def _networks(req: Ec2Request, args: RunInstances) -> tuple[RequestedNetwork, ..
         return None
     req.authorize(ATTACH_NETWORK)
     if args.max_count > 1 and any(address for _subnet, address in wanted):
-        raise Ec2Error("InvalidParameterCombination", "One private address can not be given to several instances.")
+        raise Ec2Error("InvalidParameterCombination", "One private address cannot be given to several instances.")
     return tuple(RequestedNetwork(network_id=req.one_meant("subnet", subnet), fixed_ip=address)
                  for subnet, address in wanted if subnet)

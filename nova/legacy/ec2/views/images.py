@@ -68,7 +68,7 @@ def _image(image: Image, ids: Mapping[str, Mapping[str, str]], storage: Mapping[
 
 
 def _root(said: Mapping[str, str]) -> str:
-    """Of an image whose mapping can not be read, the name that it says by itself: a list of all images is not its
+    """Of an image whose mapping cannot be read, the name that it says by itself: a list of all images is not its
     owner's to break."""
     try:
         return root_name(said)
@@ -77,7 +77,7 @@ def _root(said: Mapping[str, str]) -> str:
 
 
 def devices(image: Image) -> list[Mapping[str, Json]]:
-    """What the image's own mapping says; nothing where it can not be read: that is its owner's to mend."""
+    """What the image's own mapping says; nothing where it cannot be read: that is its owner's to mend."""
     return [one for name in (BLOCK_DEVICES, VIRTUAL) for one in _listed(image.properties.get(name))]
 
 

@@ -64,7 +64,7 @@ class JobFolder:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def add(self, job: BundleJob) -> HeldJob:
-        """It is on the disk for good. OSError: it can not be."""
+        """It is on the disk for good. OSError: it cannot be."""
         path = self.folder / f"{_word(job.project_id)}.{job.image_id}{SUFFIX}"
         descriptor, name = tempfile.mkstemp(prefix="new.", dir=self.folder)  # 0600
         stream = os.fdopen(descriptor, "r+b")
@@ -110,7 +110,7 @@ class JobFolder:
         except (BlockingIOError, FileNotFoundError):
             pass
         except msgspec.MsgspecError as error:
-            LOG.error("The job %s can not be read, and is put aside as %s.damaged: %s. Its image waits for ever: "
+            LOG.error("The job %s cannot be read, and is put aside as %s.damaged: %s. Its image waits for ever: "
                       "delete it, and register its manifest again", path, path.name, error)
             path.rename(path.with_suffix(f"{SUFFIX}.damaged"))
         stream.close()

@@ -242,12 +242,12 @@ class BundleService:
         try:
             self._images.show(image_id)
         except errors.Unavailable:
-            LOG.debug("whether image %s is still there can not be told now", image_id)
+            LOG.debug("whether image %s is still there cannot be told now", image_id)
 
 
 def of_options(options: Options, store: ObjectStore, images: BundleImages, cert: BundleCert,
                owner: str | None = None) -> BundleService:
-    """As nova.conf says. ``owner``: of all buckets, where nobody is asked who he is. OSError: a folder can not be
+    """As nova.conf says. ``owner``: of all buckets, where nobody is asked who he is. OSError: a folder cannot be
     made."""
     jobs = JobFolder(Path(options.image_decryption_jobs_dir))
     folders = WorkFolders(Path(options.image_decryption_dir), jobs.folder / ".lock")

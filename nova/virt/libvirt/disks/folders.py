@@ -124,7 +124,7 @@ class Folder:
             concurrency.run_in_thread(shutil.rmtree, self.path)
 
     def order(self) -> BuildOrder | None:
-        """This host's newest order, as ``keep_order`` wrote it. None when there is none, or it can not be read."""
+        """This host's newest order, as ``keep_order`` wrote it. None when there is none, or it cannot be read."""
         return self._read(self._mine("order.json"), BuildOrder)
 
     def orders(self) -> tuple[BuildOrder, ...]:

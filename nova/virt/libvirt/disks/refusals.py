@@ -1,4 +1,4 @@
-"""What becomes of a guest's disks that this host can not make, or has not got."""
+"""What becomes of a guest's disks that this host cannot make, or has not got."""
 
 from __future__ import annotations
 

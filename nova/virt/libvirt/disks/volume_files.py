@@ -23,7 +23,7 @@ class VolumeFile(NamedTuple):
 
 
 def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
-    """From the file that is written to down to the lowest one. guest.DiskUnsafe: a header can not be read, leads
+    """From the file that is written to down to the lowest one. guest.DiskUnsafe: a header cannot be read, leads
     elsewhere than to a file beside this one, or does not say of which format that is."""
     found = [VolumeFile(path, image_format)]
     while found[-1].format == "qcow2":
@@ -40,7 +40,7 @@ def _below(path: Path) -> VolumeFile | None:
     try:
         head = guest_files.head(path, guest_files.LONGEST_HEAD)
     except OSError as error:
-        raise errors.guest.DiskUnsafe(name=path.name, reason=f"it can not be read ({error.strerror})") from error
+        raise errors.guest.DiskUnsafe(name=path.name, reason=f"it cannot be read ({error.strerror})") from error
     if not head.startswith(MAGIC) or len(head) < LENGTH_AT + 4:
         raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in the format qcow2")
     _magic, version, offset, length, _bits, _size = HEADER.unpack_from(head)

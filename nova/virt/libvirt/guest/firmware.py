@@ -21,7 +21,7 @@ PCIE = {"x86_64": "q35", "i686": "q35", "aarch64": "virt"}
 
 
 def arch_of(asked: RequestedProperties, host: HypervisorFacts) -> str:
-    """The architecture that the image asks for, else the host's own. host.NoSuchGuest: this host can not run it."""
+    """The architecture that the image asks for, else the host's own. host.NoSuchGuest: this host cannot run it."""
     arch = asked.architecture or host.arch
     if arch not in runnable(host.arch):
         raise errors.host.NoSuchGuest(name="hw_architecture", value=arch, reason=f"its processors are {host.arch}")

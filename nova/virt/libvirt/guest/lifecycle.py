@@ -91,7 +91,7 @@ class LibvirtLifecycle:
             if now >= deadline:
                 return False
             if now >= ask_at:
-                with contextlib.suppress(errors.HostRefused):  # a paused guest can not be asked: time will tell
+                with contextlib.suppress(errors.HostRefused):  # a paused guest cannot be asked: time will tell
                     self.hypervisor.ask_to_stop(server_uuid)
                 ask_at = now + self.retry_s
             self.clock.sleep(max(0.0, min(POLL_S, deadline - now)))

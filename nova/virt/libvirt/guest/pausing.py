@@ -88,7 +88,7 @@ class LibvirtPausing:
             reason = "it is gone"
         except errors.guest.BrokenSave as error:
             reason = str(error)
-        LOG.warning("guest %s can not go on from its saved memory and is started: %s", order.instance_name, reason,
+        LOG.warning("guest %s cannot go on from its saved memory and is started: %s", order.instance_name, reason,
                     extra={"server": uuid})
         self.definer.define(order)
         hypervisor.start(uuid, held)

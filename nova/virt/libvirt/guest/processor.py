@@ -25,7 +25,7 @@ TUNING = {"quota:cpu_shares": ("shares", 1, 262144), "quota:cpu_period": ("perio
 
 def cpu_spec(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts,
                     abilities: DomainCapabilities) -> CpuSpec:
-    """What libvirt is told of them. host.NoSuchGuest: this host can not give what is asked for; image.WrongProperty: no
+    """What libvirt is told of them. host.NoSuchGuest: this host cannot give what is asked for; image.WrongProperty: no
     host could, or a quota is no number that libvirt takes."""
     mode, wanted = mode_of(settings, host), wanted_features(order)
     model = choose_model(settings, abilities, host.cpu_features, wanted) if mode == "custom" else None

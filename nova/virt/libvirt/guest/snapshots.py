@@ -132,7 +132,7 @@ class LibvirtSnapshots:
         return str(target)
 
     def _made_in_ceph(self, direct: RbdSnapshots, plan: SnapshotPlan, order: SnapshotOrder) -> bool:
-        """False where Ceph or this host's user of it can not, which a copy to a file may make good."""
+        """False where Ceph or this host's user of it cannot, which a copy to a file may make good."""
         try:
             with as_refusals():
                 if direct.find(order.image_id) is None:

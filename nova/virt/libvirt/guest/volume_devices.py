@@ -31,7 +31,7 @@ class VolumeContext(NamedTuple):
 def volume_specs(devices: Sequence[BlockDevice], records: Mapping[str, VolumeRecord], context: VolumeContext,
                  slots: Slots) -> tuple[DiskSpec, ...]:
     """In their order. A volume keeps the name that it had, where that is free; else it gets the one that it is said to
-    have. host.VolumeNotConnected; host.VolumeData: the guest can not have it as such a device."""
+    have. host.VolumeNotConnected; host.VolumeData: the guest cannot have it as such a device."""
     for device in devices:
         if device.volume_id not in records:
             raise errors.host.VolumeNotConnected(volume=device.volume_id, uuid=context.server_uuid)
@@ -60,7 +60,7 @@ def _bus(device: BlockDevice, context: VolumeContext) -> str:
     """host.VolumeData."""
     kind, asked = device.device_type or "disk", context.asked
     if kind not in DEVICES:
-        raise errors.host.VolumeData(volume=device.volume_id, reason=f"it can not be a {kind}, only {DEVICES}")
+        raise errors.host.VolumeData(volume=device.volume_id, reason=f"it cannot be a {kind}, only {DEVICES}")
     usual = {"disk": asked.disk_bus or "virtio", "cdrom": context.cdrom_bus, "floppy": "fdc"}
     bus = device.bus or usual[kind]
     if bus not in PREFIXES:

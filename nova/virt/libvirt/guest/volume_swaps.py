@@ -87,7 +87,7 @@ class LibvirtVolumeSwaps(VolumeParts):
             folder.keep_order(order.build)
 
     def _leave(self, order: VolumeOrder, new: VolumeRecord) -> None:
-        """A copy that came to nothing; what can not be stopped now stays connected, and goes when the guest does."""
+        """A copy that came to nothing; what cannot be stopped now stays connected, and goes when the guest does."""
         uuid, running = order.server_uuid, self.releases.definitions(order.server_uuid).running
         disk = xml.find(running, order.disk.device.volume_id) if running is not None else None
         try:

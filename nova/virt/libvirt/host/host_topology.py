@@ -70,7 +70,7 @@ class HostNuma:
             namespaces = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
         except (errors.host.CommandFailed, ValueError) as error:
             raise errors.config.Placing(option="[libvirt]pmem_namespaces",
-                                        reason=f"this host's namespaces can not be listed ({error})") from error
+                                        reason=f"this host's namespaces cannot be listed ({error})") from error
         return {name: int(one.get("size", 0)) for one in namespaces for name in (one.get("name"),
                                                                                  one.get("dev")) if name}
 

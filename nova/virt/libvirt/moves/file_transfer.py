@@ -59,7 +59,7 @@ class FromHost:
 
     def get(self, name: str, target: Path) -> None:
         if not self.source.port:
-            raise errors.move.BadOffer(reason="its disks can not be read from here")
+            raise errors.move.BadOffer(reason="its disks cannot be read from here")
         if not is_host(self.source.address) or not 0 < self.source.port < 65536:
             raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
                                        f"{self.source.port}")

@@ -166,7 +166,7 @@ class LibvirtLiveMoves:
     # --- inside: the source
 
     def _send(self, order: LiveOrder, listeners: MigrationListeners, post_copy: bool) -> None:
-        """Without post-copy where one of the hosts can not have it, which is known by trying alone."""
+        """Without post-copy where one of the hosts cannot have it, which is known by trying alone."""
         uuid = order.server_uuid
         try:
             self.migrations.run(uuid, lambda: self._departing(order, post_copy), listeners)

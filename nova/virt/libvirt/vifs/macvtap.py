@@ -33,7 +33,7 @@ def record(interface: Interface) -> PlugRecord:
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """Of a virtual function: its MAC address and VLAN, which a macvtap's guest can not change."""
+    """Of a virtual function: its MAC address and VLAN, which a macvtap's guest cannot change."""
     if interface.type != OF_FUNCTION:
         source = _source(interface)
         if not place.tools.links.exists(source):

@@ -18,7 +18,7 @@ from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.xml.build import add, text
 
 SECTOR = 512
-#: Where the data begins in a header that can not be read here: LUKS 1 has it no further on.
+#: Where the data begins in a header that cannot be read here: LUKS 1 has it no further on.
 USUAL_OFFSET = 2 << 20
 
 
@@ -49,7 +49,7 @@ def secret_xml(volume_id: str) -> str:
 def header_bytes(record: VolumeRecord) -> int:
     """How much of the volume is no guest's: what LUKS has before the data. (In qcow2 it does not count.)
 
-    host.VolumeData: the file or device can not be read, or has no such header."""
+    host.VolumeData: the file or device cannot be read, or has no such header."""
     if not record.encrypted or record.format != "raw":
         return 0
     if record.store not in ("file", "block"):

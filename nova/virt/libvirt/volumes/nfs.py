@@ -55,7 +55,7 @@ def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | Non
 
 
 def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
-    """An export that can not be unmounted now stays until its next last user goes: its mount hurts nobody."""
+    """An export that cannot be unmounted now stays until its next last user goes: its mount hurts nobody."""
     ours = tools.mounts.is_ours(record.mount)
     if use.others or ours is None:
         return

@@ -85,7 +85,7 @@ def has_direct_volumes(text: str) -> bool:
 
 
 def shape_of(text: str) -> str:
-    """What of a running guest's place can not change: how many NUMA nodes it has, and its huge pages' sizes in KiB."""
+    """What of a running guest's place cannot change: how many NUMA nodes it has, and its huge pages' sizes in KiB."""
     return _shape(ET.fromstring(text))
 
 

@@ -113,7 +113,7 @@ def test_attach_when_no_network_is_named_then_it_is_what_the_project_has(make):
 
 @pytest.mark.parametrize("wish, error", [(RequestedNetwork(network_id=FULL), errors.Conflict),
                                          (RequestedNetwork(port_id=PORT), errors.Conflict)])
-def test_attach_when_it_can_not_be_then_nothing_is_begun(make, wish, error):
+def test_attach_when_it_cannot_be_then_nothing_is_begun(make, wish, error):
     cloud = make(True)
     [uuid] = cloud.active()
     cloud.deps.networking.ports[PORT] = "another"

@@ -149,7 +149,7 @@ def test_order_when_there_is_no_such_migration_then_not_found_or_wrong_state(clo
 
 
 @pytest.mark.parametrize("arrived", [True, False])
-def test_migration_when_the_sources_hypervisor_can_not_tell_then_the_destination_is_asked(cloud, arrived):
+def test_migration_when_the_sources_hypervisor_cannot_tell_then_the_destination_is_asked(cloud, arrived):
     [uuid] = cloud.active()
     source = cloud.computes["host1"]
 
@@ -157,7 +157,7 @@ def test_migration_when_the_sources_hypervisor_can_not_tell_then_the_destination
         if arrived:
             assert source.moving.one(kind, order).ok
         return Outcome(server_uuid=order.server_uuid, ok=False, error_kind=errors.Unavailable.kind,
-                       error_code="migration.unclear", error_message="libvirt can not tell")
+                       error_code="migration.unclear", error_message="libvirt cannot tell")
     source.answers["migrate"] = cut_off
     cloud.begin(uuid, "live-migration")
     row = cloud.settle(uuid)

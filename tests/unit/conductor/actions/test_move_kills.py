@@ -62,7 +62,7 @@ def test_move_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path, t
 def test_failing_move_when_the_runner_dies_at_any_write_then_another_undoes_it(tmp_path, templates, action, when):
     def refuse(call: str, host: str) -> None:
         if call == LAST[action]:
-            raise RuntimeError("can not")
+            raise RuntimeError("cannot")
     for number, cloud in clouds(tmp_path, templates):
         uuid = cloud.ready(action)
         cloud.on_order(refuse)

@@ -355,7 +355,7 @@ def _services() -> Any:
     ({"metadata": {"a": "1", "b": "2"}}, {"metadata_items": 1}, {}, errors.OverQuota),
     ({"files": {"/a": "eA==", "/b": "eA=="}}, {"injected_files": 1}, {}, errors.OverQuota),
 ])
-def test_rebuild_when_it_can_not_be_then_it_is_refused_and_nothing_changes(cloud, fields, limits, image, error):
+def test_rebuild_when_it_cannot_be_then_it_is_refused_and_nothing_changes(cloud, fields, limits, image, error):
     uuid = ready(cloud, ACTIVE)
     cloud.image_service.add(OTHER, **image)
     limited(cloud, **limits)

@@ -114,7 +114,7 @@ def test_action_when_a_step_always_fails_then_the_state_is_the_tables_and_nothin
     assert not offloaded or (row.host is None and row.memo.shelved_image_id in cloud.image_service.images)
     still = step.name in ("HoldImage", "StopForShelve") and case.name == "shelve-of-suspended"
     expected = "shelved_offloaded" if gone else "suspended" if still else case.failed
-    assert row.vm_state == expected  # what was stopped can not be resumed
+    assert row.vm_state == expected  # what was stopped cannot be resumed
     assert {key[1] for key in cloud.guests()} <= {uuid} and len(cloud.guests()) <= 1
     assert cloud.held().get("snapshots", []) == []
     whole = [image for image in cloud.image_service.of_server(uuid) if image.status == "active"]

@@ -79,7 +79,7 @@ class Undone(Exception):
 
 
 def begun(cloud: FailingCloud, action: str, uuid: str) -> errors.NovaError | None:
-    """Why the action can not begin; None: it could. Nothing is left of it."""
+    """Why the action cannot begin; None: it could. Nothing is left of it."""
     def write(tx: Connection) -> None:
         begin(cloud.deps, tx, action, uuid, Arguments())
         raise Undone

@@ -499,7 +499,7 @@ def test_rescue_when_its_image_has_a_place_for_its_disk_then_it_is_rescued_and_c
     ({"named": False}, STABLE, "made of no image"),
     ({"status": "error"}, STABLE, "has status error"),
     ({"traits": ("COMPUTE_NODE",)}, STABLE, "no trait COMPUTE_RESCUE_BFV")])
-def test_rescue_when_it_can_not_be_then_refused_in_words(cloud: SmallCloud, about: dict[str, Any],
+def test_rescue_when_it_cannot_be_then_refused_in_words(cloud: SmallCloud, about: dict[str, Any],
                                                          properties: dict[str, str], words: str) -> None:
     uuid, volume = from_volume(cloud)
     cloud.volume_service.set_status(volume, about.get("status", "in-use"))

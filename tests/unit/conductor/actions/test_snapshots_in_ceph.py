@@ -110,7 +110,7 @@ def test_delete_when_it_overtakes_the_image_then_only_what_the_service_has_stays
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_host_when_it_can_not_be_told_then_its_cleanup_says_what_the_service_has(
+def test_host_when_it_cannot_be_told_then_its_cleanup_says_what_the_service_has(
         cloud: FailingCloud, given: bool) -> None:
     uuid = ready(cloud, ACTIVE)
     host1(cloud).before["upload"] = lambda _orders: busy(cloud) if given else None

@@ -294,7 +294,7 @@ def test_image_when_a_step_fails_after_its_work_then_nothing_is_left(cloud: Fail
 
 
 @pytest.mark.parametrize("call", ["update", "send"])
-def test_image_when_it_can_not_be_finished_then_it_goes_and_the_guest_runs(cloud: FailingCloud, monkeypatch, call: str
+def test_image_when_it_cannot_be_finished_then_it_goes_and_the_guest_runs(cloud: FailingCloud, monkeypatch, call: str
                                                                          ) -> None:
     uuid, _volumes = ready(cloud)
 

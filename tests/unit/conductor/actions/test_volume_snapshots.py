@@ -110,7 +110,7 @@ def test_snapshot_when_each_step_is_done_twice_then_the_end_is_the_same(cloud: S
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_snapshot_when_it_can_not_be_then_400_and_nothing_is_begun(cloud: SmallCloud, way: str) -> None:
+def test_snapshot_when_it_cannot_be_then_400_and_nothing_is_begun(cloud: SmallCloud, way: str) -> None:
     uuid, volume, snapshot = ready(cloud, way)
     with pytest.raises(errors.Invalid, match="0 servers"):
         ask(cloud, way, new_uuid(), snapshot)

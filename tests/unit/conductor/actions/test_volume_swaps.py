@@ -96,7 +96,7 @@ def test_swap_when_the_volume_service_moves_a_volume_then_the_server_has_the_new
     ({}, {"size_gb": 2}, errors.Invalid), ({}, {"status": "in-use"}, errors.Invalid),
     ({}, {"encrypted": True}, errors.Invalid),
     ({"attachments": (VolumeUse(server_id="a"), VolumeUse(server_id="b"))}, {}, errors.Invalid)])
-def test_swap_when_it_can_not_be_then_refused_and_nothing_is_changed(cloud: SmallCloud, old: dict[str, Any],
+def test_swap_when_it_cannot_be_then_refused_and_nothing_is_changed(cloud: SmallCloud, old: dict[str, Any],
                                                                      new: dict[str, Any], kind: type[Exception]
                                                                      ) -> None:
     uuid, volume, successor = ready(cloud, **new)

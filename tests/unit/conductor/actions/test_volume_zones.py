@@ -87,7 +87,7 @@ def test_unshelve_when_it_is_to_another_zone_than_its_volumes_then_refused_and_i
         with context.entered(DEMO):
             strict.control.unshelve_server(UnshelveServer(uuid=uuid, availability_zone=zone,
                                                           fields=("availability_zone",)))
-    with pytest.raises(errors.Conflict, match="can not be unshelved in west"):
+    with pytest.raises(errors.Conflict, match="cannot be unshelved in west"):
         unshelve("west")
     assert strict.ended(uuid).vm_state == "shelved_offloaded" and pinned(strict, uuid) is None
     unshelve("nova")

@@ -410,7 +410,7 @@ def test_detach_when_it_is_not_attached_or_the_root_then_refused(cloud: SmallClo
     assert cloud.volume_service.status(volume) == "in-use"
 
 
-def test_detach_when_the_attachment_can_not_be_deleted_then_it_is_later(cloud: SmallCloud) -> None:
+def test_detach_when_the_attachment_cannot_be_deleted_then_it_is_later(cloud: SmallCloud) -> None:
     uuid, volume = with_volume(cloud)
     cloud.volume_service.fails["delete_attachment"] = errors.Unavailable("the volume service is away")
     detach(cloud, uuid, volume)
@@ -514,7 +514,7 @@ def test_boot_when_the_first_host_refuses_then_the_volume_goes_to_the_next(cloud
     check_whole(cloud, uuid, volume)
 
 
-def test_boot_when_a_later_volume_can_not_be_had_then_400_and_the_first_is_free(cloud: SmallCloud) -> None:
+def test_boot_when_a_later_volume_cannot_be_had_then_400_and_the_first_is_free(cloud: SmallCloud) -> None:
     service = cloud.volume_service
     first, taken = service.add(), service.add()
     real = service.reserve

@@ -1,4 +1,4 @@
-"""Hosts that can not reach their hypervisors: told as their own event, and not as often as a host likes."""
+"""Hosts that cannot reach their hypervisors: told as their own event, and not as often as a host likes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_move_when_it_succeeds_then_each_event_is_published_by_the_host_that_doe
     assert published(cloud, action) == expected(action)
 
 
-def test_live_migration_when_the_guest_can_not_be_sent_then_its_rollback_is_the_sources(cloud: FailingCloud) -> None:
+def test_live_migration_when_the_guest_cannot_be_sent_then_its_rollback_is_the_sources(cloud: FailingCloud) -> None:
     for host in ("host1", "host2", "host3"):
         cloud.computes[host].before["migrate"] = refused(errors.HostRefused("no"))
     found = published(cloud, "live-migration")

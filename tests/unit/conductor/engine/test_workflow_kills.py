@@ -101,7 +101,7 @@ def test_create_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path,
 def test_failing_create_when_the_runner_dies_at_any_write_then_another_undoes_it(tmp_path, templates, when) -> None:
     def refuse(call: str, host: str) -> None:
         if call == "build":
-            raise RuntimeError("can not")
+            raise RuntimeError("cannot")
     for number in range(1, MOST_WRITES):
         (folder := tmp_path / str(number)).mkdir()
         cloud = FailingCloud(folder, templates)

@@ -1,4 +1,4 @@
-"""What a control daemon can say of itself, and what a stolen one can not; clocks; what os-services shows."""
+"""What a control daemon can say of itself, and what a stolen one cannot; clocks; what os-services shows."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ def test_hosts_when_the_database_fails_between_then_they_are_said_the_next_time(
 
 # -- where its consoles are
 
-def test_console_addresses_when_the_host_says_them_first_then_it_can_not_say_otherwise(cloud: SmallCloud, new: Host
+def test_console_addresses_when_the_host_says_them_first_then_it_cannot_say_otherwise(cloud: SmallCloud, new: Host
                                                                                        ) -> None:
     new.register(addresses=("10.0.0.5",))
     new.register(addresses=("10.0.0.6",))

@@ -57,7 +57,7 @@ def test_report_when_a_stopped_servers_guest_runs_then_it_is_stopped_again(cloud
     assert "it is stopped again" in caplog.text
 
 
-def test_report_when_the_guest_can_not_be_stopped_again_then_the_server_says_that_it_runs(cloud, stopped) -> None:
+def test_report_when_the_guest_cannot_be_stopped_again_then_the_server_says_that_it_runs(cloud, stopped) -> None:
     cloud.computes["a"].answers["stop"] = refused(errors.Conflict("no"))
     report(cloud, stopped, PowerState.RUNNING, epoch=2)
     row = cloud.ended(stopped)
@@ -108,7 +108,7 @@ def test_report_when_a_deleted_servers_guest_runs_then_it_is_stopped_and_stays_d
     assert stops(cloud) == before + 1
 
 
-def test_report_when_a_deleted_servers_guest_can_not_be_stopped_then_the_next_report_orders_it_again(
+def test_report_when_a_deleted_servers_guest_cannot_be_stopped_then_the_next_report_orders_it_again(
         cloud, deleted) -> None:
     cloud.computes["a"].answers["stop"] = refused(errors.Conflict("no"))
     report(cloud, deleted, PowerState.RUNNING, epoch=2)
@@ -192,7 +192,7 @@ def test_report_when_such_a_server_is_locked_then_it_is_stopped_and_stays(cloud,
     assert (row.vm_state, row.deleted) == ("stopped", 0)
 
 
-def test_report_when_such_a_delete_can_not_begin_then_the_report_fails_and_begins_it_when_it_comes_again(
+def test_report_when_such_a_delete_cannot_begin_then_the_report_fails_and_begins_it_when_it_comes_again(
         cloud, ending, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
         raise errors.Unavailable("the database does not answer")

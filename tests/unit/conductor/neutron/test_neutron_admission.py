@@ -105,7 +105,7 @@ def test_admit_when_a_network_has_no_subnet_then_it_is_refused(cloud):
     ({"device_id": "someone"}, errors.Conflict, "still in use"),
     ({"tenant_id": "x", "project_id": "x"}, errors.Invalid, "could not be found"),
     ({"fixed_ips": []}, errors.Invalid, "requires a FixedIP")])
-def test_admit_when_a_port_can_not_be_had_then_it_is_refused(cloud, change, error, words):
+def test_admit_when_a_port_cannot_be_had_then_it_is_refused(cloud, change, error, words):
     made = cloud.neutron.add_port(cloud.net, **change)
     if "fixed_ips" in change:
         cloud.neutron.ports[made]["fixed_ips"] = []

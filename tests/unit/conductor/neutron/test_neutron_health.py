@@ -85,7 +85,7 @@ def test_heal_when_a_port_is_gone_or_came_then_the_row_follows(cloud):
 
 @pytest.mark.parametrize("path", ["ports", "networks", "subnets", "floatingips"])
 @pytest.mark.parametrize("how", ["refused", 500, 401])
-def test_heal_when_something_can_not_be_read_then_nothing_is_lost(cloud, path, how):
+def test_heal_when_something_cannot_be_read_then_nothing_is_lost(cloud, path, how):
     [uuid] = cloud.active()
     before = cloud.server(uuid).interfaces
     cloud.neutron.trouble("GET", path, how, times=10)
@@ -260,7 +260,7 @@ def test_heal_when_the_conductor_that_was_told_of_a_deleted_port_died_then_the_g
     assert heal(cloud) == 0 and cloud.deps.networking.healer.spared == set()
 
 
-def test_heal_when_the_guest_can_not_give_a_deleted_port_up_then_the_row_forgets_it(cloud):
+def test_heal_when_the_guest_cannot_give_a_deleted_port_up_then_the_row_forgets_it(cloud):
     [uuid] = cloud.active()
     cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(vm_state="error"))
     cloud.neutron.ports.clear()

@@ -259,7 +259,7 @@ def test_associate_when_no_router_joins_the_networks_then_invalid_with_neutrons_
 @pytest.mark.parametrize(("pool", "refusal", "kind"), [
     ("none such", None, errors.NotFound), ("public", "IpAddressGenerationFailure", errors.NotFound),
     ("public", "Something", errors.Invalid)])
-def test_allocate_when_it_can_not_be_then_why(cloud, pool, refusal, kind):
+def test_allocate_when_it_cannot_be_then_why(cloud, pool, refusal, kind):
     def refuse(**fields: Any) -> None:
         error = errors.service.Conflict(service="network", reason="none is left")
         error.neutron_type = refusal
@@ -392,7 +392,7 @@ def test_membership_when_the_name_is_ambiguous_unknown_or_not_the_servers_then_c
         cloud.groups.list_server_security_groups(ServerQuery(uuid=cloud.server, scope=Scope(project_id="other")))
 
 
-def test_membership_when_the_group_can_not_be_had_then_it_is_named_and_not_the_port(cloud):
+def test_membership_when_the_group_cannot_be_had_then_it_is_named_and_not_the_port(cloud):
     def refuse(*_args: Any, **_fields: Any) -> None:
         raise errors.service.ReferenceMissing(service="network", reason=f"Security group {WEB} does not exist")
     cloud.client.update_port = refuse

@@ -59,7 +59,7 @@ def test_domain_when_it_is_made_then_its_entries_can_be(named: SmallCloud) -> No
 @pytest.mark.parametrize(("name", "address", "type"), [
     ("a b", "192.0.2.1", "A"), ("-x", "192.0.2.1", "A"), ("x" * 64, "192.0.2.1", "A"), ("www", "fe80::1", "A"),
     ("www", "192.0.2.1", "AAAA"), ("www", "no address", "A")])
-def test_entry_when_it_can_not_stand_in_dns_then_it_is_refused(named: SmallCloud, name: str, address: str, type: str
+def test_entry_when_it_cannot_stand_in_dns_then_it_is_refused(named: SmallCloud, name: str, address: str, type: str
                                                                ) -> None:
     named.control.put_dns_domain(DnsDomain(domain=WEB, scope="public"))
     with pytest.raises(errors.Invalid):

@@ -151,7 +151,7 @@ def test_associate_when_another_server_has_it_then_it_moves(pool):
     assert translated(pool) == {one.address: pool.addresses()[second]}
 
 
-def test_associate_when_it_can_not_be_then_it_says_why(pool):
+def test_associate_when_it_cannot_be_then_it_says_why(pool):
     [uuid], one = pool.active(), allocate(pool)
     with pytest.raises(errors.NotFound):
         associate(pool, uuid, "203.0.113.9")

@@ -1,4 +1,4 @@
-"""Networks that can not be served are refused when they are made, not when a server boots."""
+"""Networks that cannot be served are refused when they are made, not when a server boots."""
 
 from __future__ import annotations
 

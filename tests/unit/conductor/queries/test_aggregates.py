@@ -90,7 +90,7 @@ def test_metadata_is_merged_and_null_takes_away(cloud: SmallCloud) -> None:
 
 
 @pytest.mark.parametrize("zone", ["a:b", " "])
-def test_zone_that_can_not_be_one_is_refused(cloud: SmallCloud, zone: str) -> None:
+def test_zone_that_cannot_be_one_is_refused(cloud: SmallCloud, zone: str) -> None:
     one = make(cloud, "one")
     for refused in (lambda: make(cloud, "two", zone),
                     lambda: cloud.control.update_aggregate(AggregateUpdate(id=one.id, changes_zone=True,
@@ -151,7 +151,7 @@ def test_host_gets_one_zone_only(cloud: SmallCloud) -> None:
     assert cloud.control.set_aggregate_metadata(same.id, {"availability_zone": None}).zone is None
 
 
-def test_zone_can_not_change_while_servers_are_in_it(cloud: SmallCloud) -> None:
+def test_zone_cannot_change_while_servers_are_in_it(cloud: SmallCloud) -> None:
     one = make(cloud, "one", "london", "a")
     uuid, = cloud.active()
     for change in ({"availability_zone": "paris"}, {"availability_zone": None}):
@@ -341,7 +341,7 @@ def test_images_are_cached_on_hosts_that_are_up(imaged: SmallCloud, caplog: pyte
 @pytest.mark.parametrize(("image", "words"), [("none", "does not exist"), ("new", "its status is queued")])
 def test_image_that_no_host_could_use_is_refused(imaged: SmallCloud, image: str, words: str) -> None:
     one = make(imaged, "one", None, "a")
-    with pytest.raises(errors.Invalid, match=f"Image {image} can not be cached: .*{words}"):
+    with pytest.raises(errors.Invalid, match=f"Image {image} cannot be cached: .*{words}"):
         imaged.control.cache_images(one.id, ("i1", image))
     assert imaged.computes["a"].cached == []
 

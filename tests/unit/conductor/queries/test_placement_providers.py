@@ -69,7 +69,7 @@ def test_provider_when_its_name_or_uuid_is_taken_then_it_is_a_conflict(placement
     assert placement.rpc.update_provider(ProviderUpdate(uuid=other, name="three")).name == "three"
 
 
-def test_provider_when_its_parent_can_not_be_then_it_is_refused(placement: Placement) -> None:
+def test_provider_when_its_parent_cannot_be_then_it_is_refused(placement: Placement) -> None:
     uuid = new_uuid()
     for parent in (new_uuid(), uuid):
         assert placement.trouble("create_provider", NewProvider(uuid=uuid, name="x", parent_uuid=parent)) == BAD_PARENT
@@ -162,7 +162,7 @@ BAD = [{"resource_class": "CUSTOM_UNKNOWN"}, {"reserved": 5}, {"step_size": 0}, 
 
 
 @pytest.mark.parametrize("bad", BAD, ids=str)
-def test_inventory_when_it_can_not_be_then_it_is_refused(placement: Placement, bad: dict[str, Any]) -> None:
+def test_inventory_when_it_cannot_be_then_it_is_refused(placement: Placement, bad: dict[str, Any]) -> None:
     wrong = ClassInventory(**{"resource_class": "VCPU", "total": 4, **bad})
     uuid = placement.make("one")
     assert placement.trouble("set_inventories", ProviderInventories(uuid=uuid, generation=0, inventories=(wrong,))) == (
@@ -222,7 +222,7 @@ class Broken:
         raise errors.Unavailable("the cell's database does not answer")
 
 
-def test_hosts_tree_when_schedulers_can_not_be_told_then_the_change_stands_and_the_next_sweep_tells_it(
+def test_hosts_tree_when_schedulers_cannot_be_told_then_the_change_stands_and_the_next_sweep_tells_it(
         cloud: SmallCloud, placement: Placement) -> None:
     child = placement.make("agent", A, VGPU=1)
     feed, cloud.deps.feed = cloud.deps.feed, Broken()

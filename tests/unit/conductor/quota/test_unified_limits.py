@@ -114,7 +114,7 @@ def test_floating_addresses_when_a_limit_is_registered_for_them_are_limited(clou
 
 @pytest.mark.parametrize("failure", [errors.service.Unavailable(service="identity", reason="timeout"),
                                      errors.service.Forbidden(service="identity", reason="403")])
-def test_create_when_keystone_can_not_be_asked_then_503_names_the_option_and_nothing_is_kept(
+def test_create_when_keystone_cannot_be_asked_then_503_names_the_option_and_nothing_is_kept(
         cloud: SmallCloud, failure: errors.NovaError) -> None:
     keystone, _ = unified(cloud)
     keystone.failure = failure

@@ -98,7 +98,7 @@ def test_audit_tells_of_servers_that_ran_in_the_period(cloud: SmallCloud, fields
     assert len(notifier.sent) == count == shown(cloud).audits["a"].servers
 
 
-def test_audit_when_one_server_can_not_be_told_of_then_the_others_are(cloud: SmallCloud, monkeypatch) -> None:
+def test_audit_when_one_server_cannot_be_told_of_then_the_others_are(cloud: SmallCloud, monkeypatch) -> None:
     monkeypatch.setattr(usage_audit, "PAGE", 2)
     notifier, uuids = on(cloud.deps), launched(cloud, 5)
     notifier.fails = {uuids[1]}

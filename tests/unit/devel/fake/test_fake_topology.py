@@ -33,7 +33,7 @@ def test_parse_when_nothing_is_dedicated_then_there_are_no_pcpus():
     ("2 cells", "begin like"), ("0 cells x 4 cpus x 8 MB", "some of each"), ("1 cell x 4 cpus x 8 MB, much", "part 2"),
     ("1 cell x 4 cpus x 8 MB, 5 dedicated", "no 5 to dedicate"), ("1 cell x 4 cpus x 8 MB, 3 threads", "3 threads"),
     ("1 cell x 4 cpus x 8 MB, 9 x 1024 KB pages", "more than"), ("1 cell x 1 cpu x 1 MB, 9999 devices", "1024")])
-def test_parse_when_it_can_not_be_then_option_and_reason_are_named(text, why):
+def test_parse_when_it_cannot_be_then_option_and_reason_are_named(text, why):
     with pytest.raises(errors.config.FakeTopology) as caught:
         parse(text)
     assert "[fake]topology" in str(caught.value) and why in str(caught.value)

@@ -221,7 +221,7 @@ def test_environment_when_nobody_used_it_for_long_then_it_goes_unless_a_cloud_ru
 @pytest.mark.parametrize(("env", "words"), [({"XDG_CACHE_HOME": "/proc/nobody"}, "set XDG_CACHE_HOME"),
                                             ({"HOME": "/proc/nobody"}, "set XDG_CACHE_HOME"),
                                             ({"HOME": "/proc/nobody", "XDG_CACHE_HOME": "relative"}, "/proc/nobody")])
-def test_program_when_the_cache_can_not_be_written_then_one_line_names_it_and_the_fix(env, words) -> None:
+def test_program_when_the_cache_cannot_be_written_then_one_line_names_it_and_the_fix(env, words) -> None:
     kept = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
     done = subprocess.run(["/usr/bin/python3", PROGRAM], env={**kept, **env}, capture_output=True, text=True,
                           timeout=60, check=False)

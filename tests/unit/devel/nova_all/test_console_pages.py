@@ -90,6 +90,6 @@ def test_pages_when_there_is_no_npm_then_nothing_is_tried(npm: Path, tmp_path: P
     assert find(tmp_path / "cache") == ConsolePages() and not (tmp_path / "cache").exists()
 
 
-def test_pages_when_the_cache_can_not_be_written_then_the_words_name_it(npm: Path) -> None:
+def test_pages_when_the_cache_cannot_be_written_then_the_words_name_it(npm: Path) -> None:
     write(npm, WORKS)
     assert "/proc/nobody" in find(Path("/proc/nobody")).lacks

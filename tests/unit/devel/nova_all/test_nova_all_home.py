@@ -35,13 +35,13 @@ def test_home_when_a_killed_cloud_left_one_then_it_is_removed_and_a_used_one_sta
     assert not left.exists() and used.path.exists()
 
 
-def test_choice_when_another_is_made_for_a_cloud_that_is_there_then_it_can_not_start(tmp_path: Path) -> None:
+def test_choice_when_another_is_made_for_a_cloud_that_is_there_then_it_cannot_start(tmp_path: Path) -> None:
     first = Home(tmp_path / "cloud")
     first.check_choice("networking", "neutron")
     first.leave()
     second = Home(tmp_path / "cloud")
     second.check_choice("networking", "neutron")
-    with pytest.raises(errors.service.CanNotStart, match="was made with --networking neutron"):
+    with pytest.raises(errors.service.CannotStart, match="was made with --networking neutron"):
         second.check_choice("networking", "nova")
 
 
@@ -60,9 +60,9 @@ def test_home_when_a_folder_is_named_then_its_files_stay(tmp_path: Path) -> None
     assert Home(tmp_path / "mine" / "cloud").secret("password") == secret
 
 
-def test_home_when_another_cloud_has_it_then_can_not_start_names_the_option(tmp_path: Path) -> None:
+def test_home_when_another_cloud_has_it_then_cannot_start_names_the_option(tmp_path: Path) -> None:
     first = Home(tmp_path / "mine")
-    with pytest.raises(errors.service.CanNotStart, match="--state"):
+    with pytest.raises(errors.service.CannotStart, match="--state"):
         Home(tmp_path / "mine")
     first.leave()
     Home(tmp_path / "mine")

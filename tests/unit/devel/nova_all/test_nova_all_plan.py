@@ -1,4 +1,4 @@
-"""The command line of nova-all: files that it can not write or read are named before anything starts."""
+"""The command line of nova-all: files that it cannot write or read are named before anything starts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nova.devel.nova_all import plan
 
 
 @pytest.mark.parametrize("name", ["absent/clouds.yaml", "."])
-def test_clouds_file_when_it_can_not_be_written_there_then_it_is_refused_in_words(
+def test_clouds_file_when_it_cannot_be_written_there_then_it_is_refused_in_words(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(SystemExit) as ended:
         plan.parse(["--clouds-file", str(tmp_path / name)])
-    assert ended.value.code == 2 and "can not be written: name a file in a folder of yours" in capsys.readouterr().err
+    assert ended.value.code == 2 and "cannot be written: name a file in a folder of yours" in capsys.readouterr().err
 
 
 def test_clouds_file_when_its_folder_may_not_be_entered_then_it_is_refused_in_words(
@@ -28,7 +28,7 @@ def test_clouds_file_when_its_folder_may_not_be_entered_then_it_is_refused_in_wo
     with pytest.raises(SystemExit) as ended:
         plan.parse(["--clouds-file", str(tmp_path / "clouds.yaml")])
     monkeypatch.undo()
-    assert ended.value.code == 2 and "can not be written" in capsys.readouterr().err
+    assert ended.value.code == 2 and "cannot be written" in capsys.readouterr().err
 
 
 def test_clouds_file_when_it_can_be_written_then_it_is_taken(tmp_path: Path) -> None:

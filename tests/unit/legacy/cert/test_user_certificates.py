@@ -328,7 +328,7 @@ def test_file_when_it_is_damaged_then_the_error_names_it_and_nothing_is_overwrit
     def all_of_it():
         certs.generate_x509_cert("joe", "demo")
         certs.revoke_certs_by_user("joe")
-    with pytest.raises(errors.cert.Damaged, match=f"nova-cert can not use {name}") as caught:
+    with pytest.raises(errors.cert.Damaged, match=f"nova-cert cannot use {name}") as caught:
         all_of_it()
     assert (tmp_path / "CA" / name).read_text() == text
     assert str(tmp_path) not in caught.value.message and str(tmp_path) in caplog.text

@@ -71,7 +71,7 @@ def test_rule_when_it_is_asked_for_in_any_words_then_it_is_the_houses_and_is_tak
     ({"IpProtocol": "icmp", "FromPort": 300, "ToPort": 0, "CidrIp": "10.0.0.0/8"}, "InvalidParameterValue"),
     ({f"{PERMISSION}.IpProtocol": "tcp", f"{PERMISSION}.Groups.1.GroupId": "sg-00ffffff"}, "InvalidGroup.NotFound"),
     ({f"{PERMISSION}.IpProtocol": "tcp", f"{PERMISSION}.Groups.1.UserId": "demo"}, "MissingParameter")])
-def test_rule_when_it_can_not_be_then_nothing_is_made(client: Ec2Client, params: dict[str, object], wanted: str
+def test_rule_when_it_cannot_be_then_nothing_is_made(client: Ec2Client, params: dict[str, object], wanted: str
                                                       ) -> None:
     assert authorize(client, params).code == wanted
     assert rules(client) == set() and client.conductor.asked("create_security_rule") == []

@@ -103,7 +103,7 @@ def test_pages_when_instances_are_filtered_then_none_is_empty_and_each_comes_onc
 
 @pytest.mark.parametrize("attribute", ["InstanceType.Value", "DisableApiTermination.Value", "UserData.Value",
                                        "SourceDestCheck.Value", "Attribute"])
-def test_attribute_when_it_can_not_be_changed_then_it_is_said_how(attribute: str) -> None:
+def test_attribute_when_it_cannot_be_changed_then_it_is_said_how(attribute: str) -> None:
     client = Ec2Client()
     id = client.conductor.number("i", client.conductor.add_server().uuid)
     answer = client.ask("ModifyInstanceAttribute", {"InstanceId": id, attribute: "true"})

@@ -112,7 +112,7 @@ def test_order_when_much_is_said_then_it_is_the_compute_apis(client: Ec2Client) 
     ({"BlockDeviceMapping.1.Ebs.SnapshotId": "snap-00ffffff"}, "InvalidSnapshot.NotFound"),
     ({"BlockDeviceMapping.1.DeviceName": "/dev/vdb", "BlockDeviceMapping.1.Ebs.Encrypted": "true"},
      "UnsupportedOperation")])
-def test_order_when_a_value_can_not_be_then_nothing_is_made(client: Ec2Client, params: dict[str, object], wanted: str
+def test_order_when_a_value_cannot_be_then_nothing_is_made(client: Ec2Client, params: dict[str, object], wanted: str
                                                             ) -> None:
     assert run(client, params).code == wanted
     assert client.conductor.asked("create_servers") == []

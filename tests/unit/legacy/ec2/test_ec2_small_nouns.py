@@ -50,7 +50,7 @@ def test_address_when_allocated_then_every_action_takes_each_of_its_names(client
     ("AssociateAddress", {"PublicIp": "203.0.113.5"}, (400, "MissingParameter"), (400, "MissingParameter")),
     ("AssociateAddress", {"PublicIp": "192.0.2.1", "InstanceId": "i-00ffffff"}, (404, "InvalidAddress.NotFound"),
      (404, "UnsupportedOperation"))])
-def test_address_when_it_can_not_be_then_each_age_has_its_code(
+def test_address_when_it_cannot_be_then_each_age_has_its_code(
         client: Ec2Client, action: str, params: dict[str, str], today: tuple[int, str], old: tuple[int, str]) -> None:
     assert client.ask(action, params).refusal == today
     assert client.ask(action, params, version=OLD).refusal == old
@@ -86,7 +86,7 @@ def test_address_when_it_is_of_an_instance_then_it_moves_unless_that_is_forbidde
 
 
 @pytest.mark.parametrize("name", ["", " ", "a" * 256, "ä", "a\nb"])
-def test_key_pair_when_its_name_can_not_be_then_it_is_refused(client: Ec2Client, name: str) -> None:
+def test_key_pair_when_its_name_cannot_be_then_it_is_refused(client: Ec2Client, name: str) -> None:
     for action, params in (("CreateKeyPair", {}), ("ImportKeyPair", {
             "PublicKeyMaterial": base64.b64encode(SSH_KEY.encode()).decode()})):
         assert client.ask(action, {"KeyName": name, **params}).refusal == (400, "InvalidKeyPair.Format"), action
@@ -142,7 +142,7 @@ def test_key_pair_when_there_is_none_then_its_delete_is_true(client: Ec2Client) 
 @pytest.mark.parametrize("params", [
     {"Tag.1.Key": ""}, {"Tag.1.Key": "a" * 256}, {"Tag.1.Key": "a", "Tag.1.Value": "b" * 256},
     {"Tag.1.Key": "a", "Tag.2.Key": "a"}])
-def test_tags_when_they_can_not_be_then_none_is_set(client: Ec2Client, params: dict[str, str]) -> None:
+def test_tags_when_they_cannot_be_then_none_is_set(client: Ec2Client, params: dict[str, str]) -> None:
     id = instance(client)
     assert client.ask("CreateTags", {"ResourceId.1": id, **params}).refusal == (400, "InvalidParameterValue")
     assert client.conductor.asked("change_metadata") == []

@@ -63,7 +63,7 @@ def test_volume_when_a_host_has_it_then_that_is_no_instance(client: Ec2Client) -
     ({"Size": 1, "Iops": 5}, (400, "UnsupportedOperation")),
     ({"SnapshotId": "snap-00ffffff"}, (404, "InvalidSnapshot.NotFound")),
     ({"SnapshotId": "snap-zz"}, (400, "InvalidSnapshotID.Malformed"))])
-def test_volume_when_it_can_not_be_made_then_none_is(client: Ec2Client, params: dict[str, object],
+def test_volume_when_it_cannot_be_made_then_none_is(client: Ec2Client, params: dict[str, object],
                                                      wanted: tuple[int, str]) -> None:
     assert client.ask("CreateVolume", params).refusal == wanted and client.conductor.volumes == {}
 
@@ -183,7 +183,7 @@ def test_image_when_a_name_stands_for_its_id_then_it_is_found_by_that(client: Ec
     ({"Attribute": "launchPermission", "UserId.1": "demo", "OperationType": "add"}, "UnsupportedOperation"),
     ({"LaunchPermission.Add.1.UserId": "demo"}, "UnsupportedOperation"),
     ({"LaunchPermission.Add.1.Group": "all", "LaunchPermission.Remove.1.Group": "all"}, "InvalidParameterCombination")])
-def test_sharing_when_it_can_not_be_then_the_image_stays(client: Ec2Client, params: dict[str, str], wanted: str
+def test_sharing_when_it_cannot_be_then_the_image_stays(client: Ec2Client, params: dict[str, str], wanted: str
                                                          ) -> None:
     id = client.conductor.number("ami", client.conductor.add_image(owner="demo").id)
     assert client.ask("ModifyImageAttribute", {"ImageId": id, **params}).code == wanted

@@ -53,7 +53,7 @@ def test_kill_when_a_step_is_reached_then_the_next_process_makes_the_image(
     left = world.left()
     assert any(name.startswith("jobs/") for name in left), "it says what is to be done"
     assert any(name.startswith("work/nova-bundle.") for name in left) == (
-        where in CALLS[1:6]), "a process that is killed can not clean up"
+        where in CALLS[1:6]), "a process that is killed cannot clean up"
     again = start_anew(tmp_path, glance)
     if (where, when) == ("create", "before"):
         assert glance.images == {} and again.images.states == []

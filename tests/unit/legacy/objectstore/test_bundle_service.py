@@ -414,7 +414,7 @@ def test_work_when_an_upload_hangs_in_the_image_service_then_it_is_waited_for_an
     assert [states(glance, one)[1] for one in ids] == ["failed_upload", "available"] and world.left() == []
 
 
-def test_work_when_the_disk_can_not_be_written_then_the_image_failed(
+def test_work_when_the_disk_cannot_be_written_then_the_image_failed(
         world: BundleWorld, glance: FakeGlance, caplog: Any) -> None:
     def full(_image_id: str) -> None:
         folder, = (world.folder / "work").iterdir()

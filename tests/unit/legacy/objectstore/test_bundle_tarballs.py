@@ -76,7 +76,7 @@ def both(first: Callable[[tarfile.TarFile], object],
 
 
 def raw(name: bytes, size: int, kind: bytes, rest: bytes = b"") -> bytes:
-    """A header that no library would write. A size that octal can not tell is in base 256."""
+    """A header that no library would write. A size that octal cannot tell is in base 256."""
     size_field = b"%011o\0" % size if 0 <= size < 8 ** 11 else struct.pack(">Iq", 0x80000000 if size >= 0 else
                                                                           0xFFFFFFFF, size)
     header = bytearray(name.ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + size_field + b"00000000000\0"

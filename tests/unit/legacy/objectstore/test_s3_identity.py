@@ -148,7 +148,7 @@ def test_object_when_its_length_is_not_told_then_only_chunks_that_tell_their_end
     (OSError(errno.ENOSPC, "No space left"), 507, "InsufficientStorage"),
     (errors.host.LockBusy(path="/b/.lock", seconds=60), 503, "ServiceUnavailable"),
     (OSError(errno.EIO, "Input/output error"), 500, "InternalError")])
-def test_object_when_it_can_not_be_written_then_the_client_learns_what_it_may_know_and_nothing_is_left(
+def test_object_when_it_cannot_be_written_then_the_client_learns_what_it_may_know_and_nothing_is_left(
         s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, name: str) -> None:
     def fail(*_: object) -> None:
         raise error

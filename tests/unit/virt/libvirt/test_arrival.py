@@ -86,7 +86,7 @@ def test_arrival_when_the_guest_floats_then_it_is_on_the_processors_that_are_sha
 
 @pytest.mark.parametrize("there", [None, place(page_kb=1048576), place(page_kb=None), place(numa=False),
                                    PlacementSpec()])
-def test_arrival_when_the_place_there_can_not_be_the_guests_then_it_is_refused(there):
+def test_arrival_when_the_place_there_cannot_be_the_guests_then_it_is_refused(there):
     with pytest.raises(errors.move.UnlikePlace) as caught:
         arrival_xml(PINNED, HERE, ArrivalPaths(folder=HERE, placement=there))
     assert caught.value.code == "move.unlike_place"

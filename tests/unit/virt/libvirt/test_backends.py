@@ -134,7 +134,7 @@ def test_removal_clears_and_spares_what_is_kept(folder):
     assert f"blkdiscard --zeroout --length {GIB} /dev/guests/{UUID}_disk" in lvm.ran
 
 
-def test_volume_that_can_not_be_cleared_is_not_given_away(folder):
+def test_volume_that_cannot_be_cleared_is_not_given_away(folder):
     lvm, disks = FakeLvm(), plan.plan(ONE, LVM, RAW)[:1]
     maker(LVM, lvm).make(ONE, folder, disks, RAW)
     folder.keep_disks(disks)

@@ -165,7 +165,7 @@ def test_connect_when_the_library_names_no_path_then_it_is_refused(host, path):
     assert host.records() == []
 
 
-def test_detach_when_the_device_can_not_be_written_out_then_it_fails_and_can_be_tried_again(host):
+def test_detach_when_the_device_cannot_be_written_out_then_it_fails_and_can_be_tried_again(host):
     host.connect(iscsi())
     host.brick.fails["disconnect"] = errors.host.Brick(task="disconnect", reason="flush failed")
     with pytest.raises(errors.host.Brick, match="flush failed"):

@@ -223,7 +223,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize(("properties", "specs", "others", "message"), ELSEWHERE, ids=lambda value: str(value)[:40])
-def test_what_this_host_can_not_give_is_refused_by_name(properties, specs, others, message):
+def test_what_this_host_cannot_give_is_refused_by_name(properties, specs, others, message):
     with pytest.raises(errors.host.NoSuchGuest, match=message):
         xml_of(properties, specs, **others)
 
@@ -261,7 +261,7 @@ def test_flag_that_is_added_counts_and_one_that_is_taken_away_does_not():
         xml_of({}, {"trait:HW_CPU_X86_AVX2": "required"}, host=able(cpu_features=MAP), settings_=removed)
 
 
-def test_models_that_the_host_can_not_be_are_passed_over():
+def test_models_that_the_host_cannot_be_are_passed_over():
     models = settings(cpu_mode="custom", cpu_models=("EPYC-Rome",))
     with pytest.raises(errors.host.NoSuchGuest, match="cpu_models=EPYC-Rome"):
         xml_of(settings_=models)

@@ -133,7 +133,7 @@ def test_disks_that_are_there_are_not_made_again(tmp_path):
 @pytest.mark.parametrize(("stderr", "error"), [("qemu-img: ...: No space left on device", errors.host.DiskFull),
                                                ("qemu-img: Disk quota exceeded", errors.host.DiskFull),
                                                ("qemu-img: something", errors.host.ImageTool)])
-def test_disk_that_can_not_be_made_leaves_no_part(tmp_path, stderr, error):
+def test_disk_that_cannot_be_made_leaves_no_part(tmp_path, stderr, error):
     recorder = Recorder(1, stderr)
     with pytest.raises(error):
         DiskMaker(settings(), tool(recorder), recorder).make(
@@ -148,7 +148,7 @@ def test_preallocation_on_a_full_disk_is_refused(tmp_path):
         DiskMaker(space, tool(Recorder()), full).make(one, Folder(tmp_path), plan.plan(one, space, BASE), BASE)
 
 
-def test_preallocation_where_the_file_system_can_not_is_left_out(tmp_path):
+def test_preallocation_where_the_file_system_cannot_is_left_out(tmp_path):
     unable = Recorder(1, "fallocate: fallocate failed: Operation not supported")
     one, space = order(disks=(Disk(kind="root", size_gb=1),)), settings(preallocate=True)
     DiskMaker(space, tool(Recorder()), unable).make(one, Folder(tmp_path), plan.plan(one, space, BASE), BASE)

@@ -130,7 +130,7 @@ def test_layout_when_an_option_names_what_is_not_there_then_it_is_named(machine,
     ({"libvirt": {"pmem_namespaces": ["a:ns0|ns1", "b:ns1"]}}, "[libvirt]pmem_namespaces", "twice"),
     ({"pci": {"device_spec": ["{"]}}, "[pci]device_spec", "no JSON"),
 ])
-def test_placing_when_an_option_can_not_be_then_it_is_named(groups, option, why):
+def test_placing_when_an_option_cannot_be_then_it_is_named(groups, option, why):
     with pytest.raises(errors.Invalid) as caught:
         placing(**groups)
     assert option in str(caught.value) and why in str(caught.value)
@@ -202,7 +202,7 @@ def test_driver_when_a_set_names_what_the_host_has_not_then_it_does_not_come_up(
         driver_on(tmp_path, "one-socket", compute={"cpu_dedicated_set": "4"}).connect()
 
 
-def test_driver_when_namespaces_can_not_be_listed_then_the_option_is_named(tmp_path):
+def test_driver_when_namespaces_cannot_be_listed_then_the_option_is_named(tmp_path):
     driver = driver_on(tmp_path, "one-socket", libvirt={"pmem_namespaces": ["a:ns0"]})
     with pytest.raises(errors.config.Placing, match="pmem_namespaces"):
         driver.connect()

@@ -471,7 +471,7 @@ def test_settings_follow_the_file(tmp_path):
 
 @pytest.mark.parametrize("text", ["[libvirt]\ncpu_mode = custom\n",
                                   "[libvirt]\ncpu_models = Haswell\n", "[libvirt]\nhw_machine_type = q35\n"])
-def test_settings_that_can_not_be_are_said(tmp_path, text):
+def test_settings_that_cannot_be_are_said(tmp_path, text):
     with pytest.raises(errors.config.Libvirt):
         read(tmp_path, text)
 
@@ -509,7 +509,7 @@ def test_guest_with_a_tpm_keeps_its_secret_over_hard_reboots_and_loses_it_with_i
     made.driver.close()
 
 
-def test_processor_models_that_this_host_can_not_be_stop_the_start(tmp_path, links):
+def test_processor_models_that_this_host_cannot_be_stop_the_start(tmp_path, links):
     with pytest.raises(errors.config.Libvirt, match="cpu_models"):
         LibvirtDriver(settings(tmp_path, cpu_mode="custom", cpu_models=("EPYC-Rome",)), FakeHypervisor()).connect()
 
@@ -532,6 +532,6 @@ def test_settings_of_cache_modes_are_by_what_a_disk_is(tmp_path):
 
 @pytest.mark.parametrize("text", ["images_type = lvm\n", "images_type = rbd\nrbd_user = nova\n",
                                   "disk_cachemodes = file=sometimes\n", "disk_cachemodes = tape=none\n"])
-def test_settings_of_disks_that_can_not_be_are_said(tmp_path, text):
+def test_settings_of_disks_that_cannot_be_are_said(tmp_path, text):
     with pytest.raises(errors.config.Libvirt):
         read(tmp_path, f"[libvirt]\n{text}")

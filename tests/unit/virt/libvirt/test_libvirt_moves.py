@@ -818,7 +818,7 @@ def test_source_does_not_open_what_a_destination_makes_up(rig, order):
 
 @pytest.mark.parametrize(("option", "value"), [("disk_export_ports", "9-3"), ("disk_export_ports", "x"),
                                                ("live_migration_ports", "70000-70001")])
-def test_setting_that_can_not_be_is_named(option, value):
+def test_setting_that_cannot_be_is_named(option, value):
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([])
     conf.set_override(option, value, "libvirt")

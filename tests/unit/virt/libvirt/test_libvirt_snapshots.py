@@ -102,7 +102,7 @@ def test_guest_with_an_agent_is_frozen_for_the_moment_of_the_copy_alone(rig):
 
 
 @pytest.mark.parametrize("why", ["no agent", "silent", "paused", "by its image"])
-def test_guest_that_must_be_quiet_and_can_not_is_a_conflict_and_not_copied(rig, why):
+def test_guest_that_must_be_quiet_and_cannot_is_a_conflict_and_not_copied(rig, why):
     order = with_properties(rig, **({} if why == "no agent" else AGENT),
                             **({"os_require_quiesce": "yes"} if why == "by its image" else {}))
     rig.hypervisor.agent = why not in ("silent", "by its image")
@@ -141,7 +141,7 @@ def test_guest_that_was_left_frozen_is_thawed_at_the_next_start_and_by_the_repea
         assert rig.hypervisor.frozen == set() and not (folder(rig, order) / agent.FROZEN).exists()
 
 
-def test_guest_that_can_not_be_thawed_now_stays_marked(rig):
+def test_guest_that_cannot_be_thawed_now_stays_marked(rig):
     order = with_properties(rig, **AGENT)
     (folder(rig, order) / agent.FROZEN).touch()
     rig.hypervisor.agent = False

@@ -170,7 +170,7 @@ def test_header_when_the_volume_is_a_file_then_its_own_word_counts(tmp_path):
 
 @pytest.mark.parametrize(("changes", "size"), [({"encrypted": False}, 0), ({"format": "qcow2"}, 0),
                                               ({"store": "rbd", "path": "pool/one"}, 2 << 20)])
-def test_header_when_there_is_none_or_it_can_not_be_read_then_it_is_what_it_can_be_at_most(tmp_path, changes, size):
+def test_header_when_there_is_none_or_it_cannot_be_read_then_it_is_what_it_can_be_at_most(tmp_path, changes, size):
     assert luks.header_bytes(on_disk(tmp_path / "none", **changes)) == size
 
 

@@ -95,7 +95,7 @@ def test_port_when_os_vif_fails_then_the_host_is_refused_with_the_plugins_own_wo
     os_vif = Loaded(Library(OSError("no route to the database.")))
     with pytest.raises(errors.HostRefused) as caught:
         getattr(os_vif, call)(port(), *([UUID] if call == "plug" else []))
-    assert str(caught.value) == f"Interface {ID} can not be {what} br-int: no route to the database."
+    assert str(caught.value) == f"Interface {ID} cannot be {what} br-int: no route to the database."
     assert caught.value.code == "host.not_plugged"
 
 

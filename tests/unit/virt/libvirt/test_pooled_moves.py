@@ -154,7 +154,7 @@ def test_image_when_it_leaves_the_cache_then_its_copy_in_the_pool_goes_with_the_
     assert "vms/nova-base-base" not in rig.ceph.images
 
 
-def test_driver_when_its_secret_can_not_be_made_then_it_does_not_start(rig):
+def test_driver_when_its_secret_cannot_be_made_then_it_does_not_start(rig):
     rig.hypervisor.secrets.clear()
     with pytest.raises(errors.host.CephSecret):
         rig.driver.connect()

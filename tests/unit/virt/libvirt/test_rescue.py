@@ -73,7 +73,7 @@ def test_stable_rescue_leaves_the_own_disks_in_their_places(rig, order, tmp_path
 
 @pytest.mark.parametrize("properties", [{"hw_rescue_device": "lun"}, {"hw_rescue_bus": "xen"},
                                         {"hw_rescue_device": "floppy", "hw_rescue_bus": "virtio"}])
-def test_rescue_device_that_can_not_be_is_refused_before_anything_is_made(rig, order, tmp_path, properties):
+def test_rescue_device_that_cannot_be_is_refused_before_anything_is_made(rig, order, tmp_path, properties):
     rescue_images(rig, tmp_path)
     with pytest.raises(errors.Invalid):
         rescue(rig, order, **properties)

@@ -164,7 +164,7 @@ def test_choose_when_there_is_a_folder_for_sockets_then_each_port_has_one_and_th
     assert list((tmp_path / "run" / "serial").iterdir()) == [other]
 
 
-def test_choose_when_the_folder_for_sockets_can_not_be_made_then_the_option_is_named(tmp_path):
+def test_choose_when_the_folder_for_sockets_cannot_be_made_then_the_option_is_named(tmp_path):
     (tmp_path / "file").touch()
     host = Host(tmp_path, sockets=tmp_path / "file" / "serial")
     with (pytest.raises(errors.host.SerialSockets, match=r"\[serial_console\]socket_dir"),

@@ -173,7 +173,7 @@ def test_ovs_when_the_switch_is_missing_then_the_host_is_refused():
 
 
 @pytest.mark.parametrize("name", ["ovs", "ovs, hybrid", "neutron's bridge"])
-def test_port_when_os_vif_can_not_plug_it_then_the_host_is_refused(name):
+def test_port_when_os_vif_cannot_plug_it_then_the_host_is_refused(name):
     one = {**{name: case[0] for name, case in CASES.items()}, "neutron's bridge": interface("bridge", bridge="b")}[name]
     with pytest.raises(errors.HostRefused, match="no answer"):
         vifs.prepare(one, place(os_vif=OsVif(broken=True)))

@@ -108,7 +108,7 @@ def test_volume_in_qcow2_when_it_is_defined_then_libvirt_looks_for_what_lies_und
 
 
 @pytest.mark.parametrize("changes", [{"device_type": "lun"}, {"bus": "xen"}])
-def test_volume_when_it_can_not_be_such_a_device_then_the_host_refuses_it(changes):
+def test_volume_when_it_cannot_be_such_a_device_then_the_host_refuses_it(changes):
     with pytest.raises(errors.host.VolumeData):
         xml_of((device(**changes), RBD))
 
@@ -407,7 +407,7 @@ def test_live_migration_when_a_volume_has_snapshots_then_the_destination_says_wh
             disk = below
         assert found == [("s1", "qcow2"), ("base", "raw")] and below is not None  # its end is said, too
         (tmp_path / "s1").unlink()
-        with pytest.raises(errors.guest.DiskUnsafe, match="can not be read"):
+        with pytest.raises(errors.guest.DiskUnsafe, match="cannot be read"):
             rig.other.driver.live_moves.prepare_arrival(move, rig.other.images)
     finally:
         rig.other.driver.volumes.disconnect(made.server_uuid)
@@ -418,7 +418,7 @@ def test_live_migration_when_a_volume_has_snapshots_then_the_destination_says_wh
             host.close()
 
 
-def test_arrival_when_its_volume_can_not_be_reached_there_then_nothing_of_it_is_left(tmp_path, links, one):
+def test_arrival_when_its_volume_cannot_be_reached_there_then_nothing_of_it_is_left(tmp_path, links, one):
     rig = two(MoveRig(tmp_path / "a", links), MoveRig(tmp_path / "b", links))
     made = make_order(rig.bridge, volumes=(one,))
     try:

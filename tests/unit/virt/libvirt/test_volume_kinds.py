@@ -262,7 +262,7 @@ def test_volume_when_it_moved_to_another_export_then_the_old_is_let_go(host):
     assert list(host.runner.mounted.values()) == ["10.0.0.8:/new"] and host.records() == ["vol-1"]
 
 
-# --- files, and what can not be
+# --- files, and what cannot be
 
 def test_local_when_its_file_is_missing_then_it_is_refused(host, tmp_path):
     with pytest.raises(errors.host.VolumeData, match="is not on this host"):

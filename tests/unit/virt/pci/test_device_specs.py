@@ -90,7 +90,7 @@ def test_devices_when_two_specs_fit_then_the_first_says_what_is_told():
     ('{"address": {"bus": "("}}', "regular expression"), ('{"address": {"car": "1"}}', "domain, bus"),
     ('{"address": "81:00.0", "devname": "ens4"}', "not by both"), ('{"managed": "perhaps"}', "managed"),
     ('{"address": "*:*:*.*.*"}', "0000:81:00.0")])
-def test_parse_when_a_spec_can_not_be_then_it_is_named(text, why):
+def test_parse_when_a_spec_cannot_be_then_it_is_named(text, why):
     with pytest.raises(errors.config.DeviceSpec) as caught:
         specs.parse(['{"vendor_id": "8086"}', text])
     said = caught.value.message

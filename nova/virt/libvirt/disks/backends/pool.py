@@ -38,7 +38,7 @@ class PoolHosts:
 
 class PoolTrash:
     """Empties it in a thread of its own: ``retries`` times at most, ``interval_s`` apart. What is left then goes when
-    the next image can not be removed, or at the next start."""
+    the next image cannot be removed, or at the next start."""
 
     def __init__(self, retries: int, interval_s: float, clock: concurrency.Clock) -> None:
         self._retries, self._interval_s, self._clock = retries, interval_s, clock
@@ -53,7 +53,7 @@ class PoolTrash:
         try:
             self.empty(rbd)
         except errors.NovaError as error:
-            LOG.error("the trash of pool %s can not be emptied: %s", rbd.pool.name, error)
+            LOG.error("the trash of pool %s cannot be emptied: %s", rbd.pool.name, error)
         finally:
             self._working.release()
 
