@@ -25,8 +25,8 @@ OPENERS = {
     "an interrogative or relative": "what who whom whose which where when why how whether whoever whatever whichever "
                                     "wherever",
     "a conjunction": "if because since while until unless although though and or but nor than",
-    "a preposition": "of for from in on at by with without to into before after between among beside besides under over "
-                     "within during through per via as",
+    "a preposition": "of for from in on at by with without to into before after between among beside besides under "
+                     "over within during through per via as",
     "a pronoun": "it its they them their he she his her we us our you your that these those nobody somebody anybody "
                  "everybody none nothing something anything everything",
     "an auxiliary or a negation": "is are was were been has had does did may might can could must shall should "
