@@ -42,17 +42,24 @@ def decode(raw: bytes) -> Json:
     """The value of a JSON text. api.MalformedBody, api.UnusableBody."""
     try:
         value = msgspec.json.decode(raw)
-    except UnicodeDecodeError:
-        raise errors.api.MalformedBody(reason="It is not encoded in UTF-8.") from None
     except RecursionError:
         raise errors.api.UnusableBody(reason=_TOO_DEEP) from None
-    except msgspec.DecodeError as error:
-        raise errors.api.MalformedBody(reason=f"{error}.") from None
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:  # of text that is not UTF-8, releases raise either
+        reason = f"{error}." if _is_utf8(raw) else "It is not encoded in UTF-8."
+        raise errors.api.MalformedBody(reason=reason) from None
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         _check_depth(value)
     if _has_long_integer(raw) or b"\\u0000" in raw:
         _check_scalars(value)
     return value
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _TOO_DEEP = f"It is nested too deeply: at most {MAX_DEPTH} levels."
