@@ -1,1 +1,1 @@
-"""Drives a hypervisor from specs."""
+"""Hypervisor drivers, controlled by specs."""

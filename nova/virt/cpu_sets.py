@@ -1,4 +1,4 @@
-"""Sets of processors as operators write them ("4-12,^8,15"), and as libvirt reads them. Pure."""
+"""CPU sets in the syntax of operators ("4-12,^8,15") and of libvirt. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ PART = re.compile(r"(\^?)(\d{1,5})(?:-(\d{1,5}))?")
 
 
 def parse(option: str, text: str) -> frozenset[int]:
-    """What ``text`` names: numbers and ranges (both ends in), less those after a ^. config.CpuSet names the
-    ``option``."""
+    """Return the CPUs that ``text`` names: numbers and inclusive ranges, without those after a ^. Raises config.CpuSet,
+    with the ``option``."""
     found: dict[bool, set[int]] = {False: set(), True: set()}
     for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
         match = PART.fullmatch(part)
         if match is None:
-            raise errors.config.CpuSet(option=option, reason=f"its part {number} is neither a processor (7), a range "
-                                       "(4-12), nor one to leave out (^8)")
+            raise errors.config.CpuSet(option=option, reason=f"its part {number} is not a CPU (7), a range "
+                                       "(4-12), or an exclusion (^8)")
         first, last = int(match[2]), int(match[3] or match[2])
         if last < first:
-            raise errors.config.CpuSet(option=option, reason=f"the range in its part {number} runs backwards")
+            raise errors.config.CpuSet(option=option, reason=f"the range in its part {number} is reversed")
         found[bool(match[1])] |= set(range(first, last + 1))
     left = frozenset(found[False] - found[True])
     if not left:
-        raise errors.config.CpuSet(option=option, reason="it names no processor")
+        raise errors.config.CpuSet(option=option, reason="it contains no CPU")
     return left
 
 
 def spec(cpus: Iterable[int]) -> str:
-    """"0-3,8" of these."""
+    """Format CPUs as a set, such as "0-3,8"."""
     runs: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:

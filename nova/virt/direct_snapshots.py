@@ -1,4 +1,4 @@
-"""Snapshots that need no upload: they are made where the image service keeps its images."""
+"""Snapshots without an upload: created where the image service stores its images."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from nova.model.image.rbd_locations import RbdLocation
 
 
 class DirectSnapshots(Protocol):
-    """What became of ``Snapshots.take_snapshot`` where it says ``in_ceph``."""
+    """Snapshots that ``Snapshots.take_snapshot`` reported as ``in_ceph``."""
 
     def location(self, image_id: str) -> RbdLocation | None:
-        """None: there is no such snapshot in Ceph (any more), or it is not whole."""
+        """Return the snapshot's location; None if Ceph has no such snapshot, or only an incomplete one."""
 
     def bring(self, server_uuid: str, image_id: str) -> str:
-        """As a file of this host instead, where the image service does not take it as it is; the file's path."""
+        """Copy the snapshot to a file of this host, for an image service that does not accept it; return its path."""

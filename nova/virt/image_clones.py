@@ -1,4 +1,4 @@
-"""Root disks that begin as clones of the image service's own images: no byte of such an image passes the host."""
+"""Root disks that are clones of images in the image service's storage: no image data passes through the host."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nova.model.image.rbd_locations import RbdLocation
 
 
 class CloneParent(NamedTuple):
-    """What a disk is made a clone of, and how large that is."""
+    """The parent of a cloned disk, and its size."""
 
     location: RbdLocation
     size_bytes: int
 
 
 class ImageClones(Protocol):
-    """Of a driver whose disks lie where the image service's images may lie, too."""
+    """Image clones of a driver whose disks can be in the same storage as the image service's images."""
 
     def parent(self, image: Image, locations: Sequence[RbdLocation]) -> CloneParent:
-        """The first of these that a root disk can be a clone of. image.NotCloneable says why none is."""
+        """Return the first location that a root disk can be cloned from. Raises image.NotCloneable if there is none."""

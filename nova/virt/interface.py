@@ -1,7 +1,8 @@
-"""What a driver can do, as small protocols, each kept by a part of it: "supports X" is "has a part for X".
+"""The interface of hypervisor drivers: small protocols, one for each part; a driver supports a feature if it has the
+part.
 
-A driver knows nothing of RPC, databases or workflows. Its calls may block; they are safe to repeat; every undo is safe
-when what it undoes never happened. ``order`` values are whole: a driver asks nobody for more.
+A driver knows nothing of RPC, databases or workflows. Its calls may block and are safe to repeat; every undo is safe
+even if the change that it undoes never happened. ``order`` values are complete: a driver requests no more data.
 """
 
 from __future__ import annotations
@@ -38,83 +39,86 @@ PowerListener = Callable[[GuestState], None]
 
 
 class LocalImages(Protocol):
-    """Where the images of a build lie on this host (paths of checked files in the cache), by image id."""
+    """Paths of a build's images on this host (checked files in the image cache), by image id."""
 
     def path(self, image_id: str) -> str:
-        """The cached file of an image that was fetched; KeyError when it was not."""
+        """Return the cached file of an image that was fetched. Raises KeyError if it was not."""
 
 
 class Disks(Protocol):
-    """Guests' disks made and unmade."""
+    """Create and remove guests' disks."""
 
     def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
-        """Root, ephemeral and swap disks. HostRefused when there is no space. ``parent``: by ``image_clones``."""
+        """Create root, ephemeral and swap disks. ``parent``: from ``image_clones``. Raises HostRefused if there is no
+        space."""
 
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
-        """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
-        ephemeral, swap; volume: what is known of those), with the folder; ``create_disks`` leaves them as they are.
-        ``spare_pooled``: disks that other hosts see, too, stay where they are."""
+        """Remove the guest's folder and the snapshots kept of it. ``keep``: kinds of disks that stay (root, ephemeral,
+        swap; volume: the volumes' records), with the folder; ``create_disks`` does not change them.
+        ``spare_pooled``: disks on shared storage stay."""
 
     def pooled(self, order: BuildOrder) -> bool:
-        """Whether the guest's disks are there, in a place that all hosts see, whatever this host knows of the guest."""
+        """Return whether the guest's disks exist on storage that all hosts share, even if this host has no record of
+        it."""
 
     def leave_disks(self, server_uuid: str) -> None:
-        """Another host has the guest's disks: what only this host sees beside them goes, if it can tell. Nothing where
-        they are in a folder that hosts may share."""
+        """Remove the local files of a guest whose disks another host now has, if this host can tell which are local.
+        Does nothing if the disks are in a folder that hosts may share."""
 
     def drop_images(self, names: Sequence[str]) -> None:
-        """Files of these names are in the image cache no more: what was made of them for several guests goes, where
-        none uses it."""
+        """Remove unused copies that were made of these images for several guests. ``names``: files that are no longer
+        in the image cache."""
 
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
-        """Keep ``files`` (path -> content) as the guest's drive, volume label config-2; goes with ``remove_disks``."""
+        """Write ``files`` (path -> content) as the guest's config drive, label config-2; ``remove_disks`` removes
+        it."""
 
 
 class Interfaces(Protocol):
-    """The host's side of guests' interfaces."""
+    """The host side of guests' interfaces."""
 
     def plug(self, order: BuildOrder) -> None:
-        """Bridges and taps, so that the guest's first packet gets through."""
+        """Prepare bridges and taps, so that the guest's first packet gets through."""
 
     def unplug(self, server_uuid: str, order: BuildOrder | None) -> None:
-        """By uuid alone when ``order`` is None: what it plugged is recorded beside the guest."""
+        """Remove the guest's interfaces from the host. ``order`` None: use only the record kept with the guest."""
 
 
 class Lifecycle(Protocol):
-    """Guests defined, started, stopped and undefined."""
+    """Define, start, stop and undefine guests."""
 
     def start_new(self, order: BuildOrder) -> PowerState:
-        """Define the guest from the order (again, if it is known) and start it."""
+        """Define the guest from the order (or redefine it) and start it."""
 
     def define(self, order: BuildOrder) -> PowerState:
-        """Define the guest from the order (again, if it is known) and leave it off. Nothing when it runs."""
+        """Define the guest from the order (or redefine it) and leave it off. Does nothing if it runs."""
 
     def destroy(self, server_uuid: str) -> None:
-        """Stop at once and undefine, what was saved of its memory too; the disks stay."""
+        """Stop the guest immediately and undefine it, with its saved memory; the disks stay."""
 
     def start(self, server_uuid: str) -> PowerState:
-        """Start a defined guest; nothing when it runs. NotFound when it is not defined."""
+        """Start a defined guest; does nothing if it runs. Raises NotFound if it is not defined."""
 
     def shut_down(self, server_uuid: str, timeout_s: int) -> PowerState:
-        """Ask the guest to stop, wait, then power it off. ``timeout_s`` 0 powers off at once."""
+        """Ask the guest to stop, wait, then power it off. ``timeout_s`` 0 powers off immediately."""
 
     def reboot(self, server_uuid: str, timeout_s: int) -> bool:
-        """Ask the guest to reboot; False when it did not within the time (the caller then does it the hard way)."""
+        """Ask the guest to reboot; False if it did not in time (the caller then does a hard reboot)."""
 
     def power_state(self, server_uuid: str) -> PowerState | None:
-        """None when the guest is not defined."""
+        """Return the guest's power state; None if it is not defined."""
 
 
 class Consoles(Protocol):
-    """Console text."""
+    """Console output."""
 
     def console_output(self, server_uuid: str, lines: int | None) -> str:
-        """The last lines (all, for None) of the serial console's log, rotated part included."""
+        """Return the last lines (None: all) of the serial console's log, rotated part included."""
 
 
 class ConsolePlace(NamedTuple):
-    """Where the hypervisor serves a console. ``host`` None: on the address that this host's configuration says. The
-    rest as :class:`nova.model.guest.consoles.ConsoleAddress` has it."""
+    """The address at which the hypervisor serves a console. ``host`` None: the address in this host's configuration.
+    The other fields are as in :class:`nova.model.guest.consoles.ConsoleAddress`."""
 
     host: str | None = None
     port: int | None = None
@@ -124,235 +128,241 @@ class ConsolePlace(NamedTuple):
 
 
 class RemoteConsoles(Protocol):
-    """Guests' screens and serial ports, as others reach them."""
+    """Remote access to guests' screens and serial ports."""
 
     def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
-        """Where it is now, of this guest and no other. NotFound: no guest. Conflict: it does not run, or was made
-        without such a console. NotSupported: this hypervisor has none of the type."""
+        """Return the current address of this guest's console. Raises NotFound if there is no such guest, Conflict if it
+        does not run or has no such console, NotSupported if the hypervisor has no console of the type."""
 
 
 class DevicePlaces(Protocol):
-    """Where a guest sees its devices."""
+    """The addresses of devices inside a guest."""
 
     def device_places(self, server_uuid: str) -> Mapping[str, DevicePlace]:
-        """Of a defined guest's interfaces, by MAC address in small letters; one whose place is not known is not there.
-        NotFound."""
+        """Return the device addresses of a defined guest's interfaces, by MAC address in lower case; interfaces with
+        unknown addresses are omitted. Raises NotFound."""
 
 
 class Diagnosis(Protocol):
-    """What a guest uses, counted."""
+    """Resource usage counters of a guest."""
 
     def diagnostics(self, server_uuid: str) -> Diagnostics:
-        """Of a guest in any power state. NotFound when it is not defined."""
+        """Return the diagnostics of a guest in any power state. Raises NotFound if it is not defined."""
 
 
 class Uptime(Protocol):
     def uptime(self) -> HostUptime:
-        """The host's own."""
+        """Return the uptime of the host."""
 
 
 class HostPower(Protocol):
     def change_host_power(self, action: str) -> str:
-        """Do ``action`` (startup, shutdown, reboot, maintenance_on, maintenance_off) to the host itself; a word for
-        what became of it: the action, or on_maintenance, off_maintenance. NotSupported: one it cannot do."""
+        """Apply ``action`` (startup, shutdown, reboot, maintenance_on, maintenance_off) to the host itself. Returns the
+        action, or on_maintenance or off_maintenance. Raises NotSupported for an action that the driver does not
+        have."""
 
 
 class ImageUsers(Protocol):
-    """Guests' disks that lie over images of this host's cache."""
+    """Guests' disks that are backed by images in this host's cache."""
 
     def images_in_use(self) -> frozenset[str]:
-        """Ids of the images whose cached files the guests of this host need."""
+        """Return the ids of the images whose cached files the guests of this host need."""
 
     def bases(self, server_uuid: str) -> frozenset[str]:
-        """The paths of the files that the guest's disks lie over."""
+        """Return the paths of the guest disks' backing files."""
 
 
 class Pausing(Protocol):
-    """The guest stays in memory."""
+    """Pause guests in memory."""
 
     def pause(self, server_uuid: str) -> PowerState:
-        """Nothing when it is paused. NotFound when it is not defined, Conflict when it is off."""
+        """Pause the guest; does nothing if it is paused. Raises NotFound if it is not defined, Conflict if it is
+        off."""
 
     def unpause(self, server_uuid: str) -> PowerState:
-        """Nothing when it runs."""
+        """Resume a paused guest; does nothing if it runs."""
 
 
 class Suspending(Protocol):
-    """The guest's memory goes to a disk of the host."""
+    """Suspend guests to disk: save their memory on the host."""
 
     def suspend(self, server_uuid: str) -> PowerState:
-        """Nothing when it was suspended."""
+        """Save the guest's memory and stop it; does nothing if it is suspended."""
 
     def resume(self, order: BuildOrder) -> PowerState:
-        """Go on from there (taps and bridges may have to be made again); nothing when it runs. A guest whose saved
-        memory is gone is started."""
+        """Resume the guest from its saved memory (taps and bridges may have to be created again); does nothing if it
+        runs. Boots the guest if its saved memory is gone."""
 
 
 class HeldStarts(Pausing, Protocol):
-    """A guest is made whole, with its taps, and held before its first instruction; ``unpause`` lets it go."""
+    """Start guests held before the first instruction, with their taps in place; ``unpause`` lets them run."""
 
     def start_held(self, server_uuid: str) -> PowerState:
-        """Of a defined guest that is off: PAUSED. One that is not off stays as it is. NotFound."""
+        """Start a defined guest that is off, and leave it PAUSED. Does not change a guest that is not off. Raises
+        NotFound."""
 
     def resume_held(self, order: BuildOrder) -> PowerState:
-        """``Suspending.resume``, held in the same way."""
+        """Resume the guest as ``Suspending.resume`` does, but leave it held."""
 
 
 class HotPlug(Protocol):
-    """Interfaces that come and go while the guest lives: of the guest as it runs, if it does, and as it starts next."""
+    """Attach and detach interfaces, in the running guest, if it runs, and in its persistent definition."""
 
     def attach_interface(self, order: InterfaceOrder) -> PowerState:
-        """Plug it in, and its host's side; ``order.build`` is the guest with it. Nothing where it is already.
-        HostRefused; what failed is unplugged."""
+        """Attach the interface and prepare its host side; ``order.build`` is the guest with it. Does nothing if it is
+        attached. Raises HostRefused; a failed attach is undone."""
 
     def detach_interface(self, order: InterfaceOrder, stopped: Callable[[], bool]) -> PowerState:
-        """Ask the guest to give it up, again from time to time, and unplug the host's side when it has; ``order.build``
-        is the guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped``
-        is asked meanwhile; true: give up)."""
+        """Ask the guest to release the interface, repeatedly, then remove its host side; ``order.build`` is the guest
+        without it. Does nothing if it is gone. ``stopped`` is polled meanwhile; true cancels. Raises Conflict if the
+        guest did not release it in time and still has it."""
 
 
 class Volumes(VolumeJobs, Protocol):
-    """Disks on volumes of the volume service. What ``order.volumes`` of a build name is connected by ``connect`` before
-    the guest is defined, and let go by ``disconnect`` after it is gone."""
+    """Disks on volumes of the volume service. ``connect`` attaches the volumes of a build's ``order.volumes`` to the
+    host before the guest is defined; ``disconnect`` detaches them after it is gone."""
 
     def connector(self) -> Connector:
-        """What this host says of itself to a volume's back end."""
+        """Return this host's connector properties for a volume's back end."""
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
-        """Make the volumes usable on this host: as their connections say, or, where an order has none, as it was done
-        before. Nothing where they are. HostRefused; what failed leaves nothing."""
+        """Connect the volumes to this host with the orders' connection data, or, where an order has none, as recorded
+        before. Does nothing if they are connected. Raises HostRefused; a failed connect is undone."""
 
     def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
-        """Let go of all that ``connect`` made for the guest, but of the volumes to ``keep``, by what is kept beside the
-        guest. Safe when there is nothing."""
+        """Disconnect all volumes that ``connect`` recorded for the guest, except those in ``keep``. Safe if there are
+        none."""
 
     def attach_volume(self, order: VolumeOrder) -> PowerState:
-        """Connect it and plug it into the guest, as it runs and as it starts next; ``order.build`` is the guest with
-        it. Nothing where it is already. HostRefused; what failed leaves nothing."""
+        """Connect the volume and attach it to the running guest and its persistent definition; ``order.build`` is the
+        guest with it. Does nothing if it is attached. Raises HostRefused; a failed attach is undone."""
 
     def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
-        """Ask the guest to give it up, again from time to time, and disconnect it when it has; ``order.build`` is the
-        guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped`` is asked
-        meanwhile; true: give up)."""
+        """Ask the guest to release the volume, repeatedly, then disconnect it; ``order.build`` is the guest without it.
+        Does nothing if it is gone. ``stopped`` is polled meanwhile; true cancels. Raises Conflict if the guest did not
+        release it in time and still has it."""
 
     def given_up(self, server_uuid: str) -> frozenset[str]:
-        """Volumes that the guest has as it starts next, and not as it runs: it kept them, as it was told, and gave them
-        up later. None of a guest that does not run."""
+        """Return volumes that are in the guest's persistent definition but not in the running guest: it released them
+        late, after their detach had failed. Empty if the guest does not run."""
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
-        """The volume has grown: let the host and the guest see ``order.disk.device.size_gb``."""
+        """Make the host and the guest see the volume's new size, ``order.disk.device.size_gb``."""
 
 
 class Rescuing(Protocol):
-    """Another system boots; the guest's own disks are beside it."""
+    """Boot a guest into a rescue system, with the guest's own disks attached."""
 
     def rescue(self, order: RescueOrder, images: LocalImages | None, files: Mapping[str, bytes] | None) -> PowerState:
-        """The guest is off. ``files``: a config drive's contents for the rescue system, where it has one."""
+        """Boot a guest that is off into its rescue system. ``files``: the contents of the rescue system's config
+        drive."""
 
     def unrescue(self, order: BuildOrder) -> PowerState:
-        """Its own disks boot again; what was made for the rescue goes. Safe when it was not rescued."""
+        """Boot from the guest's own disks again and remove the rescue files. Safe if the guest was not rescued."""
 
 
 class Packed(Protocol):
-    """Guests that hold something of the host's cells and devices."""
+    """Guests' claims on NUMA cells and devices of the host."""
 
     def packings(self, node: str = "", source_copies: bool = False) -> Mapping[str, Packing]:
-        """What each guest of the node (of any, for "") holds, by uuid, but for those that hold nothing: as its newest
-        order says, from before its first disk until its last is gone, over restarts, too. ``source_copies``:
-        of those that left, and are kept until their move is confirmed."""
+        """Return the claims of the node's guests ("": of all nodes), by uuid, without guests that hold none.
+
+        A guest's claim is as in its newest order, from before its first disk until its last disk is gone, also across
+        restarts. ``source_copies``: the claims of guests that left, kept until their move is confirmed."""
 
     def packing(self, server_uuid: str) -> Packing | None:
-        """The same of one guest that is here."""
+        """Return the claim of one guest on this host."""
 
 
 class KeptOrders(Protocol):
-    """Guests' newest orders, kept beside them over restarts."""
+    """Guests' newest orders, stored with them so that they survive restarts."""
 
     def kept_order(self, server_uuid: str) -> BuildOrder | None:
-        """Without what only the first boot needs (password, user data, files). None when none is kept here, or it can
-        not be read."""
+        """Return the guest's newest order, without the data of the first boot (password, user data, files). None if
+        none is stored here or it cannot be read."""
 
 
 class Agent(Protocol):
-    """What only a program inside the guest can do."""
+    """Actions that need an agent inside the guest."""
 
     def set_password(self, server_uuid: str, user: str, password: str) -> None:
-        """Conflict when the guest runs no agent."""
+        """Set the user's password. Raises Conflict if the guest runs no agent."""
 
 
 class CrashDumps(Protocol):
     def crash(self, server_uuid: str) -> None:
-        """Send a non-maskable interrupt. Conflict when the guest does not run."""
+        """Send a non-maskable interrupt. Raises Conflict if the guest does not run."""
 
 
 class Snapshots(Protocol):
-    """A guest's root disk kept as a file, whole (it shows no other file)."""
+    """Snapshots of a guest's root disk, as a complete file without a backing file."""
 
     def take_snapshot(self, order: SnapshotOrder) -> DiskSnapshot:
-        """Of a guest in any power state; a running one goes on. Conflict when it must be quiesced and can't. What was
-        taken for this ``image_id`` before is found again."""
+        """Take a snapshot of a guest in any power state; a running guest continues. Raises Conflict if it must be
+        quiesced and cannot be. Returns the earlier snapshot if there is one for this ``image_id``."""
 
     def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
-        """The file; None when there is none (any more)."""
+        """Return the snapshot's file; None if there is none."""
 
     def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
-        """Safe when there is none. ``given``: the image service has it by now, and what it has stays."""
+        """Remove the snapshot. Safe if there is none. ``given``: the image service has the data, and its copy stays."""
 
 
 class ColdMoves(Protocol):
-    """A guest that is off leaves this host, or comes. A source copy is none of ``Driver.guests``."""
+    """Cold migration: a guest that is off leaves or arrives. ``Driver.guests`` does not list source copies."""
 
     def leave(self, server_uuid: str) -> GuestOnSource:
-        """Keep the guest as a source copy (it is off): undefined, its disks under another name, so that the same server
-        may be made here again. Its disks can be read at what is returned, until it is forgotten or restored. Repeated:
-        the same. NotFound when neither the guest nor its source copy is here."""
+        """Undefine the guest, which is off, and rename its disks to a source copy, so that this host can create the
+        server again. Returns the location from which its disks can be read until it is forgotten or restored. A
+        repeated call returns the same. Raises NotFound if neither the guest nor its source copy is here."""
 
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
-        """Bring the disks here: from ``order.source``, or (None) from the source copy here, which stays as it is;
-        let them grow to the order's sizes, and make those that are new. HostRefused."""
+        """Fetch the disks from ``order.source``, or (None) from the source copy on this host, which does not change;
+        then grow them to the order's sizes, and create new ones. Raises HostRefused."""
 
     def restore_source(self, server_uuid: str) -> bool:
-        """The source copy is the guest's again (disks that ``fetch`` made here go); whether there was anything."""
+        """Turn the source copy back into the guest, and remove disks that ``fetch`` created. Returns whether there was
+        one."""
 
     def forget(self, server_uuid: str) -> None:
-        """Remove the source copy. Safe when there is nothing; the guest that is here now stays."""
+        """Remove the source copy. Safe if there is none; a guest that is on this host now stays."""
 
     def kept_sources(self) -> frozenset[str]:
-        """Uuids of all source copies."""
+        """Return the uuids of all source copies."""
 
 
 ProgressListener = Callable[[int, MigrationProgress], None]  # percent, amounts
 
 
 class LiveMoves(Protocol):
-    """A running (or paused) guest goes from this host to another, or comes."""
+    """Live migration: a running or paused guest moves from this host to another, or arrives."""
 
     def describe(self, server_uuid: str) -> GuestOnSource:
-        """For the destination. NotFound; Conflict when it is off."""
+        """Describe the guest for the destination. Raises NotFound, or Conflict if it is off."""
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
-        """Compare processors, look at the storage, make room, plug and connect volumes. HostRefused names what
-        does not fit: nothing stays of what was made until then. Repeated: the same."""
+        """Compare processors, check the storage, claim capacity, plug interfaces and connect volumes. Raises
+        HostRefused with the mismatch, after an undo of the steps already done. A repeated call returns the same."""
 
     def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
-        """Send it, and return when it runs there. Any error means that it runs here (``stopped`` is asked from time to
-        time; true: give up). A repeated call joins the migration that is under way; one of a guest that is gone from
-        here returns."""
+        """Send the guest, and return when it runs on the destination. Any error means that it still runs here.
+        ``stopped`` is polled meanwhile; true cancels. A repeated call joins a migration that is under way, and returns
+        if the guest has left."""
 
     def abort(self, server_uuid: str) -> None:
-        """``migrate`` ends with an error soon. Conflict when none is under way."""
+        """Abort the migration: ``migrate`` then ends with an error. Raises Conflict if none is under way."""
 
     def force(self, server_uuid: str) -> None:
-        """Bring it to an end: post-copy where it may, else by a pause. Conflict when none is under way."""
+        """Complete the migration: by post-copy if permitted, else by a pause. Raises Conflict if none is under way."""
 
     def land(self, order: MoveOrder) -> PowerState:
-        """Make what has arrived this host's own. NotFound when it is not here, Conflict while it still arrives."""
+        """Take over the arrived guest. Raises NotFound if it is not here, Conflict while it still arrives."""
 
 
 class Driver(Protocol):
-    """A host's driver, of its parts; None: what it cannot. Drivers have this as their base, and set what they have."""
+    """A host's driver and its parts; a part is None if unsupported. Drivers inherit from it and set their parts."""
 
-    #: Whether images must lie on this host before ``create_disks`` (False for the fake driver).
+    #: Whether images must be cached on this host before ``create_disks`` (False for the fake driver).
     needs_images: bool
 
     disks: Disks
@@ -382,19 +392,19 @@ class Driver(Protocol):
     host_power: HostPower | None = None
 
     def connect(self) -> None:
-        """Reach the hypervisor, once, at start. Unavailable says which one and what to do."""
+        """Connect to the hypervisor, once, at start. Raises Unavailable, which names the hypervisor and the remedy."""
 
     def check_alive(self) -> None:
-        """Unavailable: the hypervisor does not answer now."""
+        """Raise Unavailable if the hypervisor does not answer now."""
 
     def nodes(self) -> tuple[Node, ...]:
-        """The host's nodes with what they have, all of it (reservations and ratios are the compute's to add)."""
+        """Return the host's nodes with their complete inventory; nova-compute applies reservations and ratios."""
 
     def guests(self) -> tuple[GuestState, ...]:
-        """Every guest of ours that the hypervisor or a disk directory knows, with its power state."""
+        """Return every nova guest that the hypervisor or a disk directory has, with its power state."""
 
     def on_power_change(self, listener: PowerListener) -> None:
-        """Call ``listener`` whenever a guest's power state changes by itself or by us. At most one listener."""
+        """Call ``listener`` on every power state change, whether nova or the guest caused it. At most one listener."""
 
     def close(self) -> None:
-        """Let go of the hypervisor; guests run on."""
+        """Disconnect from the hypervisor; guests continue to run."""

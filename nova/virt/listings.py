@@ -1,7 +1,7 @@
-"""Files of one server in a folder of all servers' files.
+"""List the files of one server in a folder with files of all servers.
 
-``Path.glob`` compiles its pattern and keeps it, up to 32,768 of them in a process: tens of MB where each pattern has
-the id of another server.
+``Path.glob`` compiles and caches its patterns, up to 32,768 in a process: tens of MB if each pattern contains the id of
+another server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def files_of(folder: Path, beginning: str, end: str = "") -> list[Path]:
-    """Paths in ``folder`` whose names begin and end so; none where there is no folder."""
+    """Return the paths in ``folder`` with this prefix and suffix; empty if the folder does not exist."""
     try:
         return [folder / name for name in os.listdir(folder) if name.startswith(beginning) and name.endswith(end)]
     except FileNotFoundError:

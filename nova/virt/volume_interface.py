@@ -1,4 +1,4 @@
-"""What a driver does with the data of volumes that guests have: a part of :class:`nova.virt.interface.Volumes`."""
+"""The data of guests' volumes: the part of :class:`nova.virt.interface.Volumes` that swaps, snapshots and counts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from nova.model.volumes import VolumeCounts
 
 
 class VolumeJobs(Protocol):
-    """Volumes that become others, files that come to volumes and go, and how much is read and written."""
+    """Swap volumes, add and merge snapshot files of volumes, and count reads and writes."""
 
     def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
-        """Connect ``order.successor``, copy the volume of the running guest to it, and make it the guest's disk, by the
-        volume's id; disconnect the old one. Nothing when it is. HostRefused, or Conflict (``stopped`` is asked
-        meanwhile; true: give up): the guest has the old one, and nothing is left of the other."""
+        """Connect ``order.successor``, copy the running guest's volume to it, and make it the guest's disk, under the
+        volume's id; then disconnect the old one. Does nothing if that is done. ``stopped`` is polled meanwhile; true
+        cancels. Raises HostRefused or Conflict: the guest keeps the old volume, and nothing is left of the other."""
 
     def unswap_volume(self, order: VolumeOrder) -> PowerState:
-        """Stop a copy that was begun, and disconnect ``order.successor``. guest.HasSuccessor: it is the guest's
-        disk."""
+        """Stop a copy that has begun, and disconnect ``order.successor``. Raises guest.HasSuccessor if it is the
+        guest's disk."""
 
     def snapshot_volume(self, order: VolumeSnapshotOrder) -> PowerState:
-        """What the guest writes to the volume, a file, goes to ``order.new_file`` beside it from now on, whether it
-        runs or not. Nothing when it does. HostRefused; guest.NoVolumeFile."""
+        """Redirect the guest's writes to the volume's file to ``order.new_file`` next to it, whether the guest runs or
+        not. Does nothing if that is done. Raises HostRefused; guest.NoVolumeFile."""
 
     def merge_volume_snapshot(self, order: VolumeSnapshotOrder, stopped: Callable[[], bool]) -> PowerState:
-        """Take a file out of the volume's chain, as the order says. Nothing when it is out. HostRefused; Conflict
-        (``stopped`` is asked meanwhile; true: give up); guest.NoVolumeFile; guest.NotRunning: it would have to."""
+        """Remove a file from the volume's chain, as the order says. Does nothing if it is removed. ``stopped`` is
+        polled meanwhile; true cancels. Raises HostRefused; Conflict; guest.NoVolumeFile; guest.NotRunning if the guest
+        must run."""
 
     def volume_counts(self, server_uuid: str) -> tuple[VolumeCounts, ...]:
-        """What the guest did with each volume that it has as it runs. None of a guest that does not run."""
+        """Return the counters of each volume of the running guest; empty if it does not run."""

@@ -1,4 +1,4 @@
-"""KVM and QEMU guests, through libvirt."""
+"""The libvirt driver, for KVM and QEMU guests."""
 
 from nova.virt.libvirt.driver import LibvirtDriver, from_conf, image_tool
 from nova.virt.libvirt.settings import LibvirtSettings

@@ -1,7 +1,7 @@
-"""Ceph's keys as libvirt's secrets: QEMU opens images of a pool with them.
+"""Ceph keys as libvirt secrets, with which QEMU opens images of a pool.
 
-A secret that is not there is made of the keyring that Ceph's own tools read on this host. libvirt keeps it for its own
-user alone, and shows it to nobody.
+A missing secret is created from the keyring that Ceph's own tools read on this host. libvirt keeps it for its own user
+only, and never shows its value.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ CEPH = Path("/etc/ceph")
 
 
 def ensure_secret(hypervisor: LibvirtHypervisor, user: str, secret_uuid: str, conf: str = "") -> None:
-    """Have libvirt's secret with the key of Ceph's ``user`` (without "client."). ``conf``: Ceph's configuration file;
-    keyrings are beside it, or in /etc/ceph. host.CephSecret: there is neither the secret nor a keyring."""
+    """Create the libvirt secret with the key of Ceph's ``user`` (without "client.") if it does not exist.
+
+    ``conf``: Ceph's configuration file; keyrings are in the same directory, or in /etc/ceph. Raises host.CephSecret if
+    there is neither the secret nor a keyring."""
     if hypervisor.has_secret(secret_uuid):
         return
     key = next(filter(None, (_key_in(path, user) for path in keyrings(user, conf))), None)
@@ -31,13 +33,13 @@ def ensure_secret(hypervisor: LibvirtHypervisor, user: str, secret_uuid: str, co
 
 
 def keyrings(user: str, conf: str = "") -> tuple[Path, ...]:
-    """Where the user's keyring may be, the likeliest first."""
+    """Return the possible paths of the user's keyring, the most likely first."""
     folders = dict.fromkeys([*([Path(conf).parent] if conf else []), CEPH])
     return tuple(folder / f"ceph.client.{user}.keyring" for folder in folders)
 
 
 def secret_xml(user: str, secret_uuid: str) -> str:
-    """Its value is never shown again. (usage: what operators see of it in ``virsh secret-list``)."""
+    """Return the XML of a private secret, whose value libvirt never shows. ``virsh secret-list`` shows its usage."""
     secret = ET.Element("secret", ephemeral="no", private="yes")
     text(secret, "uuid", secret_uuid)
     text(add(secret, "usage", type_="ceph"), "name", f"client.{user} {secret_uuid}")
@@ -45,7 +47,7 @@ def secret_xml(user: str, secret_uuid: str) -> str:
 
 
 def _key_in(path: Path, user: str) -> bytes | None:
-    """None: there is no such file, or no usable key of that user in it."""
+    """Return the user's key; None if there is no such file, or no usable key of that user in it."""
     section = ""
     with contextlib.suppress(OSError, UnicodeDecodeError, binascii.Error):
         for line in path.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""KVM and QEMU guests, through libvirt: the driver as a whole."""
+"""The libvirt driver for KVM and QEMU guests, composed of its parts."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ from nova.virt.libvirt.xml.domain import NOTES
 LOG = logging.getLogger(__name__)
 
 DISK_TOOL_TIMEOUT_S = 1200.0
-BRICK_TIMEOUT_S = 300.0  # it looks for a device again and again, with pauses that grow
-MOUNT_TIMEOUT_S = 150.0  # mount(8) asks an NFS server that does not answer for two minutes
+BRICK_TIMEOUT_S = 300.0  # os-brick scans for a device repeatedly, with growing pauses
+MOUNT_TIMEOUT_S = 150.0  # mount(8) tries an NFS server that does not answer for two minutes
 
 
 def image_tool(settings: LibvirtSettings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
                       runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> QemuImg:
-    """qemu-img within the operator's limits: for guests' disks, and for the host's image cache."""
+    """Return qemu-img with the operator's limits, for guests' disks and for the host's image cache."""
     return QemuImg(ToolLimits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
 
 
 def brick_of(settings: LibvirtSettings, runner: CommandRunner) -> Brick | None:
-    """None: the library is not installed."""
+    """Return the os-brick adapter; None if the library is not installed."""
     own = settings.brick
     host = HostWords(lock_path=str(settings.state_path / own.lock_path), multipath=own.multipath,
                      enforce_multipath=own.enforce_multipath, debug=own.debug, address=settings.storage_ip)
@@ -80,7 +80,7 @@ def brick_of(settings: LibvirtSettings, runner: CommandRunner) -> Brick | None:
 
 
 def from_conf(conf: Options, host: str) -> LibvirtDriver:
-    """The driver as ``nova.conf`` says. Invalid names an option that can't be."""
+    """Return the driver that ``nova.conf`` configures. Raises Invalid, which names the option."""
     settings = settings_of(conf, conf.libvirt, conf.vnc, conf.compute, conf.pci)
     return LibvirtDriver(replace(settings, consoles=console_settings_of(conf.spice, conf.serial_console),
                                  brick=brick_settings_of(conf)))
@@ -88,7 +88,7 @@ def from_conf(conf: Options, host: str) -> LibvirtDriver:
 
 @dataclass(frozen=True, kw_only=True)
 class DriverTools:
-    """What the parts are made from; each is handed what it works with."""
+    """The tools from which the driver's parts are built; each part receives only its own."""
 
     hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
@@ -109,7 +109,8 @@ class DriverTools:
 
 def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of: Callable[[float], CommandRunner],
              clock: concurrency.Clock) -> DriverTools:
-    """The tools that the driver's parts share. ``runner_of``: makes what runs programs, from a time-out in seconds."""
+    """Return the tools that the driver's parts share. ``runner_of``: returns a command runner for a timeout in
+    seconds."""
     own_uuid = functools.partial(node_uuid, settings)
     folders = Folders(settings.instances_path, functools.cache(own_uuid))
     images = image_tool(settings, runner_of=runner_of)
@@ -127,7 +128,8 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
 
 
 def _connection(settings: LibvirtSettings) -> LibvirtHypervisor:
-    """The library is loaded where it is needed. service.CannotStart: it is not installed, or its C library is not."""
+    """Return the connection; imports libvirt on first use. Raises service.CannotStart if it or its C library is
+    missing."""
     try:
         from nova.virt.libvirt.connection import LibvirtConnection
     except ImportError as error:
@@ -138,8 +140,8 @@ def _connection(settings: LibvirtSettings) -> LibvirtHypervisor:
 
 
 class LibvirtDriver(interface.Driver):
-    """``hypervisor`` and ``runner_of`` (from a timeout) are real by default, and so is the ``clock`` by which guests
-    are waited for."""
+    """The libvirt driver. ``hypervisor``, ``runner_of`` (from a timeout) and the ``clock`` for waits on guests are real
+    by default."""
 
     needs_images = True
 
@@ -154,7 +156,7 @@ class LibvirtDriver(interface.Driver):
         self._compose(self.tools)
 
     def _compose(self, tools: DriverTools) -> None:
-        """The parts, of the tools and of one another."""
+        """Build the parts from the tools and from each other."""
         hypervisor, settings, folders, facts = tools.hypervisor, tools.settings, tools.folders, tools.host.facts
         interfaces = LibvirtInterfaces(settings=settings, folders=folders, tools=tools.plug_tools)
         definer = Definer(hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks,
@@ -206,7 +208,7 @@ class LibvirtDriver(interface.Driver):
         root = self.tools.folders.root
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
-        if self.tools.brick is not None and in_use() is None:  # a helper has locks of its own
+        if self.tools.brick is not None and in_use() is None:  # a privileged helper has its own locks
             check_locks(self.tools.settings.state_path / self.tools.settings.brick.lock_path)
         self.tools.hypervisor.open(self._events.wire.put)
         if self.tools.settings.store == "rbd" and self.tools.settings.rbd_user:
@@ -216,7 +218,7 @@ class LibvirtDriver(interface.Driver):
         self.tools.host.look()
         self._events.start()
         concurrency.spawn(self._agent.thaw_left_over, name="thaw")
-        LOG.info("libvirt runs %s guests here", self.tools.host.facts().virt_type)
+        LOG.info("libvirt runs %s guests on this host", self.tools.host.facts().virt_type)
 
     def check_alive(self) -> None:
         self.tools.hypervisor.hostname()
@@ -239,7 +241,7 @@ class LibvirtDriver(interface.Driver):
         self._events.stop()
         self.tools.hypervisor.close()
 
-    # --- inside
+    # --- internal
 
     def _epoch(self, server_uuid: str) -> int:
         order = self.tools.folders.of(server_uuid).order()

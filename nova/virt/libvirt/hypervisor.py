@@ -1,4 +1,4 @@
-"""What the driver needs of a hypervisor, and the errors that may come of it; tests hand in one without libvirt."""
+"""The hypervisor protocol that the driver needs, and its errors; tests provide one without libvirt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 
 
 class CopyState(NamedTuple):
-    """How a copy of a disk goes. ``failure`` says why one that ``ended`` did not succeed."""
+    """The progress of a disk copy. ``failure``: the reason if it ``ended`` without success."""
 
     done_bytes: int = 0
     ended: bool = False
@@ -22,7 +22,7 @@ class CopyState(NamedTuple):
 
 
 class BlockJob(NamedTuple):
-    """How a job on a disk goes. ``end_bytes`` 0: nobody knows yet."""
+    """The progress of a block job. ``end_bytes`` 0: not known yet."""
 
     done_bytes: int
     end_bytes: int
@@ -34,7 +34,7 @@ class HostSize(NamedTuple):
 
 
 class Definitions(NamedTuple):
-    """A domain's XML: as it runs (None where it does not), and as it starts next (None: it will not be any more)."""
+    """A domain's XML: of the running guest (None: it does not run), and persistent (None: it is transient)."""
 
     running: str | None
     kept: str | None
@@ -42,9 +42,11 @@ class Definitions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Departure:
-    """How a guest is sent. ``uri``: the hypervisor's there; ``memory_uri``, ``disks_uri``: where memory and disks are
-    sent; ``xml``: the guest as it will be there; ``disks``: targets (vda) of those to copy; ``shared``: the
-    disks are known to lie on storage that both see; ``bandwidth_mib`` a second, 0: no bound."""
+    """Parameters of an outgoing migration.
+
+    ``uri``: of the destination's hypervisor; ``memory_uri``, ``disks_uri``: destinations of memory and disks; ``xml``:
+    the guest's definition there; ``disks``: targets (vda) of the disks to copy; ``shared``: the disks are on storage
+    that both hosts share; ``bandwidth_mib`` per second, 0: unlimited."""
 
     uri: str
     memory_uri: str
@@ -59,7 +61,7 @@ class Departure:
 
 @dataclass(frozen=True, kw_only=True)
 class RunningMigration:
-    """A migration that is under way. ``incoming``: the guest comes."""
+    """A migration that is under way. ``incoming``: the guest arrives on this host."""
 
     incoming: bool = False
     progress: MigrationProgress = MigrationProgress()
@@ -67,7 +69,8 @@ class RunningMigration:
 
 
 class CpuQuestion(NamedTuple):
-    """Whether guests with the processor ``cpu`` (libvirt's XML) can run. ``machine`` None: the usual one."""
+    """A request to check that guests with the processor ``cpu`` (libvirt's XML) can run. ``machine`` None: the
+    default."""
 
     arch: str
     machine: str | None
@@ -76,7 +79,7 @@ class CpuQuestion(NamedTuple):
 
 
 class Lost:
-    """In place of an event: the connection broke, and events may have been missed."""
+    """A marker in place of an event: the connection broke, and events may have been missed."""
 
 
 class PowerEvent(NamedTuple):
@@ -84,196 +87,201 @@ class PowerEvent(NamedTuple):
     power_state: PowerState
 
 
-Sink = Callable[["PowerEvent | Lost"], None]  # called from a thread of the library's; it must not wait
+Sink = Callable[["PowerEvent | Lost"], None]  # called from libvirt's thread; it must not block
 
 
 class LibvirtHypervisor(Protocol):
-    """Each call may raise host.LibvirtDown; each change may be repeated."""
+    """The calls to a hypervisor. Each may raise host.LibvirtDown; each change is safe to repeat."""
 
     def open(self, sink: Sink) -> None:
-        """Connect, at once or not at all, and give ``sink`` each power event from then on. Called once, before all
-        others."""
+        """Connect, without retries, and pass each power event to ``sink`` from then on. Called once, before all other
+        calls."""
 
     def close(self) -> None: ...
 
     def reopen(self) -> None:
-        """Connect anew if the connection is broken."""
+        """Reconnect if the connection is broken."""
 
     def hostname(self) -> str:
-        """As libvirt tells it (virConnectGetHostname)."""
+        """Return the host name as libvirt reports it (virConnectGetHostname)."""
 
     def version(self) -> int:
-        """QEMU's, as major * 1,000,000 + minor * 1,000 + micro."""
+        """Return QEMU's version, as major * 1,000,000 + minor * 1,000 + micro."""
 
     def size(self) -> HostSize:
-        """The host's processors that are on, and its memory in MiB (virNodeGetInfo)."""
+        """Return the number of the host's online processors, and its memory in MiB (virNodeGetInfo)."""
 
     def capabilities(self) -> str:
-        """XML."""
+        """Return the host's capabilities, as XML."""
 
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
-        """XML."""
+        """Return the domain capabilities, as XML."""
 
     def node_devices(self) -> tuple[str, ...]:
-        """XML of the host's PCI, network and vDPA devices."""
+        """Return the XML of the host's PCI, network and vDPA devices."""
 
     def states(self) -> Mapping[str, PowerState]:
-        """Of every domain, by uuid."""
+        """Return the power state of every domain, by uuid."""
 
     def state(self, server_uuid: str) -> PowerState | None:
-        """None when it is not defined."""
+        """Return the guest's power state; None if it is not defined."""
 
     def noted(self, server_uuid: str, namespace: str) -> bool:
-        """Whether a domain carries notes of that name space."""
+        """Return whether a domain has metadata in that namespace."""
 
     def stats(self, server_uuid: str) -> Mapping[str, object]:
-        """What is counted of a domain, by the names of virConnectGetAllDomainStats. guest.NotDefined."""
+        """Return a domain's statistics, by the names of virConnectGetAllDomainStats. Raises guest.NotDefined."""
 
     def define(self, xml: str) -> None:
-        """host.LibvirtRefused says what libvirt doesn't like."""
+        """Define the guest. Raises host.LibvirtRefused with libvirt's reason."""
 
     def start(self, server_uuid: str, held: bool = False) -> None:
-        """``held``: paused before its first instruction. Nothing when it runs. guest.NotDefined;
-        host.LibvirtRefused."""
+        """Start the guest; does nothing if it runs. ``held``: paused before its first instruction. Raises
+        guest.NotDefined; host.LibvirtRefused."""
 
     def ask_to_stop(self, server_uuid: str) -> None:
-        """Press the guest's power button (ACPI). Nothing when it is off. guest.NotDefined; host.LibvirtRefused."""
+        """Press the guest's power button (ACPI); does nothing if it is off. Raises guest.NotDefined;
+        host.LibvirtRefused."""
 
     def stop_now(self, server_uuid: str) -> None:
-        """Power off. Nothing when it is off or not there."""
+        """Power the guest off; does nothing if it is off or not defined."""
 
     def undefine(self, server_uuid: str) -> None:
-        """With all that libvirt keeps of it (saved memory, snapshots' names), but for the firmware's variables and the
-        TPM's state: they are the guest's, as its disks are. Nothing when it is not there."""
+        """Undefine the guest with libvirt's data about it (saved memory, snapshot metadata); does nothing if it is not
+        defined. The firmware's variables and the TPM's state stay: they belong to the guest, as its disks do."""
 
     # --- secrets
 
     def secret(self, secret_uuid: str) -> bytes | None:
-        """None when there is none, or one without a value."""
+        """Return the secret's value; None if the secret does not exist or has no value."""
 
     def has_secret(self, secret_uuid: str) -> bool:
-        """Whether there is one with a value, be it one that is shown to nobody."""
+        """Return whether the secret exists with a value, which may be private."""
 
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
-        """Define it if it is not there, and give it this value."""
+        """Define the secret if it does not exist, and set its value."""
 
     def drop_secret(self, secret_uuid: str) -> None:
-        """Nothing when there is none."""
+        """Remove the secret; does nothing if there is none."""
 
-    # --- what is done to a guest on its host
+    # --- operations on a guest on its host
 
     def definition(self, server_uuid: str) -> str:
-        """Its XML; of the guest as it runs where it does. guest.NotDefined."""
+        """Return the guest's XML; of the running guest if it runs. Raises guest.NotDefined."""
 
     def definitions(self) -> Mapping[str, Definitions]:
-        """Of every domain, by uuid."""
+        """Return the definitions of every domain, by uuid."""
 
     def definitions_of(self, server_uuid: str) -> Definitions:
-        """Of one. guest.NotDefined."""
+        """Return the definitions of one domain. Raises guest.NotDefined."""
 
     def attach_device(self, server_uuid: str, xml: str, running: bool) -> None:
-        """To the guest as it runs, or (``running`` False) as it starts next. guest.NotDefined; host.LibvirtRefused."""
+        """Attach a device to the running guest, or (``running`` False) to its persistent definition. Raises
+        guest.NotDefined; host.LibvirtRefused."""
 
     def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
-        """From it as it starts next, at once; or ask the running guest to give it up: its definition tells when it
-        has. Nothing where it is gone. guest.NotDefined; host.LibvirtRefused."""
+        """Detach a device from the persistent definition, or ask the running guest to release it: its definition shows
+        when it has. Does nothing if the device is gone. Raises guest.NotDefined; host.LibvirtRefused."""
 
     def resize_disk(self, server_uuid: str, target: str, size_bytes: int) -> None:
-        """Let a running guest see that its disk ``target`` (vda) has grown. guest.NotDefined; host.LibvirtRefused."""
+        """Show a running guest the new size of its disk ``target`` (vda). Raises guest.NotDefined;
+        host.LibvirtRefused."""
 
     def pause(self, server_uuid: str) -> None:
-        """Nothing when it is paused. guest.NotDefined; host.LibvirtRefused."""
+        """Pause the guest; does nothing if it is paused. Raises guest.NotDefined; host.LibvirtRefused."""
 
     def unpause(self, server_uuid: str) -> None:
-        """Nothing when it runs. guest.NotDefined; host.LibvirtRefused."""
+        """Resume the guest; does nothing if it runs. Raises guest.NotDefined; host.LibvirtRefused."""
 
     def save(self, server_uuid: str) -> None:
-        """Keep its memory on disk, and stop it; it goes on where that fails. Nothing when it is off."""
+        """Save the guest's memory to disk and stop it; it keeps running if that fails. Does nothing if it is off."""
 
     def has_saved(self, server_uuid: str) -> bool:
-        """Whether there is saved memory, from which its next start goes on."""
+        """Return whether there is saved memory, from which the guest's next start resumes."""
 
     def restore(self, server_uuid: str, held: bool = False) -> None:
-        """``start`` of a guest with saved memory. guest.BrokenSave: it can't be read, and is still there."""
+        """Start a guest with saved memory. Raises guest.BrokenSave if the memory is unreadable; it is not removed."""
 
     def drop_saved(self, server_uuid: str) -> None:
-        """Nothing when there is none. guest.NotDefined."""
+        """Remove the guest's saved memory; does nothing if there is none. Raises guest.NotDefined."""
 
     def interrupt(self, server_uuid: str) -> None:
-        """A non-maskable interrupt. guest.NotDefined; host.LibvirtRefused."""
+        """Inject a non-maskable interrupt. Raises guest.NotDefined; host.LibvirtRefused."""
 
     def set_password(self, server_uuid: str, user: str, password: str, timeout_s: int) -> None:
-        """By the agent in the guest. guest.NotDefined, guest.AgentSilent, guest.AgentFailed; host.LibvirtRefused."""
+        """Set a password through the guest agent. Raises guest.NotDefined, guest.AgentSilent, guest.AgentFailed;
+        host.LibvirtRefused."""
 
     def freeze(self, server_uuid: str, timeout_s: int) -> None:
-        """Its file systems are whole on disk, and not written to until ``thaw``. Errors as ``set_password``."""
+        """Flush the guest's file systems and block writes until ``thaw``. Raises the errors of ``set_password``."""
 
     def thaw(self, server_uuid: str, timeout_s: int) -> None:
-        """Nothing when they are not frozen. Errors as ``set_password``."""
+        """Thaw the guest's file systems; does nothing if they are not frozen. Raises the errors of ``set_password``."""
 
     def begin_copy(self, server_uuid: str, xml: str) -> None:
-        """Copy disks as they are at this moment, as the backup ``xml`` says, while the guest goes on."""
+        """Start to copy disks in their current state, as the backup ``xml`` says; the guest continues to run."""
 
     def copy_under_way(self, server_uuid: str) -> str | None:
-        """The XML of the copy that is being made; None when there is none."""
+        """Return the XML of the running copy; None if there is none."""
 
     def copy_state(self, server_uuid: str) -> CopyState:
-        """Of the copy that was begun last. guest.NotDefined."""
+        """Return the state of the last copy. Raises guest.NotDefined."""
 
     def stop_copy(self, server_uuid: str) -> None:
-        """Nothing when there is none."""
+        """Stop the running copy; does nothing if there is none."""
 
     # --- a disk of a running guest: each call may raise guest.NotDefined and host.LibvirtRefused
 
     def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
-        """Begin to copy the disk ``target`` (vda) to what the ``xml`` of a disk says, which is there."""
+        """Start to copy the disk ``target`` (vda) to the existing target that the ``xml`` of a disk describes."""
 
     def snapshot_disk(self, server_uuid: str, xml: str) -> None:
-        """Have what is written to a disk go to a file that is there, as the ``xml`` of a snapshot says."""
+        """Redirect a disk's writes to an existing overlay file, as the ``xml`` of a snapshot says."""
 
     def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
-        """Begin to merge the files below the one that is written to into it, down to ``base`` (a path of the chain),
-        which stays below it; None: all."""
+        """Start to merge the files below the active one into it, down to ``base`` (a path of the chain), which stays
+        below it; None: all."""
 
     def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
-        """Begin to merge ``top``, in the middle of the chain, and what is between, into ``base`` below it."""
+        """Start to merge ``top``, in the middle of the chain, and the files in between, into ``base`` below it."""
 
     def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
-        """None: the disk has none (any more)."""
+        """Return the disk's block job; None if it has none."""
 
     def end_block_job(self, server_uuid: str, target: str, pivot: bool) -> None:
-        """``pivot``: the copy is the guest's disk from now on. Else the job ends, or has."""
+        """End the disk's job. ``pivot``: the guest uses the copy from then on; else the job is cancelled or has
+        ended."""
 
-    # --- live migration: each call may raise guest.NotDefined and host.LibvirtRefused, too
+    # --- live migration: each call may also raise guest.NotDefined and host.LibvirtRefused
 
     def moving_xml(self, server_uuid: str) -> str:
-        """A running guest's XML, as the hypervisor wants it back in :class:`Departure`."""
+        """Return a running guest's XML in the form that :class:`Departure` needs."""
 
     def unfit_cpu(self, question: CpuQuestion) -> str:
-        """Why guests with that processor cannot run here, with the missing flags; empty: they can."""
+        """Return why guests with that processor cannot run here, with the missing flags; empty if they can."""
 
     def migrate(self, server_uuid: str, departure: Departure) -> None:
-        """Send it; return when it runs there and is not defined here any more. Called once: never tried again."""
+        """Migrate the guest; return when it runs on the destination and is undefined here. Never retried."""
 
     def job(self, server_uuid: str) -> RunningMigration | None:
-        """The migration under way; None when there is none, or no such guest."""
+        """Return the migration that is under way; None if there is none, or no such guest."""
 
     def migrated(self, server_uuid: str) -> bool:
-        """Whether it is not here, or only its definition is, because it went away."""
+        """Return whether the guest has left: it is not here, or only its definition is."""
 
     def abort_migration(self, server_uuid: str) -> None:
-        """The source gives up sending (virDomainAbortJob), and the guest goes on here: ``migrate`` ends with an
+        """Abort the outgoing migration (virDomainAbortJob); the guest continues here and ``migrate`` ends with an
         error."""
 
     def start_post_copy(self, server_uuid: str) -> None:
-        """Let it run there at once and bring the rest of its memory as it is asked for."""
+        """Run the guest on the destination immediately, and fetch the rest of its memory on demand."""
 
     def set_downtime(self, server_uuid: str, milliseconds: int) -> None:
-        """How long the guest may stand still at the end."""
+        """Set the maximum pause of the guest at the end of a migration."""
 
 
 def state_of(hypervisor: LibvirtHypervisor, server_uuid: str) -> PowerState:
-    """guest.NotDefined."""
+    """Return the guest's power state. Raises guest.NotDefined."""
     state = hypervisor.state(server_uuid)
     if state is None:
         raise errors.guest.NotDefined(uuid=server_uuid)

@@ -1,10 +1,9 @@
-"""What images and flavors ask of a guest's machine: one table each, from a name to what it sets.
+"""Image properties and extra specs about a guest's machine: one table each, from a name to the field that it sets.
 
-Names and allowed values: Glance's useful image properties and Nova's extra specs (docs.openstack.org). What they ask of
-the host's own processors, memory and devices is in :mod:`~nova.virt.libvirt.guest.numa_requirements`. Three things may
-come of a property we know: it requests something; its value is wrong (Invalid: no host can help); or it is a promise
-that this driver does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this
-driver.
+Names and allowed values: Glance's useful image properties and Nova's extra specs (docs.openstack.org). Requirements on
+the host's own processors, memory and devices are in :mod:`~nova.virt.libvirt.guest.numa_requirements`. A known property
+has one of three results: it requests something; its value is wrong (Invalid: no host can help); or this driver does not
+support it (HostRefused: it is never dropped silently). This driver ignores properties that are in no table.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from nova.model.scheduling import address_space, image_flavor_conflicts
 
 @dataclass(frozen=True, kw_only=True)
 class RequestedProperties:
-    """What was asked for; None where nothing was. ``names``: field -> the property or extra spec that set it."""
+    """The requested properties; None where not set. ``names``: field -> the property or extra spec that set it."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     architecture: str | None = None
@@ -67,19 +66,19 @@ class RequestedProperties:
     max_threads: int | None = None
 
     def name_of(self, what: str) -> str:
-        """What set a field, for messages."""
+        """Return the name of the property that set a field, for messages."""
         return self.names.get(what, what)
 
 
 class Sets(NamedTuple):
-    """A property that sets ``field`` (none when empty) to what ``read`` makes of its text."""
+    """A property that sets ``field`` (no field if empty) to the value that ``read`` parses from its text."""
 
     field: str
     read: Callable[[str], Any]
 
 
 class UnkeptProperty(NamedTuple):
-    """A promise that is not kept here, unless its value is one of ``harmless``."""
+    """A property that this driver does not support, unless its value is one of ``harmless``."""
 
     harmless: frozenset[str]
     reason: str
@@ -91,12 +90,12 @@ def _yes(text: str) -> bool:
         return True
     if value in ("no", "false", "off", "0", "n", "f"):
         return False
-    raise ValueError("it is neither yes nor no")
+    raise ValueError("it is not a boolean")
 
 
 def _count(text: str) -> int:
     if not text.strip().isdecimal():
-        raise ValueError("it is no number")
+        raise ValueError("it is not a number")
     return int(text)
 
 
@@ -188,7 +187,7 @@ IMAGE: dict[str, Sets] = {
     "hw_vm_mode": Sets("", _of("hvm")),
 }
 
-#: What a flavor sets stands above its image's (but see BOUNDED and nova.model.scheduling.image_flavor_conflicts).
+#: A flavor's value overrides its image's (except BOUNDED; see nova.model.scheduling.image_flavor_conflicts).
 FLAVOR: dict[str, Sets] = {
     "hw:cpu_sockets": Sets("sockets", _some),
     "hw:cpu_cores": Sets("cores", _some),
@@ -218,11 +217,11 @@ FLAVOR: dict[str, Sets] = {
     "hw_video:ram_max_mb": Sets("video_ram_max_mb", _count),
 }
 
-#: What a flavor sets no more than a bound for, below which its image chose.
+#: Fields for which a flavor sets only an upper bound; the image's value, if any, is used.
 BOUNDED = ("serial_ports", "max_sockets", "max_cores", "max_threads")
 
 NO = frozenset({"no", "false", "off", "0", "n", "f"})
-_NOT_YET = "this release does not have it"
+_NOT_YET = "this release does not support it"
 
 REFUSED: dict[str, UnkeptProperty] = {
     **{name: UnkeptProperty(NO, "disks on hosts are not encrypted in this release: use encrypted volumes")
@@ -231,19 +230,19 @@ REFUSED: dict[str, UnkeptProperty] = {
        for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
     **{name: UnkeptProperty(frozenset(), _NOT_YET)
        for name in ("hw_emulation_architecture", "accel:device_profile")},
-    "hw:pmem": UnkeptProperty(frozenset(), "persistent memory is told of, and not given to guests in this release"),
+    "hw:pmem": UnkeptProperty(frozenset(), "persistent memory is reported, but not attached to guests in this release"),
     "hw:tpm_secret_security": UnkeptProperty(
-        frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host) in this release, and "
-                             "not by the key manager"),
+        frozenset({"host"}), "TPM secrets are stored on the host (hw:tpm_secret_security=host) in this release, "
+                             "not in the key manager"),
 }
 
-#: Old names of image properties that this driver looks at.
+#: Old names of image properties that this driver accepts.
 OLD_NAMES = {"architecture": "hw_architecture", "vm_mode": "hw_vm_mode"}
 
 
 def requested_properties(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> RequestedProperties:
-    """What image and flavor ask for together. image.WrongProperty, or host.NoSuchGuest for what this driver never
-    gives."""
+    """Return the properties that image and flavor request together. Raises image.WrongProperty, or host.NoSuchGuest for
+    a property that this driver does not support."""
     renamed = {OLD_NAMES.get(name, name): value for name, value in image.items()}
     for name, value in (*renamed.items(), *extra_specs.items()):
         _refuse_promise(name, value)
@@ -280,7 +279,7 @@ def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> dict
         except ValueError as error:
             if text in _elsewhere(name):
                 raise errors.host.NoSuchGuest(name=name, value=value,
-                                              reason="KVM and QEMU have no such thing") from None
+                                              reason="KVM and QEMU do not support it") from None
             raise errors.image.WrongProperty(name=name, value=value, reason=str(error)) from None
         if row.field:
             found[row.field] = _Said(name, read)
@@ -295,5 +294,5 @@ def _canonical(name: str, value: str) -> str:
 
 
 def _elsewhere(name: str) -> tuple[str, ...]:
-    """Every value that some driver's host may give."""
+    """Return every value that any hypervisor driver accepts."""
     return SPECS[name][0].allowed if name in SPECS else CHOICES.get(name, ())

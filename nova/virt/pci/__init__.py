@@ -1,1 +1,1 @@
-"""PCI devices that a host gives to its guests: which they are, and what is told of them. Pure."""
+"""PCI devices for guests: selection and reported inventory. Pure."""

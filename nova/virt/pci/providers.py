@@ -1,5 +1,5 @@
-"""Devices as resource providers below their node: one for each that stands alone, and one for a physical function with
-its virtual ones. Pure."""
+"""PCI devices as resource providers below their node: one for each standalone device, and one for a physical function
+with its virtual functions. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NETWORK_FUNCTION = "SRIOV_NET_VF"
 
 
 def children(node: str, node_uuid: str, devices: Iterable[PciDevice]) -> tuple[ChildProvider, ...]:
-    """One for each address: a device's own, or its physical function's. A physical function of which virtual ones are
-    given away is not given away itself: whoever had it would have those of others."""
+    """Return a provider for each address: a device's own, or its physical function's. A physical function is not
+    offered together with its virtual functions, because its guest would control those of other guests."""
     by_address: dict[str, list[PciDevice]] = {}
     for device in devices:
         by_address.setdefault(device.parent or device.address, []).append(device)
@@ -26,14 +26,15 @@ def children(node: str, node_uuid: str, devices: Iterable[PciDevice]) -> tuple[C
 
 
 def exclusive(devices: Iterable[PciDevice]) -> tuple[PciDevice, ...]:
-    """Those that are reported: none of the physical functions of which virtual ones are given away."""
+    """Return the devices to report, without physical functions whose virtual functions are offered."""
     found = tuple(devices)
     parents = {device.parent for device in found}
     return tuple(device for device in found if device.address not in parents)
 
 
 def resource_class(device: PciDevice) -> str:
-    """As its spec says; a network's virtual function; else by vendor and product."""
+    """Return the class of the device's spec, else that of a network's virtual function, else one by vendor and
+    product."""
     named = device.tags.get("resource_class")
     if not named and device.kind in ("type-VF", "vdpa") and device.tags.get("physical_network"):
         return NETWORK_FUNCTION

@@ -1,4 +1,4 @@
-"""``[pci]device_spec``: which of a host's devices are given to guests, and what their operator says of them. Pure."""
+"""``[pci]device_spec``: the host's devices that are offered to guests, and the operator's tags of them. Pure."""
 
 from __future__ import annotations
 
@@ -18,45 +18,46 @@ WIDTHS = {"domain": 4, "bus": 2, "slot": 2, "function": 1}
 ADDRESS = re.compile(r"(?:(?P<domain>[^:]+):)?(?P<bus>[^:]+):(?P<slot>[^:.]+)(?:\.(?P<function>[^:.]+))?")
 ID = re.compile(r"[0-9a-fA-F]{4}")
 FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-#: What is not told as a tag.
+#: Keys that are not reported as tags.
 MATCHING = frozenset({"address", "devname", "vendor_id", "product_id", "managed", "live_migratable"})
 
 
 class Device(Protocol):
-    """A device as a hypervisor tells of it."""
+    """A device as a hypervisor reports it."""
 
     @property
     def address(self) -> str:
-        """As 0000:81:00.0."""
+        """Return the address, in the form 0000:81:00.0."""
 
     @property
     def vendor_id(self) -> str:
-        """Four hexadecimal digits in small letters; empty when it is not told."""
+        """Return four hexadecimal digits in lower case; empty if not reported."""
 
     @property
     def product_id(self) -> str:
-        """Four hexadecimal digits in small letters; empty when it is not told."""
+        """Return four hexadecimal digits in lower case; empty if not reported."""
 
     @property
     def kind(self) -> str:
-        """type-PCI, type-PF (it has virtual functions), type-VF (it is one), or vdpa."""
+        """Return type-PCI, type-PF (it has virtual functions), type-VF (it is one), or vdpa."""
 
     @property
     def cell(self) -> int | None:
-        """The host's NUMA cell that it is at; None: it is not told."""
+        """Return the device's NUMA cell on the host; None if not reported."""
 
     @property
     def parent(self) -> str | None:
-        """The address of a virtual function's physical function; else None."""
+        """Return the address of a virtual function's physical function; else None."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its network interfaces on the host, sorted."""
+        """Return the names of its network interfaces on the host, sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSpec:
-    """``address``: a pattern for each of domain, bus, slot and function. What is None (or empty) fits all."""
+    """A rule for devices. ``address``: a pattern for each of domain, bus, slot and function. None or empty matches
+    all."""
 
     address: tuple[re.Pattern[str], ...] = ()
     devname: str = ""
@@ -67,7 +68,8 @@ class DeviceSpec:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, device: Device, parent: Device | None) -> bool:
-        """``parent``: a virtual function's physical one, whose address and name stand for it, too."""
+        """Return whether the rule matches. ``parent``: a virtual function's physical one, which may match in its
+        place."""
         if (self.vendor_id and self.vendor_id != device.vendor_id) or (
                 self.product_id and self.product_id != device.product_id):
             return False
@@ -82,30 +84,30 @@ class DeviceSpec:
 
 
 def parse(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
-    """From the option's values. config.DeviceSpec says which one can't be, and why."""
+    """Parse the option's values. Raises config.DeviceSpec, which names the invalid value and the reason."""
     found: list[DeviceSpec] = []
     for number, text in enumerate(texts, 1):
         try:
             found += _specs(text)
         except ValueError as error:
-            raise errors.config.DeviceSpec(reason=f"in number {number} of them, {error}") from None
+            raise errors.config.DeviceSpec(reason=f"in its value {number}, {error}") from None
     return tuple(found)
 
 
 def _specs(text: str) -> list[DeviceSpec]:
-    """Those of one value. ValueError."""
+    """Parse one value. Raises ValueError."""
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"there is no JSON ({error})") from None
+        raise ValueError(f"it is not JSON ({error})") from None
     given = value if isinstance(value, list) else [value]
     if not all(isinstance(one, dict) for one in given):
-        raise ValueError("there must be an object, or a list of them")
+        raise ValueError("it must be an object, or a list of objects")
     return [_spec(one) for one in given]
 
 
 def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDevice, ...]:
-    """Those to give away, each as the first spec that fits it says."""
+    """Return the devices to offer, each with the first spec that matches it."""
     known = {device.address: device for device in found}
     given, rules = [], tuple(specs)
     for device in known.values():
@@ -121,7 +123,7 @@ def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDe
 
 def _spec(given: Mapping[str, object]) -> DeviceSpec:
     if "address" in given and "devname" in given:
-        raise ValueError("a device is named by its address or its devname, not by both")
+        raise ValueError("a device has either an address or a devname, not both")
     tags = {name: _tag(value) for name, value in given.items() if name not in MATCHING}
     if "resource_class" in tags:
         tags["resource_class"] = normal_class(tags["resource_class"])
@@ -157,15 +159,15 @@ def _flag(given: Mapping[str, object], name: str, default: bool) -> bool:
 
 
 def _patterns(address: object) -> tuple[re.Pattern[str], ...]:
-    """A pattern for each part of an address: from a text with globs, or from regular expressions."""
+    """Return a pattern for each part of an address: from a text with globs, or from regular expressions."""
     if isinstance(address, str):
         match = ADDRESS.fullmatch(address)
         parts = match.groupdict() if match else None
         if parts is None:
-            raise ValueError("the address is not like 0000:81:00.0")
+            raise ValueError("the address is not of the form 0000:81:00.0")
         return tuple(_glob(part, parts[part]) for part in PARTS)
     if not isinstance(address, dict) or set(address) - set(PARTS):
-        raise ValueError(f"the address must be a text, or have {', '.join(PARTS)}")
+        raise ValueError(f"the address must be a string, or have {', '.join(PARTS)}")
     return tuple(_regex(str(address.get(part, ".*"))) for part in PARTS)
 
 
@@ -173,7 +175,7 @@ def _glob(part: str, given: str | None) -> re.Pattern[str]:
     if given is None:
         return re.compile("0000" if part == "domain" else ".*")
     if "*" not in given and not re.fullmatch(f"[0-9a-fA-F]{{1,{WIDTHS[part]}}}", given):
-        raise ValueError(f"the address's {part} is no hexadecimal number, nor *")
+        raise ValueError(f"the address's {part} is neither a hexadecimal number nor *")
     wanted = given if "*" in given else given.rjust(WIDTHS[part], "0")
     return re.compile(".*".join(map(re.escape, wanted.split("*"))), re.IGNORECASE)
 
@@ -182,4 +184,4 @@ def _regex(given: str) -> re.Pattern[str]:
     try:
         return re.compile(given, re.IGNORECASE)
     except re.error as error:
-        raise ValueError(f"a part of the address is no regular expression ({error})") from None
+        raise ValueError(f"a part of the address is not a regular expression ({error})") from None

@@ -16,8 +16,8 @@ def test_parse_when_it_names_processors_then_these(text, cpus):
 
 
 @pytest.mark.parametrize(("text", "why"), [
-    ("a", "part 1"), ("7,1-", "part 2"), ("-1", "part 1"), ("1..3", "part 1"), ("5-2", "backwards"),
-    ("2,^2", "no processor"), (",", "no processor"), ("9999999", "part 1"), ("^^1", "part 1")])
+    ("a", "part 1"), ("7,1-", "part 2"), ("-1", "part 1"), ("1..3", "part 1"), ("5-2", "reversed"),
+    ("2,^2", "no CPU"), (",", "no CPU"), ("9999999", "part 1"), ("^^1", "part 1")])
 def test_parse_when_it_cannot_be_read_then_option_and_reason_are_named(text, why):
     with pytest.raises(errors.config.CpuSet) as caught:
         cpu_sets.parse("[compute]cpu_dedicated_set", text)

@@ -1,4 +1,4 @@
-"""libvirt: the only package that imports it. One module a noun; :class:`LibvirtConnection` is all of them."""
+"""The libvirt connection: the only package that imports libvirt, with one module for each kind of call."""
 
 from __future__ import annotations
 
@@ -10,4 +10,5 @@ from nova.virt.libvirt.connection.migration import MigrationConnection
 
 
 class LibvirtConnection(HostConnection, MemoryConnection, Copies, BlockJobs, MigrationConnection):
-    """The hypervisor at ``uri`` (:class:`~nova.virt.libvirt.hypervisor.LibvirtHypervisor`)."""
+    """The hypervisor at ``uri`` (:class:`~nova.virt.libvirt.hypervisor.LibvirtHypervisor`), combined from all
+    modules."""

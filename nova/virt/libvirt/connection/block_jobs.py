@@ -1,5 +1,4 @@
-"""Disks of running guests that are copied elsewhere, given a file on top, or merged: libvirt's block jobs, of which a
-disk has one at a time."""
+"""libvirt block jobs on disks of running guests: copy, overlay, pull and commit. A disk has at most one at a time."""
 
 from __future__ import annotations
 
@@ -10,10 +9,10 @@ from nova.model.base import Library
 from nova.virt.libvirt.connection.link import Link, unless
 from nova.virt.libvirt.hypervisor import BlockJob
 
-#: The file is there, as large as it must be; and the definition that is kept need not be dropped for the copy.
+#: The target exists with its full size, and the job is transient: the persistent definition need not be removed first.
 COPY = libvirt.VIR_DOMAIN_BLOCK_COPY_REUSE_EXT | libvirt.VIR_DOMAIN_BLOCK_COPY_TRANSIENT_JOB
 
-#: Of disks alone, into files that are there; libvirt keeps no record of it.
+#: Disks only, into overlay files that exist already; libvirt keeps no snapshot metadata.
 SNAPSHOT = (libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_REUSE_EXT
             | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_ATOMIC)
 
@@ -23,7 +22,7 @@ class BlockJobs(Link):
         self.on_domain("copy the guest's disk", server_uuid, lambda domain: domain.blockCopy(target, xml, {}, COPY))
 
     def snapshot_disk(self, server_uuid: str, xml: str) -> None:
-        self.on_domain("put a file on top of a disk", server_uuid,
+        self.on_domain("add an overlay to a disk", server_uuid,
                        lambda domain: domain.snapshotCreateXML(xml, SNAPSHOT), lasts=True)
 
     def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
@@ -36,7 +35,7 @@ class BlockJobs(Link):
 
     def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
         try:
-            return self.on_domain("tell how far a disk's job is", server_uuid, lambda domain: _job(domain, target))
+            return self.on_domain("read the progress of a block job", server_uuid, lambda domain: _job(domain, target))
         except errors.guest.NotDefined:
             return None
 
@@ -44,7 +43,7 @@ class BlockJobs(Link):
         self.on_domain("end the disk's job", server_uuid, lambda domain: _end(domain, target, pivot), lasts=True)
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _job(domain: Library, target: str) -> BlockJob | None:
     if not domain.isActive():

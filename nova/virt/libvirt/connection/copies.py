@@ -1,4 +1,4 @@
-"""Disks copied while the guest runs: libvirt's backup jobs, in push mode, one a guest at a time."""
+"""Disk copies of running guests: libvirt's backup jobs in push mode, at most one per guest."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Copies(Link):
 
     def copy_under_way(self, server_uuid: str) -> str | None:
         try:
-            return self.on_domain("look for a copy that is made", server_uuid, _under_way)
+            return self.on_domain("look for a running disk copy", server_uuid, _under_way)
         except errors.guest.NotDefined:
             return None
 
     def copy_state(self, server_uuid: str) -> CopyState:
-        return self.on_domain("tell how far a copy is", server_uuid, _progress)
+        return self.on_domain("read the progress of a disk copy", server_uuid, _progress)
 
     def stop_copy(self, server_uuid: str) -> None:
         try:
@@ -32,10 +32,10 @@ class Copies(Link):
             return
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _begin(domain: Library, xml: str) -> None:
-    domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)  # reading what an earlier job left forgets it
+    domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)  # clears the statistics of an earlier job
     domain.backupBegin(xml, None, 0)
 
 
@@ -49,7 +49,7 @@ def _under_way(domain: Library) -> str | None:
 
 
 def _progress(domain: Library) -> CopyState:
-    """A job that ended leaves its end to be read, until the guest stops or begins another one."""
+    """Return the state of the copy job. Statistics of an ended job stay until the guest stops or begins another job."""
     if not domain.isActive():
         return CopyState(ended=True, failure="the guest stopped")
     now = domain.jobStats()

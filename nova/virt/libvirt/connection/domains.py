@@ -1,4 +1,4 @@
-"""Domains: defined, started, stopped, looked at, and asked through the agent inside."""
+"""Domains: define, start, stop, inspect, and call the guest agent."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ DETACHED = frozenset({libvirt.VIR_ERR_DEVICE_MISSING})
 
 STATES = {
     libvirt.VIR_DOMAIN_NOSTATE: P.NOSTATE, libvirt.VIR_DOMAIN_RUNNING: P.RUNNING, libvirt.VIR_DOMAIN_BLOCKED: P.RUNNING,
-    libvirt.VIR_DOMAIN_PAUSED: P.PAUSED, libvirt.VIR_DOMAIN_SHUTDOWN: P.RUNNING,  # it is shutting down: not off yet
+    libvirt.VIR_DOMAIN_PAUSED: P.PAUSED, libvirt.VIR_DOMAIN_SHUTDOWN: P.RUNNING,  # shutting down: not off yet
     libvirt.VIR_DOMAIN_SHUTOFF: P.SHUTDOWN, libvirt.VIR_DOMAIN_CRASHED: P.CRASHED,
     libvirt.VIR_DOMAIN_PMSUSPENDED: P.SUSPENDED,
 }
 CRASHES = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED})
 UNDEFINE = (libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
             | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-            | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM)  # it lies beside the guest, and goes with its disks
+            | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM)  # stored with the guest's disks and removed with them
 STATS = (libvirt.VIR_DOMAIN_STATS_BALLOON | libvirt.VIR_DOMAIN_STATS_VCPU | libvirt.VIR_DOMAIN_STATS_INTERFACE
          | libvirt.VIR_DOMAIN_STATS_BLOCK)
 SILENT = frozenset({libvirt.VIR_ERR_AGENT_UNRESPONSIVE, libvirt.VIR_ERR_AGENT_UNSYNCED})
-ANSWERED = "QEMU agent command"  # what libvirt says when the agent answers with an error (it has no code for that)
+ANSWERED = "QEMU agent command"  # in libvirt's message when the agent returns an error (it has no error code)
 
 
 class Domains(Link):
@@ -39,24 +39,24 @@ class Domains(Link):
 
     def state(self, server_uuid: str) -> PowerState | None:
         try:
-            return self.on_domain("tell a guest's state", server_uuid, _state)
+            return self.on_domain("read a guest's state", server_uuid, _state)
         except errors.guest.NotDefined:
             return None
 
     def noted(self, server_uuid: str, namespace: str) -> bool:
         try:
-            return self.on_domain("read a guest's notes", server_uuid, lambda domain: _noted(domain, namespace))
+            return self.on_domain("read a guest's metadata", server_uuid, lambda domain: _noted(domain, namespace))
         except errors.guest.NotDefined:
             return False
 
     def stats(self, server_uuid: str) -> Mapping[str, object]:
-        return self.on_domain("tell what a guest uses", server_uuid, _stats)
+        return self.on_domain("read a guest's statistics", server_uuid, _stats)
 
     def definition(self, server_uuid: str) -> str:
-        return self.on_domain("show the guest's definition", server_uuid, lambda domain: domain.XMLDesc())
+        return self.on_domain("read the guest's definition", server_uuid, lambda domain: domain.XMLDesc())
 
     def definitions(self) -> Mapping[str, Definitions]:
-        return self.call("read its guests' definitions", _definitions)
+        return self.call("read the definitions of its guests", _definitions)
 
     def define(self, xml: str) -> None:
         self.call("define the guest", lambda connection: connection.defineXML(xml))
@@ -65,14 +65,14 @@ class Domains(Link):
         return self.on_domain("read the guest's definitions", server_uuid, _definitions_of)
 
     def attach_device(self, server_uuid: str, xml: str, running: bool) -> None:
-        self.on_domain("plug the device in", server_uuid,
+        self.on_domain("attach the device", server_uuid,
                        lambda domain: domain.attachDeviceFlags(xml, LIVE if running else CONFIG))
 
     def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
-        self.on_domain("unplug the device", server_uuid, lambda domain: _detach(domain, xml, running))
+        self.on_domain("detach the device", server_uuid, lambda domain: _detach(domain, xml, running))
 
     def resize_disk(self, server_uuid: str, target: str, size_bytes: int) -> None:
-        self.on_domain("let the guest see its disk's new size", server_uuid,
+        self.on_domain("resize the guest's disk", server_uuid,
                        lambda domain: domain.blockResize(target, size_bytes, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES))
 
     def start(self, server_uuid: str, held: bool = False) -> None:
@@ -89,12 +89,12 @@ class Domains(Link):
 
     def undefine(self, server_uuid: str) -> None:
         try:
-            self.on_domain("remove the guest's definition", server_uuid, lambda domain: domain.undefineFlags(UNDEFINE))
+            self.on_domain("undefine the guest", server_uuid, lambda domain: domain.undefineFlags(UNDEFINE))
         except errors.guest.NotDefined:
             return
 
     def interrupt(self, server_uuid: str) -> None:
-        self.on_domain("interrupt the guest", server_uuid, lambda domain: domain.injectNMI())
+        self.on_domain("inject an NMI into the guest", server_uuid, lambda domain: domain.injectNMI())
 
     # --- the agent
 
@@ -118,10 +118,10 @@ class Domains(Link):
                 if ANSWERED in reason_of(error):
                     raise errors.guest.AgentFailed(uuid=server_uuid, task=task, reason=reason_of(error)) from None
                 raise
-        self.on_domain(task, server_uuid, asked, lasts=True)  # a guest takes as long as it likes, up to the timeout
+        self.on_domain(task, server_uuid, asked, lasts=True)  # the agent may use the whole timeout
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _state(domain: Library) -> PowerState:
     state, reason = domain.state()
@@ -136,7 +136,7 @@ def _states(connection: Library) -> dict[str, PowerState]:
         try:
             found[domain.UUIDString()] = _state(domain)
         except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # gone since the list was made
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # removed since the list was made
                 raise
     return found
 
@@ -147,7 +147,7 @@ def _definitions(connection: Library) -> dict[str, Definitions]:
         try:
             found[domain.UUIDString()] = _definitions_of(domain)
         except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # gone since the list was made
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # removed since the list was made
                 raise
     return found
 
@@ -162,7 +162,7 @@ def _noted(domain: Library, namespace: str) -> bool:
 
 
 def _stats(domain: Library) -> dict[str, Library]:
-    """Empty for a domain that went while it was asked about."""
+    """Return the domain's statistics; empty if the domain disappeared during the call."""
     found = domain.connect().domainListGetStats([domain], STATS, 0)
     return dict(found[0][1]) if found else {}
 
@@ -192,7 +192,7 @@ def _ask_to_stop(domain: Library) -> None:
 
 
 def _stop(domain: Library) -> None:
-    """QEMU that waits for a disk may outlive a first SIGKILL for a while."""
+    """Power the domain off. Retries, because a QEMU that waits for a disk may survive the first SIGKILL for a while."""
     for attempt in range(STOP_TRIES):
         if not domain.isActive():
             return

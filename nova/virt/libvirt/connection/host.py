@@ -1,4 +1,4 @@
-"""What the host and the hypervisor on it are, and the secrets that it keeps for guests."""
+"""The host, its hypervisor and devices, and libvirt's secrets for guests."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ KINDS = (libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV | libvirt.VIR_CONNECT
 
 class HostConnection(Link):
     def hostname(self) -> str:
-        return self.call("tell its host's name", lambda connection: connection.getHostname())
+        return self.call("read the host name", lambda connection: connection.getHostname())
 
     def version(self) -> int:
-        return self.call("tell its version", lambda connection: connection.getVersion())
+        return self.call("read its version", lambda connection: connection.getVersion())
 
     def size(self) -> HostSize:
-        info = self.call("tell the host's size", lambda connection: connection.getInfo())
+        info = self.call("read the host's size", lambda connection: connection.getInfo())
         return HostSize(cpus=info[2], memory_mb=info[1])
 
     def capabilities(self) -> str:
-        return self.call("tell its capabilities", lambda connection: connection.getCapabilities())
+        return self.call("read its capabilities", lambda connection: connection.getCapabilities())
 
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
-        return self.call("tell what guests may have",
+        return self.call("read its domain capabilities",
                          lambda connection: connection.getDomainCapabilities(None, arch, machine, virt_type, 0))
 
     def node_devices(self) -> tuple[str, ...]:
-        return self.call("list its devices", _devices)
+        return self.call("list the host's devices", _devices)
 
     # --- secrets
 
@@ -44,7 +44,7 @@ class HostConnection(Link):
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
         def keep(connection: Library) -> None:
             (_find(connection, secret_uuid) or connection.secretDefineXML(xml)).setValue(value)
-        self.call("keep a guest's secret", keep)
+        self.call("store a guest's secret", keep)
 
     def drop_secret(self, secret_uuid: str) -> None:
         def drop(connection: Library) -> None:
@@ -54,7 +54,7 @@ class HostConnection(Link):
         self.call("remove a guest's secret", drop)
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _devices(connection: Library) -> tuple[str, ...]:
     found = []
@@ -62,7 +62,7 @@ def _devices(connection: Library) -> tuple[str, ...]:
         try:
             found.append(device.XMLDesc(0))
         except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_NODE_DEVICE:  # it went since it was listed
+            if error.get_error_code() != libvirt.VIR_ERR_NO_NODE_DEVICE:  # removed since the list was made
                 raise
     return tuple(found)
 
@@ -77,7 +77,7 @@ def _find(connection: Library, secret_uuid: str) -> Library:
 
 
 def _value(secret: Library) -> bytes | None:
-    """None too for a secret whose keeper died before it was given its value."""
+    """Return the secret's value, or None. A secret has no value if nova-compute died between its two calls."""
     try:
         return None if secret is None else secret.value()
     except libvirt.libvirtError as error:
@@ -87,7 +87,7 @@ def _value(secret: Library) -> bytes | None:
 
 
 def _has_value(secret: Library) -> bool:
-    """A private secret's value is libvirt's alone."""
+    """Return whether the secret has a value. libvirt does not show the value of a private secret, but it has one."""
     try:
         return _value(secret) is not None
     except libvirt.libvirtError as error:

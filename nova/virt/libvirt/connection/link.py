@@ -1,9 +1,9 @@
-"""The connection itself: made, lost, made anew; every call goes through here.
+"""The connection to libvirt: open, lost, reopened. Every call goes through this module.
 
-Calls block, so each runs through ``concurrency.run_in_thread``, as one function that does nothing but call libvirt.
-The library's event loop is a real thread; what happens there is put into a
-:class:`~nova.virt.libvirt.hypervisor.Sink` at once. A connection that breaks (libvirtd was restarted) is made anew by
-the next call.
+Calls block, so each one runs through ``concurrency.run_in_thread``, as one function that makes only libvirt calls.
+The library's event loop is a native thread; its events go immediately to a
+:class:`~nova.virt.libvirt.hypervisor.Sink`. If a connection breaks (libvirtd was restarted), the next call opens a new
+one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 KEEPALIVE_COUNT = 5
-PATIENCE_S = 10.0  # how long a call waits for a libvirtd that is being restarted
+PATIENCE_S = 10.0  # how long a call waits for libvirtd to restart
 RETRY_S = 0.25
 
 P = PowerState
@@ -37,12 +37,12 @@ EVENTS = {
     libvirt.VIR_DOMAIN_EVENT_SUSPENDED: P.PAUSED, libvirt.VIR_DOMAIN_EVENT_STOPPED: P.SHUTDOWN,
     libvirt.VIR_DOMAIN_EVENT_PMSUSPENDED: P.SUSPENDED, libvirt.VIR_DOMAIN_EVENT_CRASHED: P.CRASHED,
 }
-#: A guest that leaves in a live migration does not stop: it runs elsewhere.
+#: Events of a guest that leaves in a live migration: it does not stop, it runs on another host.
 LEAVING = frozenset({
     (libvirt.VIR_DOMAIN_EVENT_STOPPED, libvirt.VIR_DOMAIN_EVENT_STOPPED_MIGRATED),
     (libvirt.VIR_DOMAIN_EVENT_SUSPENDED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED),
     (libvirt.VIR_DOMAIN_EVENT_SUSPENDED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_POSTCOPY)})
-#: Codes that are about the connection, not about what was asked.
+#: Error codes of the connection, not of the call.
 BROKEN = frozenset({libvirt.VIR_ERR_NO_CONNECT, libvirt.VIR_ERR_INVALID_CONN, libvirt.VIR_ERR_RPC})
 BROKEN_WITH = frozenset({libvirt.VIR_FROM_RPC, libvirt.VIR_FROM_REMOTE})
 BROKEN_THEN = frozenset({libvirt.VIR_ERR_SYSTEM_ERROR, libvirt.VIR_ERR_INTERNAL_ERROR})
@@ -52,12 +52,12 @@ _loop_runs = False
 
 
 def _run_event_loop() -> None:
-    """Once a process, before the first connection, for as long as the process lives."""
+    """Start libvirt's event loop if it does not run yet: once per process, before the first connection."""
     global _loop_runs
     with _loop_lock:
         if _loop_runs:
             return
-        libvirt.registerErrorHandler(lambda _context, _error: None, None)  # or it prints each error
+        libvirt.registerErrorHandler(lambda _context, _error: None, None)  # the default handler prints each error
         libvirt.virEventRegisterDefaultImpl()
         concurrency.native_threading().Thread(target=_loop, name="libvirt-events", daemon=True).start()
         _loop_runs = True
@@ -69,7 +69,7 @@ def _loop() -> None:
 
 
 class Link:
-    """A connection to the hypervisor at ``uri``, for the calls that others add."""
+    """A connection to the hypervisor at ``uri``; subclasses add the calls."""
 
     def __init__(self, uri: str, keepalive_s: int = 5) -> None:
         self._uri, self._keepalive_s = uri, keepalive_s
@@ -81,7 +81,8 @@ class Link:
     # --- the connection
 
     def open(self, sink: Sink) -> None:
-        """Starts the library's event loop, should this process have none yet. No second try: host.LibvirtDown."""
+        """Connect, and start the library's event loop if it does not run yet. Raises host.LibvirtDown without a
+        retry."""
         _run_event_loop()
         self._sink = sink
         self._live(patience_s=0)
@@ -131,14 +132,14 @@ class Link:
             self._sink(PowerEvent(domain.UUIDString(), state))
 
     def _forget(self, broken: Library) -> None:
-        """Without a lock: called from the library's thread, too."""
+        """Drop a broken connection and report Lost. Takes no lock, because the library's thread calls it too."""
         if self._connection is broken and broken is not None:
             self._connection = None
             if not self._closed:
                 self._sink(Lost())
 
     def call(self, task: str, function: Callable[[Library], T]) -> T:
-        """``function`` on a live connection; once more when the connection turns out to be broken."""
+        """Call ``function`` with a live connection; retry once on a new connection if this one is broken."""
         for last in (False, True):
             connection = self._live()
             try:
@@ -153,8 +154,10 @@ class Link:
         raise errors.Bug()
 
     def call_apart(self, task: str, function: Callable[[Library], T]) -> T:
-        """``function``, which may last, on a connection and in a thread of its own; never tried again. libvirtd answers
-        five calls of one connection at a time (``max_client_requests``), and none of its signs of life beyond that."""
+        """Call ``function``, which may take long, on its own connection and in its own thread; never retried.
+
+        libvirtd serves five calls of one connection at a time (``max_client_requests``), and beyond that not even its
+        keepalive messages."""
         self._live()
         try:
             return concurrency.run_apart(_with_own, self._uri, self._keepalive_s, function)
@@ -165,7 +168,7 @@ class Link:
             raise errors.host.LibvirtRefused(task=task, reason=reason_of(error)) from error
 
     def on_domain(self, task: str, server_uuid: str, function: Callable[[Library], T], lasts: bool = False) -> T:
-        """``function`` on the domain. ``lasts``: it may take long. guest.NotDefined."""
+        """Call ``function`` with the domain. ``lasts``: it may take long. Raises guest.NotDefined."""
         def find(connection: Library) -> tuple[bool, T | None]:
             try:
                 return True, function(connection.lookupByUUIDString(server_uuid))
@@ -179,7 +182,7 @@ class Link:
         return result  # type: ignore[return-value]
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _with_own(uri: str, keepalive_s: int, function: Callable[[Library], T]) -> T:
     connection = libvirt.open(uri)
@@ -198,7 +201,7 @@ def _close(connection: Library) -> None:
 
 
 def unless(act: Callable[[], object], done: Callable[[], object]) -> None:
-    """``act``, whose failure counts for nothing if somebody else has brought about what it is for."""
+    """Call ``act``; ignore its failure if ``done`` shows that another process has reached the same state."""
     try:
         act()
     except libvirt.libvirtError:
@@ -207,11 +210,11 @@ def unless(act: Callable[[], object], done: Callable[[], object]) -> None:
 
 
 def is_broken(error: libvirt.libvirtError) -> bool:
-    """Whether the connection failed, and not what was asked over it. The call may then be made on a new connection."""
+    """Return whether the connection failed, not the call itself. The call may then be made on a new connection."""
     code = error.get_error_code()
     return code in BROKEN or (code in BROKEN_THEN and error.get_error_domain() in BROKEN_WITH)
 
 
 def reason_of(error: libvirt.libvirtError) -> str:
-    """The first line of libvirt's own message, of 300 characters at most."""
+    """Return the first line of libvirt's own message, of at most 300 characters."""
     return (error.get_error_message() or str(error)).splitlines()[0][:300]

@@ -1,4 +1,4 @@
-"""Guests held in memory (paused), and memory kept on disk (libvirt's managed save)."""
+"""Paused guests (held in memory), and guest memory saved on disk (libvirt's managed save)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nova.model.base import Library
 from nova.virt.libvirt.connection.domains import Domains
 from nova.virt.libvirt.connection.link import unless
 
-#: libvirt waits 30 s for another call of the same guest: a save whose caller died may still be under way.
+#: libvirt waits 30 s for another call on the same guest: a save may still run after its caller died.
 SAVE_TRIES = 20
-#: What libvirt and QEMU say of saved memory that can't be read, as against a host that can't run the guest now.
+#: Messages of libvirt and QEMU about unreadable saved memory, as opposed to a host that cannot run the guest now.
 UNREADABLE = ("load of migration failed", "save image", "saved image", "savevm", "migration stream", "job 'restore'",
               "job 'migration in'", "failed to read qemu header", "magic is incorrect", "error while loading state")
 
@@ -21,13 +21,13 @@ class MemoryConnection(Domains):
         self.on_domain("pause the guest", server_uuid, _pause)
 
     def unpause(self, server_uuid: str) -> None:
-        self.on_domain("let the guest go on", server_uuid, _unpause)
+        self.on_domain("resume the guest", server_uuid, _unpause)
 
     def save(self, server_uuid: str) -> None:
         try:
-            self.on_domain("keep the guest's memory", server_uuid, _save, lasts=True)
-        except errors.host.LibvirtDown:  # it was restarted: what was begun goes on, or is begun again
-            self.on_domain("keep the guest's memory", server_uuid, _save, lasts=True)
+            self.on_domain("save the guest's memory", server_uuid, _save, lasts=True)
+        except errors.host.LibvirtDown:  # libvirtd was restarted: a save that has begun continues, or begins again
+            self.on_domain("save the guest's memory", server_uuid, _save, lasts=True)
 
     def has_saved(self, server_uuid: str) -> bool:
         try:
@@ -48,7 +48,7 @@ class MemoryConnection(Domains):
             raise
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _is(domain: Library, *states: int) -> bool:
     return domain.state()[0] in states

@@ -1,4 +1,4 @@
-"""Live migration (https://libvirt.org/migration.html): peer to peer, the source's libvirtd leads."""
+"""Live migration (https://libvirt.org/migration.html): peer to peer, controlled by the source's libvirtd."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OVER = frozenset({libvirt.VIR_DOMAIN_JOB_NONE, libvirt.VIR_DOMAIN_JOB_COMPLETED,
 
 class MigrationConnection(Link):
     def moving_xml(self, server_uuid: str) -> str:
-        return self.on_domain("describe the guest", server_uuid, lambda domain: domain.XMLDesc(MOVING_XML))
+        return self.on_domain("read the guest's definition", server_uuid, lambda domain: domain.XMLDesc(MOVING_XML))
 
     def unfit_cpu(self, question: CpuQuestion) -> str:
         return self.call("compare processors", lambda connection: _unfit(connection, question))
@@ -34,13 +34,13 @@ class MigrationConnection(Link):
 
     def job(self, server_uuid: str) -> RunningMigration | None:
         try:
-            return self.on_domain("tell how a migration goes", server_uuid, _job)
+            return self.on_domain("read the progress of a migration", server_uuid, _job)
         except errors.guest.NotDefined:
             return None
 
     def migrated(self, server_uuid: str) -> bool:
         try:
-            return self.on_domain("tell a guest's state", server_uuid, lambda domain: domain.state() == AWAY)
+            return self.on_domain("read a guest's state", server_uuid, lambda domain: domain.state() == AWAY)
         except errors.guest.NotDefined:
             return True
 
@@ -48,13 +48,13 @@ class MigrationConnection(Link):
         self.on_domain("abort the migration", server_uuid, _abort)
 
     def start_post_copy(self, server_uuid: str) -> None:
-        self.on_domain("begin post-copy", server_uuid, lambda domain: domain.migrateStartPostCopy(0))
+        self.on_domain("start post-copy", server_uuid, lambda domain: domain.migrateStartPostCopy(0))
 
     def set_downtime(self, server_uuid: str, milliseconds: int) -> None:
         self.on_domain("set the downtime", server_uuid, lambda domain: domain.migrateSetMaxDowntime(milliseconds, 0))
 
 
-# --- run in a real thread: nothing but libvirt's calls
+# --- run in a native thread: only libvirt calls
 
 def _abort(domain: Library) -> None:
     try:
@@ -62,7 +62,7 @@ def _abort(domain: Library) -> None:
     except libvirt.libvirtError as error:
         if error.get_error_code() != libvirt.VIR_ERR_OPERATION_INVALID:
             raise
-        raise errors.move.MigrationNone(uuid=domain.UUIDString()) from None  # it has not begun yet, or is over
+        raise errors.move.MigrationNone(uuid=domain.UUIDString()) from None  # not begun yet, or over
 
 
 def _unfit(connection: Library, question: CpuQuestion) -> str:
@@ -79,7 +79,7 @@ def _unfit(connection: Library, question: CpuQuestion) -> str:
 def _migrate(domain: Library, departure: Departure) -> None:
     flags = ALWAYS
     for wanted, flag in ((departure.disks, libvirt.VIR_MIGRATE_NON_SHARED_INC),
-                         # libvirt knows shared storage by the file system's type, and not all that are shared
+                         # libvirt recognizes shared storage by the file system's type, and misses some
                          (departure.shared, libvirt.VIR_MIGRATE_UNSAFE),
                          (departure.auto_converge, libvirt.VIR_MIGRATE_AUTO_CONVERGE),
                          (departure.post_copy, libvirt.VIR_MIGRATE_POSTCOPY)):
@@ -99,7 +99,7 @@ def _job(domain: Library) -> RunningMigration | None:
     try:
         stats = domain.jobStats()
     except libvirt.libvirtError as error:
-        if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID:  # it is off (since a moment ago)
+        if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID:  # the guest has just stopped
             return None
         raise
     incoming = INCOMING.get(stats.get(libvirt.VIR_DOMAIN_JOB_OPERATION))

@@ -1,1 +1,1 @@
-"""A guest's local disks: planned as values, made by tools, one kind a file."""
+"""A guest's local disks: planned as values, created by tools, with one module for each back end."""

@@ -1,4 +1,4 @@
-"""The config drive: files as a CD (ISO 9660) or a small FAT disk, labelled config-2. No kernel help is needed."""
+"""The config drive: files as a CD (ISO 9660) or a small FAT disk, labelled config-2. It needs no kernel support."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from nova.privileged import config_drives
 from nova.privileged.config_drives import LABEL
 from nova.privileged.runner import CommandRunner
 
-VOLUME_LABEL = b"\x08"  # what a FAT directory's entry is, by its attributes
+VOLUME_LABEL = b"\x08"  # the attributes of a FAT directory entry that is the volume label
 
 
 class ConfigDrive:
-    """Writes drives of ``limit_mb`` at most; ``image_format`` is iso9660 or vfat."""
+    """Writer of drives of at most ``limit_mb``; ``image_format`` is iso9660 or vfat."""
 
     def __init__(self, image_format: str, limit_mb: int, runner: CommandRunner) -> None:
         self._format, self._limit, self._runner = image_format, limit_mb << 20, runner
 
     def write(self, target: Path, files: Mapping[str, bytes]) -> int:
-        """Make ``target`` (0600) anew, whole or not at all; its length in bytes."""
+        """Create or replace ``target`` (0600) atomically; return its length in bytes."""
         size = sum(len(content) for content in files.values())
         if size > self._limit:
             raise errors.guest.ConfigDriveTooBig(bytes=size, limit=self._limit)
@@ -38,7 +38,7 @@ class ConfigDrive:
                     config_drives.make_iso(self._runner, tree, str(part))
             part.chmod(0o600)
             with part.open("rb") as made:
-                os.fsync(made.fileno())  # else a host that loses power may keep the name and not what is in it
+                os.fsync(made.fileno())  # otherwise a power loss may leave the name with no content
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
@@ -46,8 +46,8 @@ class ConfigDrive:
 
 
 def _label_in_small_letters(image: Path) -> None:
-    """mtools write a label in capitals, and guests look for this one as it is spelled: the root directory's entry for
-    it (11 bytes of name, then what it is) comes within the first megabyte."""
+    """Write the label in lower case: mtools write it in upper case, and guests compare it exactly. The label's entry in
+    the root directory (11 bytes of name, then the attributes) is within the first megabyte."""
     with image.open("r+b") as file:
         start = file.read(1 << 20).find(f"{LABEL.upper():<11}".encode() + VOLUME_LABEL)
         if start >= 0:

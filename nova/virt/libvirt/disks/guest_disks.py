@@ -1,4 +1,4 @@
-"""A guest's disks as a whole (``nova.virt.interface.Disks``): made for an order, removed with all that is theirs."""
+"""All disks of a guest (``nova.virt.interface.Disks``): created for an order, and removed with the guest's files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LibvirtDisks:
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         folder = self.folders.of(server_uuid)
         self.tpms.remove(server_uuid, folder)
-        if not folder.owned:  # on storage that hosts share, it is another one's guest now
+        if not folder.owned:  # on shared storage, the guest now belongs to another host
             return folder.leave()
         disk_exports.withdraw(folder.path)
         with as_refusals():
@@ -83,7 +83,7 @@ class LibvirtDisks:
                 self.maker.replace(folder, record, file)
         return msgspec.structs.replace(record, size_bytes=size)
 
-    # --- in a pool that other hosts see, too
+    # --- in a pool that all hosts share
 
     def pooled(self, order: BuildOrder) -> bool:
         disks = plan.plan(order, self.settings, None)
@@ -104,11 +104,11 @@ class LibvirtDisks:
 
 
 def base_of(image: Image | None, images: LocalImages | None) -> plan.Base | None:
-    """The image as it lies in this host's cache; None for none. host.CouldNot."""
+    """Return the image's file in this host's cache; None without an image. Raises host.CouldNot."""
     if image is None or images is None:
         return None
     try:
         path = images.path(image.id)
     except KeyError:
-        raise errors.host.CouldNot(reason=f"Image {image.id} is not in this host's cache (any more).") from None
+        raise errors.host.CouldNot(reason=f"Image {image.id} is not in this host's image cache.") from None
     return plan.Base(path, image_files.format_of(path), image_files.virtual_bytes(path))

@@ -1,4 +1,4 @@
-"""Makes what :mod:`plan` planned, in the back end that each disk's record names, and finds and removes it there."""
+"""Create planned disks (:mod:`plan`) in the back end that each disk's record names, and find and remove them there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nova.virt.libvirt.settings import LibvirtSettings
 
 
 class DiskMaker:
-    """``runner`` runs the tools that make file systems, volumes and pool images."""
+    """Maker of disks. ``runner`` runs the tools that create file systems, volumes and pool images."""
 
     def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner,
                  host: Callable[[], str] = lambda: "", clock: concurrency.Clock | None = None) -> None:
@@ -29,7 +29,7 @@ class DiskMaker:
 
     def make(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...],
              base: Base | CloneParent | None) -> None:
-        """Every disk that is not there yet. HostRefused when there is no space."""
+        """Create every missing disk. Raises HostRefused if there is no space."""
         for disk in disks:
             backend = self.backends.of(disk)
             if not backend.exists(folder, disk):
@@ -43,26 +43,26 @@ class DiskMaker:
             backend.own(folder, disk)
 
     def make_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
-        """A disk of an image: the root's own, or one for a rescue."""
+        """Create a disk from an image: the root disk, or one for a rescue."""
         self.backends.of(disk).create_root(folder, disk, base)
 
     def copy(self, source: str, folder: Folder, name: str) -> None:
-        """A file of the cache that the guest needs at each start (kernel, ramdisk), so that the cache may lose it."""
+        """Copy a cached file that the guest needs at each start (kernel, ramdisk), so that the cache may drop it."""
         with whole(folder.file(name)) as part:
             part.touch(mode=0o600)
             concurrency.run_in_thread(shutil.copyfile, source, part)
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
-        """Whether the whole disk is there, in the back end that its record names."""
+        """Return whether the complete disk exists in the back end that its record names."""
         return self.backends.of(disk).exists(folder, disk)
 
     def source(self, folder: Folder, disk: DiskRecord) -> str:
-        """What qemu-img reads the disk by, in its record's format."""
+        """Return the name by which qemu-img reads the disk, in its record's format."""
         return self.backends.of(disk).source(folder, disk)
 
     def remove(self, folder: Folder, keep: Collection[str] = (), spare_pooled: bool = False) -> None:
-        """All that is not a file beside the guest (those go with its folder), but for the kinds in ``keep``.
-        ``spare_pooled``: those in a pool stay, and are nobody's."""
+        """Remove all disks outside the guest's folder, except the kinds in ``keep``; files are removed with the folder.
+        ``spare_pooled``: disks in a pool stay, without an owner."""
         for disk in folder.disks():
             if disk.pooled and spare_pooled:
                 self.backends.pooled(disk).disown(folder, disk)
@@ -70,11 +70,11 @@ class DiskMaker:
                 self.backends.of(disk).remove(folder, disk)
 
     def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
-        """A disk in a pool has the content of that file from now on."""
+        """Replace the content of a disk in a pool with that of a file."""
         self.backends.pooled(disk).replace(folder, disk, file)
 
     def space(self) -> Space:
-        """Where new disks are kept."""
+        """Return the space of the back end for new disks."""
         return self.backends.space()
 
     def _filesystem(self, order: BuildOrder, disk: DiskRecord) -> str:

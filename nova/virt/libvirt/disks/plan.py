@@ -1,4 +1,4 @@
-"""Which disks a guest gets, in which files and formats. Pure."""
+"""Plan a guest's disks: their files and formats. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.virt.libvirt.settings import LibvirtSettings
 
 GIB, MIB = 1 << 30, 1 << 20
 CONFIG_NAME = "disk.config"
-KERNEL, RAMDISK = "kernel", "ramdisk"  # of a guest that boots from its own, beside its disks
+KERNEL, RAMDISK = "kernel", "ramdisk"  # files of a guest with its own, next to its disks
 
 
 class Base(NamedTuple):
@@ -25,7 +25,7 @@ class Base(NamedTuple):
 
 
 def plan(order: BuildOrder, settings: LibvirtSettings, base: Base | CloneParent | None) -> tuple[DiskRecord, ...]:
-    """Root, ephemeral and swap disks, in the order in which the guest sees them."""
+    """Return the root, ephemeral and swap disks, in guest order."""
     ranks = ("root", "ephemeral", "swap")
     wanted = sorted((disk for disk in wanted_disks(order) if disk.kind in ranks),
                     key=lambda disk: (ranks.index(disk.kind), disk.index))
@@ -34,19 +34,19 @@ def plan(order: BuildOrder, settings: LibvirtSettings, base: Base | CloneParent 
 
 
 def kept(disk: DiskRecord, server_uuid: str, settings: LibvirtSettings) -> DiskRecord:
-    """The record with where the operator has disks kept."""
+    """Return the record with the configured disk storage."""
     if settings.store == "file":
         return disk
     return msgspec.structs.replace(disk, store=settings.store, place=f"{settings.place}/{server_uuid}_{disk.name}")
 
 
 def pooled(disk: DiskRecord, server_uuid: str, settings: LibvirtSettings) -> DiskRecord:
-    """The record of what is a file beside the guest, but in a pool where this host has its guests' disks in one."""
+    """Return the record of a file in the guest's folder, moved to the pool if this host keeps disks in a pool."""
     return kept(disk, server_uuid, settings) if settings.store == "rbd" else disk
 
 
 def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
-    """The order's; where it says nothing, what its flavor means."""
+    """Return the order's disks, or by default those of its flavor."""
     if order.disks:
         return order.disks
     flavor = order.flavor
@@ -59,12 +59,12 @@ def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
 
 
 def has_image_disk(order: BuildOrder) -> bool:
-    """Whether the guest's root disk is made of its image, on this host."""
+    """Return whether the guest's root disk is created from its image on this host."""
     return order.image is not None and not boots_from_volume(order)
 
 
 def config_drive(settings: LibvirtSettings, size_bytes: int = 0) -> DiskRecord:
-    """The record of a guest's config drive: a CD for iso9660, a disk for vfat. ``size_bytes`` 0: it is not written
+    """Return the record of a guest's config drive: a CD for iso9660, a disk for vfat. ``size_bytes`` 0: not written
     yet."""
     device = "disk" if settings.config_drive_format == "vfat" else "cdrom"
     return DiskRecord(kind="config", name=CONFIG_NAME, format="raw", size_bytes=size_bytes, device=device)
@@ -93,5 +93,5 @@ def _format(settings: LibvirtSettings) -> str:
 
 
 def whole_sectors(size_bytes: int) -> int:
-    """The size, up to the next whole sector of 512 bytes."""
+    """Round the size up to whole sectors of 512 bytes."""
     return -(-size_bytes // 512) * 512

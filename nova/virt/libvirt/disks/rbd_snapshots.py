@@ -1,8 +1,8 @@
-"""Snapshots of guests' disks made within Ceph: an image that shows nothing else, in a pool that Glance reads, too.
+"""Snapshots of guests' disks, created within Ceph: an image without a parent, in a pool that Glance also reads.
 
-The image has the id of Glance's, and the snapshot that Glance makes clones of. It is whole once that snapshot is
-protected. What is half made is known by the disk's snapshot, which has the same id for its name; it goes with the disk,
-or with the next try. Whether Glance has taken an image that is whole, only the conductor knows.
+The image is named by Glance's image id, with the snapshot from which Glance makes clones. It is complete once that
+snapshot is protected. An incomplete one is found by the disk's snapshot, which is named by the same id, and removed
+with the disk or by the next attempt. Only the conductor knows whether Glance has registered a complete image.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from nova.privileged.rbd import Rbd
 
 @dataclass(frozen=True)
 class RbdSnapshots:
-    """``disks``: the pool of the guests' disks; ``kept``: where snapshots go. Each call may be repeated."""
+    """Snapshots in Ceph. ``disks``: the pool of the guests' disks; ``kept``: of snapshots. Calls are safe to repeat."""
 
     disks: Rbd
     kept: Rbd
 
     def find(self, image_id: str) -> RbdLocation | None:
-        """Of one that is whole."""
+        """Return the location of a complete snapshot; None if there is none."""
         found = self.kept.snapshot(self.kept.pool.name, image_id, SNAPSHOT)
         if found is None or not found.protected:
             return None
         return RbdLocation(fsid=self.kept.fsid(), pool=self.kept.pool.name, image=image_id, snapshot=SNAPSHOT)
 
     def make(self, disk: str, image_id: str, quiet: contextlib.AbstractContextManager[object]) -> None:
-        """Of the disk as it is within ``quiet``. Nothing of it stays when it fails. HostRefused."""
+        """Snapshot the disk in its state within ``quiet``. A failed snapshot is removed. Raises HostRefused."""
         self.drop(disk, image_id)
         try:
             with quiet:
@@ -41,19 +41,19 @@ class RbdSnapshots:
             self.disks.thaw(disk, image_id)
             self.kept.freeze(image_id, SNAPSHOT)
         except BaseException:
-            with contextlib.suppress(errors.NovaError):  # the first error is the one to tell
+            with contextlib.suppress(errors.NovaError):  # the first error is the one to report
                 self.drop(disk, image_id)
             raise
 
     def drop(self, disk: str, image_id: str) -> None:
-        """Whole or not. Not for what Glance has taken."""
+        """Remove a snapshot, complete or not. Must not be called after Glance has registered the image."""
         if self.kept.size(image_id) is not None:
             self.kept.thaw(image_id, SNAPSHOT)
             self.kept.remove(image_id)
         self.disks.thaw(disk, image_id)
 
     def abandon(self, disk: str) -> None:
-        """What is half made of a disk that goes."""
+        """Remove the incomplete snapshots of a disk that will be removed."""
         for name in self.disks.frozen(disk):
             if self.kept.parent(name) == (self.disks.pool.name, disk, name):
                 self.kept.remove(name)

@@ -1,4 +1,4 @@
-"""What is noted of a guest's parts beside it (:mod:`nova.virt.libvirt.disks.folders`): disks, interfaces, volumes."""
+"""Records in a guest's folder (:mod:`nova.virt.libvirt.disks.folders`): disks, interfaces, volumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nova.model.base import Json, Value
 
 
 class DiskRecord(Value):
-    """A disk as it was made. ``name`` is its file beside the guest; ``backing`` the file an overlay lies over."""
+    """A created disk. ``name``: its file in the guest's folder; ``backing``: the backing file of an overlay."""
 
     kind: str  # root, ephemeral, swap, config, rescue
     index: int = 0
@@ -18,20 +18,20 @@ class DiskRecord(Value):
     device: str = "disk"
     backing: str | None = None
     backing_format: str | None = None
-    bus: str | None = None  # None: as the image's properties say
-    store: str = "file"  # file (beside the guest), lvm or rbd: see disks/backends
-    place: str = ""  # where the last two keep it: volume group/volume, pool/image
+    bus: str | None = None  # None: from the image's properties
+    store: str = "file"  # file (in the guest's folder), lvm or rbd: see disks/backends
+    place: str = ""  # of lvm and rbd: volume group/volume, pool/image
 
     @property
     def pooled(self) -> bool:
-        """Whether every host reaches it where it is, so that no move takes it anywhere."""
+        """Return whether every host can access the disk in place, so that a move does not copy it."""
         return self.store == "rbd"
 
 
 class RescueRecord(Value):
-    """What was made for a rescue (files beside the guest), written down before any of it is made.
+    """The files of a rescue in the guest's folder, recorded before any of them is created.
 
-    ``stable``: the guest's own disks keep their places, and the rescue disk comes after them.
+    ``stable``: the guest's own disks keep their order, and the rescue disk comes last.
     """
 
     image_ids: tuple[str, ...]
@@ -43,32 +43,32 @@ class RescueRecord(Value):
     command_line: str | None = None
 
     def files(self) -> tuple[str, ...]:
-        """Names of all files that were made for the rescue: disk, kernel, ramdisk, config drive."""
+        """Return the names of all files that were created for the rescue: disk, kernel, ramdisk, config drive."""
         return tuple(name for name in (self.disk.name, self.kernel, self.ramdisk,
                                        self.config.name if self.config else None) if name)
 
     def shown(self, own: tuple[DiskRecord, ...]) -> tuple[DiskRecord, ...]:
-        """The disks that the rescue system sees, of the guest's own ones and the rescue's."""
+        """Return the disks that the rescue system sees, from the guest's own and the rescue's."""
         if self.config is not None:
             own = (*(disk for disk in own if disk.kind != "config"), self.config)
         return (*own, self.disk) if self.stable else (self.disk, *own)
 
 
 class PlugRecord(Value):
-    """An interface as it was plugged."""
+    """A plugged interface."""
 
     id: str
     device: str
     bridge: str
     kind: str = "bridge"  # of nova.virt.libvirt.vifs.KINDS
-    details: Mapping[str, str] = {}  # what its kind needs to unplug it
+    details: Mapping[str, str] = {}  # data that its kind needs to unplug it
 
 
 class DeviceRecord(Value):
-    """A volume that is a device of this host's, as os-brick connected it.
+    """A volume that is a device of this host, as os-brick connected it.
 
-    ``words``: the back end's, without secrets. ``shared_targets``, ``service_uuid``: with whom hosts take turns
-    (:class:`nova.model.volumes.VolumeConnection`). ``found``: os-brick's word of the device; {}: it was not found yet.
+    ``words``: the back end's connection data, without secrets. ``shared_targets``, ``service_uuid``: the lock shared by
+    hosts (:class:`nova.model.volumes.VolumeConnection`). ``found``: os-brick's device data; {}: not connected yet.
     """
 
     words: Mapping[str, Json] = {}
@@ -78,16 +78,16 @@ class DeviceRecord(Value):
 
     @property
     def identity(self) -> str:
-        """What no other device has: its WWN; empty: its kind has none."""
+        """Return the device's WWN, which no other device has; empty if its kind has none."""
         return str(self.found.get("scsi_wwn") or "")
 
 
 class VolumeRecord(Value):
-    """A volume as this host reaches it: enough to define the guest, to reach the volume again after a reboot of the
-    host, and to let it go. It has no secrets, only their names.
+    """A volume on this host: the data to define the guest, to reconnect the volume after a reboot of the host, and to
+    disconnect it. It contains names of secrets, but no secrets.
 
-    ``store``: what QEMU opens: file, block or rbd. ``target``: the name that the guest's definition has for it.
-    ``encrypted``: with LUKS; libvirt's secret with its passphrase has the volume's id.
+    ``store``: the type that QEMU opens: file, block or rbd. ``target``: its name in the guest's definition.
+    ``encrypted``: with LUKS; the libvirt secret with its passphrase has the volume's id.
     """
 
     volume_id: str
@@ -96,11 +96,11 @@ class VolumeRecord(Value):
     path: str = ""  # file, device, or pool/image
     format: str = "raw"
     hosts: tuple[tuple[str, str], ...] = ()  # Ceph's monitors: address, port
-    user: str = ""  # as whom Ceph is reached
-    secret: str = ""  # uuid of libvirt's secret with that user's key
+    user: str = ""  # Ceph's
+    secret: str = ""  # uuid of the libvirt secret with that user's key
     export: str = ""  # NFS's
-    mount: str = ""  # where that is mounted
-    options: str = ""  # with which options
+    mount: str = ""  # the export's mount point
+    options: str = ""  # mount options
     readonly: bool = False
     discard: bool = False
     throttle: tuple[tuple[str, int], ...] = ()  # (element of libvirt's iotune, value)

@@ -1,4 +1,4 @@
-"""What becomes of a guest's disks that this host cannot make, or has not got."""
+"""Conversion of failed disk tools to HostRefused errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova import errors
 
 @contextlib.contextmanager
 def as_refusals() -> Iterator[None]:
-    """A tool that fails on this host need not fail on the next."""
+    """Convert CommandFailed to host.CouldNot: a tool that fails on this host may succeed on the next."""
     try:
         yield
     except errors.host.CommandFailed as error:

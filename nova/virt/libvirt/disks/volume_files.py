@@ -1,5 +1,5 @@
-"""The files that a volume is: the one that is written to, and those below it, as their headers say. No format is
-guessed: what a raw file holds is its guest's word."""
+"""The backing chain of a volume's files, as their headers say. No format is probed: the content of a raw file is
+controlled by its guest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nova import errors
 from nova.privileged import guest_files
 from nova.virt.libvirt.disks.header import HEADER, MAGIC
 
-LENGTH_AT, FIRST_LENGTH = 100, 72  # where a header says how long it is; how long those of version 2 are
+LENGTH_AT, FIRST_LENGTH = 100, 72  # offset of the header's length; the header's length in version 2
 EXTENSION = struct.Struct(">II")  # kind, length
 BASE_FORMAT = 0xE2792ACA
 MOST_FILES = 256
@@ -23,15 +23,15 @@ class VolumeFile(NamedTuple):
 
 
 def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
-    """From the file that is written to down to the lowest one. guest.DiskUnsafe: a header cannot be read, leads
-    elsewhere than to a file beside this one, or does not say of which format that is."""
+    """Return the files from the active one down to the lowest. Raises guest.DiskUnsafe if a header cannot be read,
+    names a backing file in another directory, or does not name its format."""
     found = [VolumeFile(path, image_format)]
     while found[-1].format == "qcow2":
         below = _below(Path(found[-1].path))
         if below is None:
             break
         if below.path in {one.path for one in found} or len(found) == MOST_FILES:
-            raise errors.guest.DiskUnsafe(name=Path(path).name, reason="its files lie over one another")
+            raise errors.guest.DiskUnsafe(name=Path(path).name, reason="its backing chain has a loop or is too long")
         found.append(below)
     return tuple(found)
 
@@ -42,14 +42,14 @@ def _below(path: Path) -> VolumeFile | None:
     except OSError as error:
         raise errors.guest.DiskUnsafe(name=path.name, reason=f"it cannot be read ({error.strerror})") from error
     if not head.startswith(MAGIC) or len(head) < LENGTH_AT + 4:
-        raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in the format qcow2")
+        raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in qcow2 format")
     _magic, version, offset, length, _bits, _size = HEADER.unpack_from(head)
     if not offset:
         return None
     name = head[offset:offset + length].decode("utf-8", "surrogateescape")
     below = (path.parent / name)
     if below.parent != path.parent or below.name in ("", "..") or ":" in name:
-        raise errors.guest.DiskUnsafe(name=path.name, reason="it lies over a file elsewhere")
+        raise errors.guest.DiskUnsafe(name=path.name, reason="its backing file is in another directory")
     begin = struct.unpack_from(">I", head, LENGTH_AT)[0] if version >= 3 else FIRST_LENGTH
     return VolumeFile(str(below), _base_format(head, begin, path))
 
@@ -63,4 +63,4 @@ def _base_format(head: bytes, at: int, path: Path) -> str:
         if kind == 0:
             break
         at += (length + 7) // 8 * 8
-    raise errors.guest.DiskUnsafe(name=path.name, reason="it does not say of which format the file below it is")
+    raise errors.guest.DiskUnsafe(name=path.name, reason="it does not name the format of its backing file")

@@ -1,1 +1,1 @@
-"""What a guest is made of, and what is done to it on its host."""
+"""Guests on their host: definition, lifecycle, devices and volumes."""

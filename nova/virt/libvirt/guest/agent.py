@@ -1,4 +1,4 @@
-"""What is done through the agent in a guest (``nova.virt.interface.Agent``): passwords, and quiet file systems."""
+"""Actions of the guest agent (``nova.virt.interface.Agent``): set passwords, and freeze file systems."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
 
-ANYONE = "root"  # the name an order has when nobody chose one
+ANYONE = "root"  # the default user name of an order
 BY_SYSTEM = {"windows": "Administrator"}
-FROZEN = "frozen"  # a file beside the guest, from before its file systems are frozen until they are known to be thawed
+FROZEN = "frozen"  # a mark file in the guest's folder, from before the freeze until the thaw is confirmed
 ANSWER_S = 10
-FREEZE_S = 60  # all that the guest has not written yet is written then
+FREEZE_S = 60  # a freeze flushes all of the guest's dirty data
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class LibvirtAgent:
 
     @contextlib.contextmanager
     def quiet(self, server_uuid: str, required: bool) -> Iterator[bool]:
-        """The guest's file systems are frozen for the block (whether they really are is given), and thawed after it.
+        """Freeze the guest's file systems for the block, and thaw them after it; yield whether they are really frozen.
 
-        guest.AgentNotQuiet, when ``required`` and impossible. Who dies inside leaves a mark: ``thaw_left_over`` goes by
-        it.
+        Raises guest.AgentNotQuiet if ``required`` and impossible. A process that dies inside leaves a mark, with which
+        ``thaw_left_over`` finds the guest.
         """
         reason = self._freeze(server_uuid)
         if reason:
-            LOG.info("the guest's file systems are not frozen: %s", reason, extra={"server": server_uuid})
+            LOG.info("did not freeze the guest's file systems: %s", reason, extra={"server": server_uuid})
         try:
             if reason and required:
                 raise errors.guest.AgentNotQuiet(uuid=server_uuid, reason=reason)
@@ -55,13 +55,13 @@ class LibvirtAgent:
             self.thaw(server_uuid)
 
     def thaw_left_over(self) -> None:
-        """Thaw what a process that died left frozen. Once, at start; what can't be thawed stays marked."""
+        """Thaw guests that a dead process left frozen. Called once, at start; a guest whose thaw fails stays marked."""
         for server_uuid in self.folders.uuids():
             with contextlib.suppress(errors.NovaError):
                 self.thaw(server_uuid)
 
     def _freeze(self, server_uuid: str) -> str:
-        """Why not; empty when all is frozen. It may be frozen in part even then."""
+        """Freeze the guest; return the reason if that failed, else an empty text. A failed freeze may be partial."""
         if state_of(self.hypervisor, server_uuid) != PowerState.RUNNING:
             return "it does not run"
         if not running.has_agent(self.hypervisor.definition(server_uuid)):
@@ -78,16 +78,16 @@ class LibvirtAgent:
         if not mark.exists():
             return
         try:
-            if state_of(self.hypervisor, server_uuid) not in OFF:  # one that went off is not frozen any more
+            if state_of(self.hypervisor, server_uuid) not in OFF:  # a guest that is off is not frozen any more
                 self.hypervisor.thaw(server_uuid, ANSWER_S)
             mark.unlink(missing_ok=True)
         except errors.NotFound:
             mark.unlink(missing_ok=True)
         except (errors.Conflict, errors.HostRefused) as error:
-            LOG.warning("the guest's file systems could not be thawed: %s", error, extra={"server": server_uuid})
+            LOG.warning("could not thaw the guest's file systems: %s", error, extra={"server": server_uuid})
 
 
 def administrator(image: Image | None) -> str:
-    """The user whose password is meant when none is named: as the image's properties say."""
+    """Return the default user for passwords, from the image's properties."""
     properties = image.properties if image is not None else {}
     return properties.get("os_admin_user") or BY_SYSTEM.get(properties.get("os_type", ""), ANYONE)

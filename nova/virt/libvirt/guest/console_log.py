@@ -1,5 +1,5 @@
-"""The text of a guest's serial console (``nova.virt.interface.Consoles``). virtlogd writes it, and rotates it:
-console.log, then .0, .1 ... ever older."""
+"""The log of a guest's serial console (``nova.virt.interface.Consoles``). virtlogd writes it, and rotates it:
+console.log, then .0, .1 and so on, with the oldest last."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.devices import CONSOLE_LOG
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor, state_of
 
-MOST_PARTS = 64  # more than any virtlogd keeps
-#: Of one answer: QEMU's user can't write the log, but the guest decides what is in it.
+MOST_PARTS = 64  # more than virtlogd keeps
+#: The limit of one response: QEMU's user cannot write the log, but the guest controls its content.
 MOST_BYTES = guest_files.LONGEST_TAIL
 
 
@@ -32,7 +32,7 @@ class LibvirtConsoles:
 
 
 def tail(log: Path, lines: int | None) -> str | None:
-    """The last ``lines`` (all, for None) of a log with its rotated parts; None when there is none."""
+    """Return the last ``lines`` (None: all) of a log with its rotated parts; None if the log does not exist."""
     return _tail(log, lines) if in_use() is not None else concurrency.run_in_thread(_tail, log, lines)
 
 
@@ -41,7 +41,7 @@ def _tail(log: Path, lines: int | None) -> str | None:
     for part in (log, *(log.with_name(f"{log.name}.{number}") for number in range(MOST_PARTS))):
         content = guest_files.tail(part, MOST_BYTES - size)
         if content is None:
-            if part != log:  # right after a rotation the newest part may not be there yet
+            if part != log:  # directly after a rotation the newest part may not exist yet
                 break
             continue
         found = True
@@ -57,7 +57,7 @@ def _tail(log: Path, lines: int | None) -> str | None:
 
 
 def _last(text: str, lines: int) -> str:
-    """Line ends are newlines alone: guests print other characters that Python takes for one, too."""
+    """Return the last lines. Only newlines separate lines: guests also print other characters that Python splits at."""
     pieces = text.split("\n")
     unfinished = pieces[-1] != ""
     return "\n".join(pieces[max(0, len(pieces) - lines - (not unfinished)):]) if lines > 0 else ""

@@ -1,4 +1,4 @@
-"""Guests told to libvirt, from their orders, and from what lies beside them."""
+"""Define guests in libvirt from their orders and the records in their folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nova.virt.libvirt.xml.domain import domain_xml
 
 @dataclass(frozen=True, kw_only=True)
 class Definer:
-    """``facts`` is called when the host's facts are needed: they need a connection."""
+    """Definer of guests. ``facts`` is called on demand, because the host's facts need a connection."""
 
     hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
@@ -36,7 +36,8 @@ class Definer:
     facts: Callable[[], HypervisorFacts]
 
     def define(self, order: BuildOrder) -> None:
-        """Define the guest (that is off) from the order, rescued when its folder says so, for a start from scratch."""
+        """Define the guest, which is off, from the order; as a rescued one if its folder says so. Drops saved
+        memory."""
         folder = self.folders.of(order.server_uuid)
         disks = folder.shown_disks()
         self._check_disks(order, folder, disks)
@@ -50,14 +51,14 @@ class Definer:
             self.hypervisor.define(_xml(spec, folder, lines))
         folder.note_targets({disk.serial: disk.target for disk in spec.disks if disk.serial is not None})
         folder.reserve_ports(())
-        self.hypervisor.drop_saved(order.server_uuid)  # or its next start would go on from there
+        self.hypervisor.drop_saved(order.server_uuid)  # otherwise the next start would resume from it
 
     def arriving(self, order: BuildOrder, lines: tuple[specs.SerialLine, ...]) -> str:
-        """The guest as it would be defined here, for what comes of it from elsewhere to be compared with; with all that
-        lies under its volumes' files, as their headers say now. guest.DiskUnsafe."""
+        """Return the definition that the guest would have here, to which an arriving guest is compared; with the
+        backing chains of its volumes' files, as their headers say now. Raises guest.DiskUnsafe."""
         folder = self.folders.of(order.server_uuid)
         spec = self._spec(order, folder.shown_disks(), folder)
-        ports = max(spec.devices.serial_ports, len(lines))  # a guest keeps those that it has
+        ports = max(spec.devices.serial_ports, len(lines))  # a running guest keeps its ports
         made = _xml(replace(spec, devices=replace(spec.devices, serial_ports=ports)), folder, lines)
         chains = {one.volume_id: volume_files.chain(one.path, one.format)[1:] for one in folder.volumes()
                   if one.format != "raw"}
@@ -67,8 +68,8 @@ class Definer:
         return guest_spec(order, disks, folder.path, self.facts(), self.settings, folder.volumes())
 
     def _check_disks(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...]) -> None:
-        """Those that the order asks for are in the record, and all of the record are there: a guest without its disks
-        is an error, and never one that runs empty. guest.NoDisks, which names them."""
+        """Check that the ordered disks are recorded and that all recorded disks exist, so that a guest never runs with
+        empty disks. Raises guest.NoDisks, which names the missing ones."""
         recorded = {disk.name for disk in folder.disks()}
         wanted = {disk.name for disk in plan.plan(order, self.settings, None)}
         missing = (wanted - recorded) | {disk.name for disk in disks if not self.disks.exists(folder, disk)}
@@ -81,7 +82,8 @@ def _xml(spec: specs.GuestSpec, folder: Folder, lines: tuple[specs.SerialLine, .
 
 
 def _rescued(spec: specs.GuestSpec, folder: Folder) -> specs.GuestSpec:
-    """A rescued guest starts from the rescue system's kernel, if it has one, and never from the guest's own."""
+    """Replace the boot source of a rescued guest with the rescue system's kernel, if it has one; never the guest's
+    own."""
     record = folder.rescue()
     if record is None:
         return spec

@@ -1,4 +1,4 @@
-"""From an order to the guest that libvirt is told to make: what was asked for, and this host's answer to it. Pure.
+"""Build the spec of a guest from its order: the requested properties, applied to this host. Pure.
 
 Its parts: :mod:`~nova.virt.libvirt.guest.firmware` (machine and boot), :mod:`~nova.virt.libvirt.guest.processor`,
 :mod:`~nova.virt.libvirt.guest.devices`, :mod:`~nova.virt.libvirt.guest.disk_devices`, :mod:`~nova.virt.libvirt.vifs`.
@@ -30,17 +30,17 @@ from nova.virt.libvirt.xml import specs
 FAMILY = "Virtual Machine"
 CDROM_BUSES = {"q35": "sata", "virt": "scsi"}
 
-#: Memory that is encrypted (AMD SEV, https://libvirt.org/kbase/launch_security_sev.html).
+#: Encrypted memory (AMD SEV, https://libvirt.org/kbase/launch_security_sev.html).
 ASKING = ("hw:mem_encryption", "hw_mem_encryption")
 MODELS = ("hw:mem_encryption_model", "hw_mem_encryption_model")
-#: No debugging, no key sharing, not to be sent to another platform, and only by SEV; for SEV-ES registers, too.
+#: No debugging, no key sharing, no migration to another platform, only with SEV; SEV-ES also encrypts registers.
 POLICIES = {"amd-sev": 0x33, "amd-sev-es": 0x37}
 
 
 def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, host: HypervisorFacts,
                settings: LibvirtSettings, volumes: tuple[VolumeRecord, ...] = ()) -> specs.GuestSpec:
-    """The whole guest. ``volumes``: those that are connected. Invalid: the image or flavor asks for nonsense;
-    HostRefused: for what isn't here."""
+    """Return the complete guest. ``volumes``: the connected ones. Raises Invalid for invalid properties of image or
+    flavor, HostRefused for properties that this host does not support."""
     extra = order.flavor.extra_specs
     properties = order.image.properties if order.image else {}
     asked = requested_properties(properties, extra)
@@ -48,7 +48,7 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
     machine = machine_of(asked, settings, host)
     boot = boot_spec(order, asked, machine, folder, host)
     placement, encryption = placement_of(order, host), encryption_of(properties, extra, machine, boot.efi, host)
-    if encryption is not None:  # nothing could be read back from a swap
+    if encryption is not None:  # swapped-out encrypted memory could not be read back
         placement = replace(placement, locked=True)
     devices = device_spec(asked, settings, folder, machine, host, order.server_uuid)
     kvm, made = host.virt_type == "kvm", settings.distribution
@@ -71,7 +71,7 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
 
 
 class DiskContext(NamedTuple):
-    """What decides on a guest's disks beside what they are."""
+    """The properties and host facts that determine a guest's disks."""
 
     asked: RequestedProperties
     machine: str | None
@@ -80,16 +80,16 @@ class DiskContext(NamedTuple):
 
     @property
     def cdrom_bus(self) -> str:
-        """Where CDs are."""
+        """Return the bus of CD drives."""
         usual = next((bus for kind, bus in CDROM_BUSES.items() if is_kind(self.machine, kind)), "ide")
         return self.asked.cdrom_bus or usual
 
 
 def all_disk_specs(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path,
                    volumes: tuple[VolumeRecord, ...], context: DiskContext) -> tuple[specs.DiskSpec, ...]:
-    """A volume that is the root comes first, as a root disk would, and the other volumes last. (The rescue disk of a
-    guest that boots from a volume always has a place of its own.) host.VolumeNotConnected, host.VolumeData; errors as
-    ``disk_specs``."""
+    """Return all disks. A root volume comes first, like a root disk, and the other volumes last. (The rescue disk of a
+    guest that boots from a volume always has its own place.) Raises host.VolumeNotConnected, host.VolumeData; the
+    errors of ``disk_specs``."""
     asked, settings, slots = context.asked, context.settings, disk_devices.Slots()
     storage = disk_devices.Storage.of(settings, context.host.cache_mode)
     rescued = any(disk.kind == "rescue" for disk in disks)
@@ -105,7 +105,7 @@ def all_disk_specs(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Pat
 
 def volume_spec(order: BuildOrder, device: BlockDevice, record: VolumeRecord, host: HypervisorFacts,
                 settings: LibvirtSettings, used: Collection[str]) -> specs.DiskSpec:
-    """A volume for a guest that has disks of the ``used`` names. Errors as ``all_disk_specs``."""
+    """Return the spec of a volume for a guest that already has the ``used`` names. Raises as ``all_disk_specs``."""
     asked = requested_properties(order.image.properties if order.image else {}, order.flavor.extra_specs)
     context = DiskContext(asked, machine_of(asked, settings, host), host, settings)
     chosen = volume_devices.VolumeContext(order.server_uuid, asked, context.cdrom_bus, settings, False)
@@ -115,7 +115,7 @@ def volume_spec(order: BuildOrder, device: BlockDevice, record: VolumeRecord, ho
 
 def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], machine: str | None, efi: bool,
                   host: HypervisorFacts) -> specs.EncryptionSpec | None:
-    """None when it is not asked for. host.NoSuchGuest says what is missing."""
+    """Return the memory encryption; None if not requested. Raises host.NoSuchGuest with the missing requirement."""
     given = {**image, **extra_specs}
     name = next((one for one in ASKING if given.get(one, "no").strip().lower() not in NO), None)
     if name is None:
@@ -126,7 +126,7 @@ def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], mach
     if model not in POLICIES:
         raise errors.host.NoSuchGuest(name=model_name, value=model, reason="this release has amd-sev and amd-sev-es")
     if not can.sev or host.virt_type != "kvm":
-        reason = "its processor, kernel and QEMU do not encrypt guests' memory (AMD SEV)"
+        reason = "its processor, kernel and QEMU do not support memory encryption (AMD SEV)"
     elif model == "amd-sev-es" and not can.sev_es_guests:
         reason = "its processor has no keys for SEV-ES"
     elif not efi or not is_kind(machine, "q35"):
@@ -138,7 +138,7 @@ def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], mach
 
 def vif_specs(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSettings,
               kvm: bool) -> tuple[specs.VifSpec, ...]:
-    """HostRefused: one that this host has no way to plug."""
+    """Return the interfaces. Raises HostRefused if this host cannot plug an interface."""
     facts = vifs.VifRequirements(asked, settings, kvm, order.flavor.vcpus, order.flavor.extra_specs)
     return tuple(vifs.spec(one, facts) for one in order.interfaces)
 

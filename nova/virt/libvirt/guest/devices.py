@@ -1,4 +1,4 @@
-"""A guest's devices beside disks and interfaces, and whether this host has what is asked for. Pure."""
+"""A guest's devices except disks and interfaces, and checks that this host supports them. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.specs import GuestDevices, TpmSpec
 
 CONSOLE_LOG = "console.log"
-TPM_MODEL = "tpm-crb"  # of 2.0, where nothing else is asked for; 1.2 has tpm-tis alone
+TPM_MODEL = "tpm-crb"  # the default of 2.0; 1.2 supports only tpm-tis
 IOMMU_KINDS = {"intel": ("q35",), "virtio": ("q35", "virt"), "smmuv3": ("virt",), "auto": ("q35", "virt")}
 AUTO_IOMMU = "virtio"
 
 
 class MachineDevices(NamedTuple):
-    """What libvirt names for a machine type of this host; nothing is refused where it names none."""
+    """The devices that libvirt reports for a machine type; if it reports none, all are accepted."""
 
     field: str
     named: Callable[[DomainCapabilities], Collection[str]]
@@ -37,23 +37,23 @@ OFFERS = (
 
 
 def check_offers(asked: RequestedProperties, can: DomainCapabilities, host: HypervisorFacts) -> None:
-    """host.NoSuchGuest names the first device asked for that this host's QEMU has not."""
+    """Raise host.NoSuchGuest for the first requested device that this host's QEMU does not have."""
     for offer in OFFERS:
         value, named = getattr(asked, offer.field), offer.named(can)
         if value is not None and named and value not in named:
             raise errors.host.NoSuchGuest(name=asked.name_of(offer.field), value=value,
-                                          reason=f"machine type {can.machine or 'used'} has no such {offer.what}")
+                                          reason=f"machine type {can.machine or 'used'} does not have the {offer.what}")
     for (field, model), version in SINCE.items():
         if getattr(asked, field) == model and host.version < version:
             raise errors.host.NoSuchGuest(name=asked.name_of(field), value=model,
-                                          reason=f"it comes with QEMU {version // 1_000_000}.{version // 1000 % 1000}")
+                                          reason=f"it needs QEMU {version // 1_000_000}.{version // 1000 % 1000}")
 
 
 def device_spec(asked: RequestedProperties, settings: LibvirtSettings, folder: Path, machine: str | None,
                 host: HypervisorFacts,
                 server_uuid: str) -> GuestDevices:
-    """What libvirt is told of them. ``folder``: the guest's, for its console log. ``machine`` None: the usual type.
-    host.NoSuchGuest: this host has not what is asked for; image.WrongProperty: the image contradicts itself."""
+    """Return the devices. ``folder``: the guest's, for its console log. ``machine`` None: the default type. Raises
+    host.NoSuchGuest if this host does not support a request; image.WrongProperty if the image contradicts itself."""
     spice, can = settings.consoles.spice, host.abilities(machine)
     screen = settings.vnc_listen is not None or spice is not None
     check_offers(asked, can, host)
@@ -79,10 +79,10 @@ def _tpm(asked: RequestedProperties, can: DomainCapabilities, host: HypervisorFa
     name = asked.name_of("tpm_version")
     if not host.tpm:
         raise errors.host.NoSuchGuest(name=name, value=version,
-                                      reason="guests have no TPM here: it takes [libvirt]swtpm_enabled, and "
+                                      reason="TPMs are disabled on this host: they need [libvirt]swtpm_enabled, and "
                                       "the packages swtpm and swtpm-tools")
     if can.tpm_versions and version not in can.tpm_versions:
-        raise errors.host.NoSuchGuest(name=name, value=version, reason="its TPM emulator has no such version")
+        raise errors.host.NoSuchGuest(name=name, value=version, reason="its TPM emulator does not support the version")
     if can.tpm_models and model not in can.tpm_models:
         raise errors.host.NoSuchGuest(name=asked.name_of("tpm_model"), value=model, reason="its QEMU has no such TPM")
     return TpmSpec(model=model, version=version, secret=server_uuid)
@@ -94,7 +94,7 @@ def _iommu(asked: RequestedProperties, machine: str | None) -> str | None:
     check_pcie(asked, machine, "iommu")
     if not any(is_kind(machine, kind) for kind in IOMMU_KINDS[asked.iommu]):
         raise errors.host.NoSuchGuest(name=asked.name_of("iommu"), value=asked.iommu,
-                                      reason=f"machine type {machine} has another")
+                                      reason=f"machine type {machine} does not support it")
     return AUTO_IOMMU if asked.iommu == "auto" else asked.iommu
 
 

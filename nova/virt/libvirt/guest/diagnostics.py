@@ -1,4 +1,4 @@
-"""What libvirt tells of a guest: what it uses, counted (``nova.virt.interface.Diagnosis``), and where it sees its
+"""A guest's resource usage from libvirt's statistics (``nova.virt.interface.Diagnosis``), and the addresses of its
 devices (``DevicePlaces``)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nova.virt.libvirt.hypervisor import LibvirtHypervisor, state_of
 from nova.virt.libvirt.vifs import tap_name
 from nova.virt.libvirt.xml import running
 
-#: field -> the end of its name in libvirt's statistics.
+#: Field -> the suffix of its name in libvirt's statistics.
 _NIC = {"rx_octets": "rx.bytes", "rx_packets": "rx.pkts", "rx_errors": "rx.errs", "rx_drop": "rx.drop",
         "tx_octets": "tx.bytes", "tx_packets": "tx.pkts", "tx_errors": "tx.errs", "tx_drop": "tx.drop"}
 _DISK = {"read_bytes": "rd.bytes", "read_requests": "rd.reqs", "write_bytes": "wr.bytes", "write_requests": "wr.reqs"}
@@ -40,8 +40,8 @@ class LibvirtDiagnosis:
 
 def diagnostics_of(stats: Mapping[str, Library], state: PowerState, virt_type: str,
                    macs: Mapping[str, str]) -> Diagnostics:
-    """``stats`` as virConnectGetAllDomainStats names them; ``macs``: the address behind each tap. A guest that is off
-    has devices, and counts nothing. Pure."""
+    """Return the diagnostics. ``stats`` as virConnectGetAllDomainStats names them; ``macs``: the address of each tap. A
+    guest that is off has devices without counters. Pure."""
     return Diagnostics(
         power_state=state, driver="libvirt", hypervisor=virt_type, hypervisor_os=os.uname().sysname.lower(),
         cpus=tuple(CpuUse(id=number, time_ns=stats.get(f"vcpu.{number}.time"))
@@ -54,7 +54,7 @@ def diagnostics_of(stats: Mapping[str, Library], state: PowerState, virt_type: s
 
 
 def disk_uses(stats: Mapping[str, Library]) -> tuple[DiskUse, ...]:
-    """The part of :func:`diagnostics_of` about disks. Pure."""
+    """Return the disks of :func:`diagnostics_of`. Pure."""
     return tuple(DiskUse(device=name, **counts) for name, counts in _devices(stats, "block", _DISK))
 
 
@@ -65,7 +65,7 @@ def _devices(stats: Mapping[str, Library], kind: str, names: Mapping[str, str]) 
 
 
 def _used(stats: Mapping[str, Library]) -> int | None:
-    """In KiB: by the guest's own word where it gives it, else what its process has on the host."""
+    """Return used memory in KiB: as the guest reports it, else the resident memory of its process on the host."""
     if "balloon.available" in stats and "balloon.unused" in stats:
         return int(stats["balloon.available"]) - int(stats["balloon.unused"])
     return stats.get("balloon.rss")

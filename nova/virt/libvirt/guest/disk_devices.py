@@ -1,4 +1,4 @@
-"""From the disks that were made to what libvirt is told of them: buses, names, order. Pure."""
+"""Build the specs of a guest's local disks: buses, names, order. Pure."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ THROTTLES = {f"quota:disk_{name}": name
 
 
 class Slots:
-    """Hands out device names, each once. ``used``: those that a guest has already."""
+    """Allocator of device names, each used once. ``used``: names that a guest already has."""
 
     def __init__(self, used: Iterable[str] = ()) -> None:
         self._used = set(used)
 
     def take(self, bus: str, wanted: str = "") -> str:
-        """The first that is free, or the ``wanted`` name where that can be. Buses that share a prefix share the
-        names."""
+        """Return the first free name, or the ``wanted`` name if it is free. Buses with the same prefix share names."""
         prefix = PREFIXES[bus]
         names = [prefix + letter for letter in LETTERS[:4 if bus == "ide" else None]]
         free = [name for name in names if name not in self._used]
         if not free:
             raise errors.image.WrongProperty(name="hw_disk_bus", value=bus,
-                                             reason="the guest has more disks than this bus takes")
+                                             reason="the guest has more disks than this bus supports")
         name = wanted if wanted in free else free[0]
         self._used.add(name)
         return name
@@ -44,7 +43,7 @@ class Slots:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """How the host's disks are opened; ``cache`` by what they are. ``preallocated``: raw files have all their space."""
+    """The host's disk options; ``cache`` by disk type. ``preallocated``: raw files are fully allocated."""
 
     cache: Mapping[str, str]  # file, block, network
     discard: str | None = None
@@ -53,7 +52,7 @@ class Storage:
 
     @staticmethod
     def of(settings: LibvirtSettings, host_cache: str) -> Storage:
-        """``host_cache``: the mode that files on this host can have."""
+        """Return the options of the settings. ``host_cache``: the mode that this host's file system supports."""
         return Storage(
             cache={"file": host_cache, "block": settings.block_cache_mode, "network": settings.network_cache_mode},
             discard=settings.discard, preallocated=settings.preallocate,
@@ -63,8 +62,8 @@ class Storage:
 def disk_specs(disks: Iterable[DiskRecord], folder: Path, requested: RequestedProperties, cdrom_bus: str,
                storage: Storage,
                extra_specs: Mapping[str, str] | None = None, slots: Slots | None = None) -> tuple[DiskSpec, ...]:
-    """Booted from is the rescue disk where there is one, else the root disk; never another. ``slots``: what the guest's
-    other disks take their names from, too."""
+    """Return the disks. Only the rescue disk, if there is one, else the root disk, is bootable. ``slots``: names shared
+    with the guest's other disks."""
     disks, slots, specs = tuple(disks), slots or Slots(), []
     bootable = "rescue" if any(disk.kind == "rescue" for disk in disks) else "root"
     for disk in disks:
@@ -81,26 +80,26 @@ def disk_specs(disks: Iterable[DiskRecord], folder: Path, requested: RequestedPr
 
 
 def path_of(disk: DiskRecord, folder: Path) -> str:
-    """As libvirt names the disk's source."""
+    """Return the disk's source as libvirt names it."""
     paths = {"file": str(folder / disk.name), "lvm": f"/dev/{disk.place}", "rbd": disk.place}
     return paths[disk.store]
 
 
 def io_mode(disk: DiskRecord, storage: Storage) -> str | None:
-    """native, QEMU's quickest way, where it can't make the guest wait: past the host's cache, and nothing to allocate.
-    Else QEMU's own choice, threads."""
+    """Return native, QEMU's fastest mode, if it cannot block the guest: with direct I/O, and nothing to allocate. Else
+    None, for QEMU's default, threads."""
     ready = disk.store == "lvm" or (disk.store == "file" and disk.format == "raw" and storage.preallocated)
     direct = storage.cache[KINDS[disk.store]] in ("none", "directsync")
     return "native" if ready and direct and disk.device == "disk" else None
 
 
 def throttles(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
-    """A disk's limits from the flavor's ``quota:disk_*``: (libvirt's element of iotune, bytes or requests a second).
-    image.WrongProperty: a value is no number."""
+    """Return a disk's limits from the flavor's ``quota:disk_*``: (libvirt's element of iotune, bytes or requests per
+    second). Raises image.WrongProperty if a value is not a number."""
     found = []
     for key, element in THROTTLES.items():
         if key in extra_specs:
             if not extra_specs[key].isdecimal():
-                raise errors.image.WrongProperty(name=key, value=extra_specs[key], reason="it is no number")
+                raise errors.image.WrongProperty(name=key, value=extra_specs[key], reason="it is not a number")
             found.append((element, int(extra_specs[key])))
     return tuple(found)

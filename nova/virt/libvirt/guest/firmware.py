@@ -1,4 +1,4 @@
-"""What a guest's machine is and how it boots: machine type, BIOS or UEFI, secure boot, a kernel of its own. Pure."""
+"""A guest's machine type and boot: BIOS or UEFI, secure boot, direct kernel boot. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import BootSpec
 
 COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
-#: The firmware's variables, beside the guest. Those of a guest with secure boot begin with the enrolled keys: a guest
-#: that gets it later must not go on with variables that have none.
+#: The firmware's variables, in the guest's folder. Secure boot has its own file, which begins with the enrolled keys: a
+#: guest that gets secure boot later must not use variables without them.
 NVRAM, SECURE_NVRAM = "nvram.fd", "nvram.secure.fd"
 PCIE = {"x86_64": "q35", "i686": "q35", "aarch64": "virt"}
 
 
 def arch_of(asked: RequestedProperties, host: HypervisorFacts) -> str:
-    """The architecture that the image asks for, else the host's own. host.NoSuchGuest: this host cannot run it."""
+    """Return the image's architecture, else the host's own. Raises host.NoSuchGuest if this host cannot run it."""
     arch = asked.architecture or host.arch
     if arch not in runnable(host.arch):
         raise errors.host.NoSuchGuest(name="hw_architecture", value=arch, reason=f"its processors are {host.arch}")
@@ -29,10 +29,11 @@ def arch_of(asked: RequestedProperties, host: HypervisorFacts) -> str:
 
 
 def machine_of(asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts) -> str | None:
-    """The image's, else the operator's, else one that can have what is asked for; None is libvirt's choice."""
+    """Return the image's machine type, else the operator's, else one with the requested features; None: libvirt's
+    default."""
     if asked.machine and host.machines and asked.machine not in host.machines:
         raise errors.host.NoSuchGuest(name="hw_machine_type", value=asked.machine,
-                                      reason="its QEMU has no such machine type")
+                                      reason="its QEMU does not have the machine type")
     arch = asked.architecture or host.arch
     machine = asked.machine or settings.machine_types.get(arch)
     if machine is None and (asked.iommu or asked.secure_boot == "required"):
@@ -41,17 +42,17 @@ def machine_of(asked: RequestedProperties, settings: LibvirtSettings, host: Hype
 
 
 def check_pcie(asked: RequestedProperties, machine: str | None, field: str) -> None:
-    """That the machine has PCI Express. image.WrongProperty when the image says it hasn't, host.NoSuchGuest when the
-    operator does."""
+    """Check that the machine has PCI Express. Raises image.WrongProperty if the image's machine type has not,
+    host.NoSuchGuest if the operator's has not."""
     if not any(is_kind(machine, kind) for kind in ("q35", "virt")):
         raise (errors.image.WrongProperty if asked.machine else errors.host.NoSuchGuest)(
             name=asked.name_of(field), value=getattr(asked, field),
-            reason=f"it needs machine type q35 or virt, and this is {machine or 'the default one'}")
+            reason=f"it needs machine type q35 or virt, but the type is {machine or 'the default one'}")
 
 
 def boot_spec(order: BuildOrder, asked: RequestedProperties, machine: str | None, folder: Path,
               host: HypervisorFacts) -> BootSpec:
-    """Invalid: what no host can; HostRefused: what this one can't."""
+    """Return the boot spec. Raises Invalid if no host can support it, HostRefused if this host cannot."""
     direct = order.kernel is not None
     secure = _secure(asked, machine, host)
     efi = secure or bool(asked.efi)
@@ -68,7 +69,7 @@ def boot_spec(order: BuildOrder, asked: RequestedProperties, machine: str | None
 
 
 def _secure(asked: RequestedProperties, machine: str | None, host: HypervisorFacts) -> bool:
-    """Whether the guest boots securely: asked for, or (optional) possible with the UEFI it has anyway."""
+    """Return whether the guest boots securely: required, or (optional) supported by the UEFI firmware that it uses."""
     possible = host.abilities(machine).secure_boot
     if asked.secure_boot == "optional":
         return bool(asked.efi) and possible
@@ -81,7 +82,7 @@ def _secure(asked: RequestedProperties, machine: str | None, host: HypervisorFac
         check_pcie(asked, machine, "secure_boot")
     if not possible:
         raise errors.host.NoSuchGuest(name=name, value="required",
-                                      reason=f"no firmware for machine type {machine} has secure boot")
+                                      reason=f"no firmware for machine type {machine} supports secure boot")
     return True
 
 
@@ -91,6 +92,6 @@ def _check_stateless(asked: RequestedProperties, efi: bool, host: HypervisorFact
     name = asked.name_of("stateless")
     if not efi:
         raise errors.image.WrongProperty(name=name, value="yes",
-                                         reason="it is of UEFI firmware alone (hw_firmware_type=uefi)")
+                                         reason="it needs UEFI firmware (hw_firmware_type=uefi)")
     if not host.stateless_firmware:
-        raise errors.host.NoSuchGuest(name=name, value="yes", reason="no firmware without variables is installed")
+        raise errors.host.NoSuchGuest(name=name, value="yes", reason="no stateless firmware is installed")

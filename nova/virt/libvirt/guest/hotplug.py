@@ -1,6 +1,6 @@
-"""Interfaces that are plugged into guests, and taken out of them, while they live (``nova.virt.interface.HotPlug``).
+"""Attach and detach interfaces of guests (``nova.virt.interface.HotPlug``).
 
-A running guest is asked for them as for any device: see :mod:`~nova.virt.libvirt.guest.release`.
+A running guest is asked to release an interface like any device: see :mod:`~nova.virt.libvirt.guest.release`.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ class LibvirtHotPlug:
             folder.keep_order(order.build)
         return self._state_or_none(uuid)
 
-    # --- inside
+    # --- internal
 
     def _revert(self, order: InterfaceOrder) -> None:
-        """After an attach that failed; what can't be taken back is so when the guest is unplugged as a whole."""
+        """Undo a failed attach; what remains is removed when the guest is unplugged as a whole."""
         try:
             self.releases.take_back(order.server_uuid, self._find(order))
             self.interfaces.unplug_one(order.server_uuid, order.interface)
         except errors.NovaError as error:
-            LOG.warning("an interface that could not be plugged in was not taken back: %s", error,
+            LOG.warning("could not undo the failed attach of an interface: %s", error,
                         extra={"server": order.server_uuid})
 
     def _state_or_none(self, server_uuid: str) -> PowerState:
@@ -89,7 +89,7 @@ class LibvirtHotPlug:
         return spec
 
     def _find(self, order: InterfaceOrder) -> Find:
-        """Of a port whose owner has changed it meanwhile at least what the guest knows it by."""
+        """Return a finder of the interface; by MAC address only if its port's data has become invalid."""
         try:
             spec = self._spec(order)
         except errors.HostRefused:

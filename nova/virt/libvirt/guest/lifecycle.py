@@ -1,7 +1,6 @@
-"""Guests defined, started, stopped and undefined (``nova.virt.interface.Lifecycle``), from an order and this host's
-facts.
+"""Define, start, stop and undefine guests (``nova.virt.interface.Lifecycle``), from an order and this host's facts.
 
-Whoever calls sees to it that one guest has one caller at a time. What was done is on disk before it counts: see
+The caller must serialize calls for one guest. Changes are written to disk before they take effect: see
 :mod:`nova.virt.libvirt.disks.folders`.
 """
 
@@ -27,8 +26,8 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtLifecycle:
-    """``retry_s``: how often a guest is asked to stop. ``let_go``: ends what a live migration of a guest goes
-    through."""
+    """The lifecycle of guests. ``retry_s``: the interval of requests to a guest to stop. ``let_go``: ends the proxy
+    process of a guest's live migration."""
 
     hypervisor: LibvirtHypervisor
     definer: Definer
@@ -58,10 +57,10 @@ class LibvirtLifecycle:
         return state_of(self.hypervisor, server_uuid)
 
     def shut_down(self, server_uuid: str, timeout_s: int) -> PowerState:
-        # one that is paused hears no button: waiting would be for nothing
+        # a paused guest does not see the power button: do not wait
         deaf = state_of(self.hypervisor, server_uuid) == PowerState.PAUSED
         if timeout_s > 0 and not deaf and not self._stops_by_itself(server_uuid, timeout_s):
-            LOG.info("the guest did not shut down within %d s and is powered off", timeout_s,
+            LOG.info("the guest did not shut down within %d s; powering it off", timeout_s,
                      extra={"server": server_uuid})
         self.hypervisor.stop_now(server_uuid)
         return state_of(self.hypervisor, server_uuid)
@@ -76,12 +75,12 @@ class LibvirtLifecycle:
     def power_state(self, server_uuid: str) -> PowerState | None:
         return self.hypervisor.state(server_uuid)
 
-    # --- inside
+    # --- internal
 
     def _stops_by_itself(self, server_uuid: str, timeout_s: int) -> bool:
-        """Press the power button, again from time to time (a guest that boots doesn't hear it), and wait.
+        """Press the power button, repeatedly (a guest ignores it while it boots), and wait; return whether it stopped.
 
-        NoGuest when the guest is not defined (any more: a newer order took it away).
+        Raises guest.NotDefined if the guest is not defined (any more: a newer order removed it).
         """
         deadline, ask_at = self.clock.now() + timeout_s, 0.0
         while True:
@@ -91,7 +90,7 @@ class LibvirtLifecycle:
             if now >= deadline:
                 return False
             if now >= ask_at:
-                with contextlib.suppress(errors.HostRefused):  # a paused guest cannot be asked: time will tell
+                with contextlib.suppress(errors.HostRefused):  # a paused guest cannot be asked: wait for the deadline
                     self.hypervisor.ask_to_stop(server_uuid)
                 ask_at = now + self.retry_s
             self.clock.sleep(max(0.0, min(POLL_S, deadline - now)))

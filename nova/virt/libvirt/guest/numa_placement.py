@@ -1,4 +1,4 @@
-"""From what a guest holds of its host's cells and devices to where it runs there. Pure."""
+"""Convert a guest's PCI and NUMA claim to its placement on the host. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from nova.model.numa.topology import Packing
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.xml.specs import HostDeviceSpec, NodeSpec, PlacementSpec
 
-#: Kinds of devices that libvirt hands over whole.
+#: Kinds of devices that libvirt passes through whole.
 GIVEN = frozenset({"type-PCI", "type-PF", "type-VF"})
 
 
 def placement_of(order: BuildOrder, host: HypervisorFacts) -> PlacementSpec:
-    """host.BadPacking: processors or memory of the order's flavor have no place, or have two."""
+    """Return the placement. Raises host.BadPacking if the claim does not match the flavor's processors or memory."""
     packing = order.packing
     if packing is None or not packing.cells:
         return PlacementSpec(cpuset=host.floating)
@@ -30,28 +30,28 @@ def placement_of(order: BuildOrder, host: HypervisorFacts) -> PlacementSpec:
 
 
 def devices_of(order: BuildOrder) -> tuple[HostDeviceSpec, ...]:
-    """host.BadPacking: a device of a kind that is none to be handed over."""
+    """Return the devices to pass through. Raises host.BadPacking for a device that needs an interface and has none."""
     found, of_ports = [], {str(one.profile.get("pci_slot") or "").lower() for one in order.interfaces}
     for device in order.packing.devices if order.packing else ():
         if device.id and device.address in of_ports:
-            continue  # its interface hands it over
+            continue  # its interface passes it through
         if device.kind not in GIVEN or device.id:
             raise errors.host.BadPacking(uuid=order.server_uuid,
                                          reason=f"device {device.address} ({device.kind}) is for a port, "
-                                         "and no interface has it")
+                                         "but no interface uses it")
         found.append(HostDeviceSpec(device.address, device.managed))
     return tuple(found)
 
 
 def threads_of(packing: Packing | None) -> int | None:
-    """Threads of each of the guest's cores, where its processors are threads of the host's cores."""
+    """Return the threads per core of the guest, if its processors are threads of the host's cores."""
     sizes = {len(core) for cell in packing.cells for core in cell.siblings} if packing else set()
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def _emulator(packing: Packing, host: HypervisorFacts, pins: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """Where the threads run that are none of the guest's processors: its own processors' unless it asked otherwise; but
-    not those of realtime ones, which they would never get."""
+    """Return the processors of the emulator threads: by default those of the guest's virtual processors, except
+    realtime ones, on which the threads would never run."""
     own = {cpu for cell in packing.cells for cpu in cell.emulator}
     if packing.emulator == "isolate" and own:
         return tuple(sorted(own))
@@ -66,11 +66,11 @@ def _check(order: BuildOrder, packing: Packing) -> None:
     memory = sum(cell.memory_mb for cell in packing.cells)
     reason = ""
     if vcpus != list(range(order.flavor.vcpus)):
-        reason = f"it is of {len(vcpus)} processors, and the flavor has {order.flavor.vcpus}"
+        reason = f"it has {len(vcpus)} processors, but the flavor has {order.flavor.vcpus}"
     elif packing.numa and memory != order.flavor.memory_mb:
-        reason = f"it is of {memory} MB, and the flavor has {order.flavor.memory_mb}"
+        reason = f"it has {memory} MB, but the flavor has {order.flavor.memory_mb}"
     elif not set(packing.realtime) <= set(vcpus) or any(not set(cell.pins) <= set(cell.vcpus)
                                                         for cell in packing.cells):
-        reason = "it is of processors that the guest has not got"
+        reason = "it contains processors that the guest does not have"
     if reason:
         raise errors.host.BadPacking(uuid=order.server_uuid, reason=reason)

@@ -1,5 +1,5 @@
-"""What image or flavor ask of the host's own processors, memory and devices: kept by the packing that an order brings,
-and by nothing else. An order that asks and brings none is refused: a promise is never dropped silently. Pure."""
+"""Properties of image and flavor about the host's own processors, memory and devices, which only the order's claim can
+satisfy. An order with such a property and without a matching claim is refused, never silently reduced. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.virt.libvirt.properties import NO
 
 
 class NumaProperty(NamedTuple):
-    """Values that ask for nothing, and whether a packing keeps the others."""
+    """A property: values that request nothing, and a check of the claim for the others."""
 
     harmless: frozenset[str]
     kept: Callable[[Packing, str], bool]
@@ -47,8 +47,8 @@ PROMISES: dict[str, NumaProperty] = {
 
 
 def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: Packing | None) -> None:
-    """host.NoSuchGuest names the first promise that the packing does not keep. What a flavor says stands above its
-    image."""
+    """Raise host.NoSuchGuest for the first property that the claim does not satisfy. A flavor's property overrides its
+    image's."""
     overridden = {name.replace("hw:", "hw_", 1) for name in extra_specs if name in PROMISES}
     given = [*((name, value) for name, value in image.items() if name not in overridden), *extra_specs.items()]
     for name, value in given:
@@ -56,5 +56,5 @@ def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: Pac
         if promise is not None and plain not in promise.harmless and (
                 packing is None or not promise.kept(packing, plain)):
             raise errors.host.NoSuchGuest(name=name, value=value,
-                                          reason="the order brings no place on its processors, memory or "
-                                          "devices that would keep it")
+                                          reason="the order has no claim of its processors, memory or "
+                                          "devices that satisfies it")

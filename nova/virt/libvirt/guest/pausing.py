@@ -1,9 +1,9 @@
-"""Guests that stand still: in memory (``nova.virt.interface.Pausing``), before their first instruction
-(``HeldStarts``), or with their memory on the host's disk (``Suspending``), by libvirt's managed save; and the interrupt
-that makes a guest write its crash dump (``CrashDumps``).
+"""Paused guests: in memory (``nova.virt.interface.Pausing``), before their first instruction (``HeldStarts``), or saved
+on the host's disk by libvirt's managed save (``Suspending``); and the interrupt that makes a guest write its crash dump
+(``CrashDumps``).
 
-A suspended guest is off to the hypervisor, so its power state is SHUTDOWN; that it goes on from saved memory at its
-next start is known to libvirt alone.
+To the hypervisor a suspended guest is off, so its power state is SHUTDOWN; only libvirt knows that its next start
+resumes from saved memory.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ class LibvirtPausing:
         self.hypervisor.unpause(server_uuid)
         return state_of(self.hypervisor, server_uuid)
 
-    # --- suspended
+    # --- suspend
 
     def suspend(self, server_uuid: str) -> PowerState:
         if state_of(self.hypervisor, server_uuid) not in OFF:
             self.hypervisor.save(server_uuid)
-        if not self.hypervisor.has_saved(server_uuid):  # it was off before, or went off by itself
+        if not self.hypervisor.has_saved(server_uuid):  # the guest was off before, or stopped on its own
             raise errors.guest.NotRunning(uuid=server_uuid)
         return state_of(self.hypervisor, server_uuid)
 
     def resume(self, order: BuildOrder) -> PowerState:
         self._resume(order, held=False)
-        self.hypervisor.unpause(order.server_uuid)  # saved memory may be that of a guest that stood still
+        self.hypervisor.unpause(order.server_uuid)  # saved memory may be that of a paused guest
         return state_of(self.hypervisor, order.server_uuid)
 
-    # --- held
+    # --- held start
 
     def resume_held(self, order: BuildOrder) -> PowerState:
         self._resume(order, held=True)
@@ -63,19 +63,19 @@ class LibvirtPausing:
         self.hypervisor.start(server_uuid, held=True)
         return state_of(self.hypervisor, server_uuid)
 
-    # --- its crash dump
+    # --- crash dump
 
     def crash(self, server_uuid: str) -> None:
         if state_of(self.hypervisor, server_uuid) in OFF:
             raise errors.guest.NotRunning(uuid=server_uuid)
         self.hypervisor.interrupt(server_uuid)
 
-    # --- inside
+    # --- internal
 
     def _resume(self, order: BuildOrder, held: bool) -> None:
         state = self.hypervisor.state(order.server_uuid)
         if state is None or state in OFF:
-            # a rebooted host has no bridges; taps are libvirt's
+            # a rebooted host has no bridges; libvirt creates taps
             self.interfaces.prepare(order.server_uuid, order.interfaces)
             self._go_on(order, state is not None, held)
 
@@ -85,10 +85,10 @@ class LibvirtPausing:
             if defined and hypervisor.has_saved(uuid):
                 hypervisor.restore(uuid, held)
                 return
-            reason = "it is gone"
+            reason = "it does not exist"
         except errors.guest.BrokenSave as error:
             reason = str(error)
-        LOG.warning("guest %s cannot go on from its saved memory and is started: %s", order.instance_name, reason,
+        LOG.warning("guest %s cannot resume from its saved memory; booting it: %s", order.instance_name, reason,
                     extra={"server": uuid})
         self.definer.define(order)
         hypervisor.start(uuid, held)

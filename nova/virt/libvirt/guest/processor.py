@@ -1,4 +1,4 @@
-"""A guest's processors: how many, how arranged, which model and features, and their share of the host's. Pure."""
+"""A guest's processors: number, topology, model, features, and their share of the host's. Pure."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from nova.virt.libvirt.xml.domain import X86
 from nova.virt.libvirt.xml.specs import CpuSpec, Topology
 
 MANY = 1 << 16
-#: Extra spec -> (element of cputune, least, most), as libvirt and the kernel take them.
+#: Extra spec -> (element of cputune, minimum, maximum), as libvirt and the kernel accept them.
 TUNING = {"quota:cpu_shares": ("shares", 1, 262144), "quota:cpu_period": ("period", 1000, 1000000),
           "quota:cpu_quota": ("quota", -1, 17592186044415)}
 
 
 def cpu_spec(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts,
                     abilities: DomainCapabilities) -> CpuSpec:
-    """What libvirt is told of them. host.NoSuchGuest: this host cannot give what is asked for; image.WrongProperty: no
-    host could, or a quota is no number that libvirt takes."""
+    """Return the processors. Raises host.NoSuchGuest if this host does not support a request; image.WrongProperty if no
+    host could, or a quota is invalid."""
     mode, wanted = mode_of(settings, host), wanted_features(order)
     model = choose_model(settings, abilities, host.cpu_features, wanted) if mode == "custom" else None
     flags = () if mode == "none" else settings.cpu_flags
     threads = threads_of(order.packing)
-    if threads is not None and asked.threads is None:  # the guest should know which of its processors share a core
+    if threads is not None and asked.threads is None:  # shows the guest which of its processors share a core
         asked = replace(asked, threads=threads)
     return CpuSpec(
         vcpus=order.flavor.vcpus, topology=topology(order.flavor.vcpus, asked), mode=mode, model=model,
@@ -40,16 +40,16 @@ def cpu_spec(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSet
 
 
 def topology(vcpus: int, requested: RequestedProperties) -> Topology:
-    """The arrangement of exactly ``vcpus`` that meets most of what is requested within the limits; else as many sockets
-    as can be.
+    """Return the topology of exactly ``vcpus`` that matches most of the request within the limits; else one with as
+    many sockets as possible.
 
-    image.WrongProperty when the limits leave no arrangement.
+    Raises image.WrongProperty if the limits permit no topology.
     """
     limits = (requested.max_sockets or MANY, requested.max_cores or MANY, requested.max_threads or MANY)
     fitting = [one for one in _arrangements(vcpus) if all(n <= limit for n, limit in zip(one, limits, strict=True))]
     if not fitting:
         raise errors.image.WrongProperty(name="the flavor's vcpus", value=vcpus,
-                                         reason="no arrangement keeps within hw_cpu_max_sockets, _cores and _threads")
+                                         reason="no topology is within hw_cpu_max_sockets, _cores and _threads")
     wanted = (requested.sockets, requested.cores, requested.threads)
 
     def rank(one: Topology) -> tuple[int, int, int]:
@@ -68,7 +68,7 @@ def _arrangements(vcpus: int) -> Iterator[Topology]:
 
 
 def wanted_features(order: BuildOrder) -> dict[str, str]:
-    """Processor features that flavor or image require by their trait: feature -> trait."""
+    """Return the processor features that flavor or image require by their trait: feature -> trait."""
     asked = (*order.flavor.extra_specs.items(), *(order.image.properties if order.image else {}).items())
     traits = (key.partition(":")[2] for key, value in asked if key.startswith("trait:") and value == "required")
     return {FEATURES[trait]: trait for trait in traits if trait in FEATURES}
@@ -76,11 +76,11 @@ def wanted_features(order: BuildOrder) -> dict[str, str]:
 
 def choose_model(settings: LibvirtSettings, abilities: DomainCapabilities, features_of: Mapping[str, frozenset[str]],
                         wanted: Mapping[str, str]) -> str:
-    """The first of ``[libvirt]cpu_models`` that this host can give and that has what is wanted (with the flags set)."""
+    """Return the first of ``[libvirt]cpu_models`` that this host supports and that has the wanted features."""
     usable = usable_models(settings.cpu_models, abilities)
     if not usable:
         raise errors.host.NoSuchGuest(name="[libvirt]cpu_models", value=",".join(settings.cpu_models),
-                                      reason="its processor has none of these models' features")
+                                      reason="its processor supports none of these models")
     added, removed = flags_of(settings)
     missing: set[str] = set()
     for model in usable:
@@ -92,12 +92,12 @@ def choose_model(settings: LibvirtSettings, abilities: DomainCapabilities, featu
 
 
 def _address(asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts) -> dict[str, Library]:
-    """How many bits a physical address of the guest's processor has. Nothing asked leaves it to QEMU; those that are
-    passed through are as many as the host has, whatever number is asked for."""
+    """Return the guest's physical address bits; QEMU's default if none is requested. Mode passthrough always has the
+    host's number, even if another number is requested."""
     mode, bits = asked.address_mode, asked.address_bits
     if mode is None and bits is not None:
         raise errors.image.WrongProperty(name=asked.name_of("address_bits"), value=bits,
-                                         reason="hw:maxphysaddr_mode must say where they come from")
+                                         reason="it needs hw:maxphysaddr_mode")
     if mode is None:
         return {}
     if mode not in address_modes(settings, host):
@@ -109,13 +109,13 @@ def _address(asked: RequestedProperties, settings: LibvirtSettings, host: Hyperv
 
 
 def _no_address(host: HypervisorFacts) -> str:
-    """Why a mode is not among those of the host."""
+    """Return why the host does not support a mode."""
     if host.arch not in X86:
-        return "only processors of x86 have a number of bits that can be set"
+        return "the number of bits can be set only on x86 processors"
     if host.virt_type != "kvm":
         return "emulated processors have a fixed number of bits"
     if not host.address_bits:
-        return "libvirt does not tell how many bits its processor has (from 8.7 on it does)"
+        return "libvirt does not report the bits of its processor (it does from 8.7 on)"
     return "[libvirt]cpu_mode is not host-passthrough"
 
 
@@ -126,7 +126,8 @@ def _tuning(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
             try:
                 value = int(extra_specs[name])
             except ValueError:
-                raise errors.image.WrongProperty(name=name, value=extra_specs[name], reason="it is no number") from None
+                raise errors.image.WrongProperty(name=name, value=extra_specs[name],
+                                                 reason="it is not a number") from None
             if not least <= value <= most:
                 raise errors.image.WrongProperty(name=name, value=value, reason=f"it must be from {least} to {most}")
             found.append((element, value))

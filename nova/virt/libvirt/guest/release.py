@@ -1,7 +1,7 @@
-"""Devices that a running guest is asked to give up.
+"""Release of devices by running guests.
 
-It may take its time, or not hear it (while it boots, say): it is asked again. Whether it has given a device up, its
-definition tells, which no lost event can change.
+A guest may take its time, or ignore the request (while it boots, for example), so it is asked repeatedly. Its
+definition shows whether it has released a device, independent of lost events.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Find = Callable[[str], "ET.Element | None"]
 
 
 class Released(enum.Enum):
-    """What became of it."""
+    """The result of a request."""
 
     YES = "yes"
-    NO = "no"  # the guest has it still
-    STOPPED = "stopped"  # nobody waits any more, and the guest has it still
+    NO = "no"  # the guest still has the device
+    STOPPED = "stopped"  # the wait was cancelled, and the guest still has the device
 
 
 @dataclass(frozen=True, kw_only=True)
 class Releases:
-    """``attempts``: how often a guest is asked; ``timeout_s``: how long it is waited for, each time."""
+    """Requests for devices. ``attempts``: requests to a guest; ``timeout_s``: the wait for each of them."""
 
     hypervisor: LibvirtHypervisor
     attempts: int
@@ -44,26 +44,27 @@ class Releases:
 
     @property
     def patience_s(self) -> float:
-        """How long a guest has in all."""
+        """Return the total time that a guest has, in seconds."""
         return self.attempts * self.timeout_s
 
     def definitions(self, server_uuid: str) -> Definitions:
-        """Of a guest that need not be there."""
+        """Return the definitions of a guest, which need not exist."""
         try:
             return self.hypervisor.definitions_of(server_uuid)
         except errors.guest.NotDefined:
             return NOWHERE
 
     def ask(self, server_uuid: str, find: Find, stopped: Callable[[], bool]) -> Released:
-        """Of the guest as it runs; one that does not run has nothing. ``stopped`` is asked meanwhile."""
+        """Ask a running guest to release the device; a guest that is off has none. ``stopped`` is polled; true
+        cancels."""
         for _ in range(self.attempts):
             element = self._running(server_uuid, find)
             if element is None:
                 return Released.YES
             try:
                 self.hypervisor.detach_device(server_uuid, ET.tostring(element, encoding="unicode"), True)
-            except errors.host.LibvirtRefused as error:  # it is asked already, say
-                LOG.info("asking for a device: %s", error, extra={"server": server_uuid})
+            except errors.host.LibvirtRefused as error:  # for example, because a request is pending
+                LOG.info("could not request the release of a device: %s", error, extra={"server": server_uuid})
             deadline = self.clock.now() + self.timeout_s
             while self.clock.now() < deadline:
                 if self._running(server_uuid, find) is None:
@@ -74,14 +75,14 @@ class Releases:
         return Released.NO
 
     def drop(self, server_uuid: str, find: Find) -> None:
-        """From the guest as it starts next. Nothing where it is not there."""
+        """Detach the device from the guest's persistent definition, if it has it."""
         kept = self.definitions(server_uuid).kept
         element = find(kept) if kept is not None else None
         if element is not None:
             self.hypervisor.detach_device(server_uuid, ET.tostring(element, encoding="unicode"), False)
 
     def take_back(self, server_uuid: str, find: Find) -> None:
-        """What was just plugged in and shall not be: asked for once, and not waited for."""
+        """Undo an attach: request the release of the device once, without a wait."""
         found = self.definitions(server_uuid)
         for text, running in ((found.running, True), (found.kept, False)):
             element = find(text) if text is not None else None

@@ -1,5 +1,5 @@
-"""Where guests' screens and serial ports are served (``nova.virt.interface.RemoteConsoles``): as libvirt says of the
-guest as it runs, and of no other time."""
+"""Addresses of guests' screens and serial ports (``nova.virt.interface.RemoteConsoles``), read from the running guest's
+definition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml.consoles import lines_of, screen_of
 from nova.virt.libvirt.xml.specs import SpiceSpec
 
-ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # listening on these, QEMU is reached by the host's address
+ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # wildcard addresses: QEMU is reached at the host's address
 
 
 @dataclass(frozen=True)
 class LibvirtRemoteConsoles:
-    """``spice``: what is demanded of SPICE now."""
+    """Remote consoles. ``spice``: the current SPICE settings."""
 
     hypervisor: LibvirtHypervisor
     spice: SpiceSpec | None
@@ -34,17 +34,17 @@ class LibvirtRemoteConsoles:
             raise errors.guest.NoSuchConsole(uuid=server_uuid,
                                              what=protocol.upper() if protocol != "serial" else protocol)
         if found.port is None and found.tls_port is None and found.socket_path is None:
-            raise errors.guest.NotRunning(uuid=server_uuid)  # it has just stopped, or not been given a port yet
+            raise errors.guest.NotRunning(uuid=server_uuid)  # it has just stopped, or has no port yet
         if protocol == "spice":
             self._check_security(server_uuid, type, found)
         return found
 
     def _check_security(self, server_uuid: str, type: ConsoleType, found: ConsolePlace) -> None:
-        """A guest may be older than what is demanded of SPICE now. guest.NoSuchConsole."""
+        """Raise guest.NoSuchConsole if the guest was started before the current SPICE security setting."""
         if type == ConsoleType.SPICE_HTML5 and found.port is None:
             raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (without TLS)")
         if self.spice is not None and self.spice.secure and found.port is not None:
-            raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS alone)")
+            raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS only)")
 
 
 def _screen(definition: str, kind: str) -> ConsolePlace | None:
@@ -53,7 +53,7 @@ def _screen(definition: str, kind: str) -> ConsolePlace | None:
 
 
 def _serial(definition: str) -> ConsolePlace | None:
-    """The first port's, which the console log is of, too."""
+    """Return the first port, which is also that of the console log."""
     line = next(iter(lines_of(definition)), None)
     if line is None:
         return None

@@ -1,10 +1,11 @@
-"""Another system boots, with the guest's own disks beside it (``nova.virt.interface.Rescuing``).
+"""Boot guests into a rescue system, with their own disks attached (``nova.virt.interface.Rescuing``).
 
-By default the rescue disk is the guest's first one. Where the rescue image says ``hw_rescue_device`` or
-``hw_rescue_bus``, the guest's own disks keep their places, and the rescue disk comes after them as such a device.
+By default the rescue disk is the guest's first one. If the rescue image sets ``hw_rescue_device`` or
+``hw_rescue_bus``, the guest's own disks keep their order, and the rescue disk comes last as such a device.
 
-What is made is written down in ``rescue.json`` before it is made, and that goes last: a guest that is killed on, at any
-point, is rescued or not, and ``unrescue`` cleans both. As long as it stands, every start is one of the rescue system.
+Files are recorded in ``rescue.json`` before they are created, and that record is removed last. So a guest is rescued or
+not after a kill at any point, and ``unrescue`` cleans up both. While the record exists, every start boots the rescue
+system.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ class LibvirtRescuing:
         return state_of(self.hypervisor, order.server_uuid)
 
     def _give_up(self, order: RescueOrder, folder: Folder, record: RescueRecord) -> None:
-        """After a failure: the guest is off, and its next start is one of its own system."""
+        """Clean up after a failure: the guest is off, and its next start boots its own system."""
         _clean(folder, record)
-        with contextlib.suppress(errors.NovaError):  # what failed before may fail again; the first error is told
+        with contextlib.suppress(errors.NovaError):  # it may fail for the same reason; the first error is reported
             if self.hypervisor.state(order.server_uuid) in OFF:
                 self.definer.define(order.build)
 
@@ -110,7 +111,7 @@ class LibvirtRescuing:
             if config else None, command_line=order.image.properties.get("os_command_line"))
 
     def _make_rescue(self, folder: Folder, record: RescueRecord, images: LocalImages | None) -> None:
-        """What is not there yet. HostRefused when there is no space."""
+        """Create missing files. Raises HostRefused if there is no space."""
         base = base_of(Image(id=record.image_ids[0]), images)
         with as_refusals():
             if not folder.file(DISK).exists():
@@ -122,12 +123,12 @@ class LibvirtRescuing:
 
 
 def is_stable(image: Image) -> bool:
-    """Whether the guest's own disks keep their places, as the rescue image asks."""
+    """Return whether the guest's own disks keep their order, as the rescue image requests."""
     return any(image.properties.get(name) for name in ("hw_rescue_device", "hw_rescue_bus"))
 
 
 def _disk(image: Image, base: plan.Base, cow: bool) -> DiskRecord:
-    """As large as its image. image.WrongProperty for a device or bus that can't be."""
+    """Return a disk of the size of its image. Raises image.WrongProperty for an invalid device or bus."""
     device = image.properties.get("hw_rescue_device") or ("cdrom" if image.disk_format == "iso" else "disk")
     if device not in DEVICES:
         raise errors.image.WrongProperty(name="hw_rescue_device", value=device,
@@ -136,7 +137,7 @@ def _disk(image: Image, base: plan.Base, cow: bool) -> DiskRecord:
     bus = bus or ("fdc" if device == "floppy" else None)
     if bus is not None and bus not in BUSES_OF[device]:
         raise errors.image.WrongProperty(name="hw_rescue_bus", value=bus,
-                                         reason=f"a {device} is on one of {', '.join(BUSES_OF[device])}")
+                                         reason=f"a {device} needs one of {', '.join(BUSES_OF[device])}")
     return DiskRecord(kind="rescue", name=DISK, format="qcow2" if cow else "raw", device=device, bus=bus,
                       size_bytes=plan.whole_sectors(base.size_bytes), backing=base.path if cow else None,
                       backing_format=base.format if cow else None)

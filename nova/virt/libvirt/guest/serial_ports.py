@@ -1,7 +1,7 @@
-"""Where guests' serial ports are served on this host: TCP ports of a range, or unix sockets.
+"""Addresses of guests' serial ports on this host: TCP ports of a range, or unix sockets.
 
-Nothing is kept of who has which port: what guests' definitions say is the record, of those that are off, too; and of a
-guest that is yet to come, what is reserved beside it. So a port is free again when its guest goes, whoever removed it.
+Port allocations are not stored: the guests' definitions have them, also of guests that are off; for an arriving guest,
+its folder has the reserved ones. So a port is free again when its guest is removed, by any program.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Lines = tuple[SerialLine, ...]
 
 
 def is_free(address: str, port: int) -> bool:
-    """Whether nobody listens there. host.SerialAddress."""
+    """Return whether no process listens there. Raises host.SerialAddress."""
     try:
         family, kind, protocol, _name, where = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         with socket.socket(family, kind, protocol) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as QEMU does
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like QEMU
             tried.bind(where)
     except OSError as error:
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
@@ -42,18 +42,18 @@ def is_free(address: str, port: int) -> bool:
 
 
 class SerialLines:
-    """``settings`` None: serial ports are not served. ``free``: see :func:`is_free`."""
+    """Allocator of serial ports. ``settings`` None: they are not served. ``free``: see :func:`is_free`."""
 
     def __init__(self, settings: SerialSettings | None, hypervisor: LibvirtHypervisor, folders: Folders,
                  free: Callable[[str, int], bool] | None = None) -> None:
         self._settings, self._hypervisor, self._folders, self._free = settings, hypervisor, folders, free or is_free
         self._lock = threading.Lock()
-        self._last = 0  # the port that was given last
+        self._last = 0  # the last allocated port
 
     @contextlib.contextmanager
     def choose(self, server_uuid: str, count: int) -> Iterator[Lines]:
-        """Where a guest's ``count`` serial ports shall be: where they are, if they can. Nobody else gets these until
-        the end of the block; by then they are in the guest's definition, or reserved. host.NoSerialPort,
+        """Yield the addresses of a guest's ``count`` serial ports: its current ones if possible. They are locked until
+        the end of the block; by then they must be in the guest's definition, or reserved. Raises host.NoSerialPort,
         host.SerialAddress."""
         settings = self._settings
         if settings is None or not count:
@@ -65,12 +65,12 @@ class SerialLines:
                 yield self._ports(settings, server_uuid, count)
 
     def clear(self, server_uuid: str) -> None:
-        """Remove the sockets of a guest that is gone, should libvirt have left any."""
+        """Remove the sockets of a guest that is gone, if libvirt left any."""
         if self._settings is not None and self._settings.sockets is not None:
             for path in files_of(self._settings.sockets, f"{server_uuid}.", ".sock"):
                 path.unlink(missing_ok=True)
 
-    # --- inside
+    # --- internal
 
     def _sockets(self, server_uuid: str, count: int) -> Lines:
         assert self._settings is not None and self._settings.sockets is not None
@@ -78,7 +78,7 @@ class SerialLines:
         try:
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
-                folder.chmod(0o711)  # libvirtd makes the sockets there, each for QEMU's user and group alone
+                folder.chmod(0o711)  # libvirtd creates the sockets there, each for only QEMU's user and group
         except OSError as error:
             raise errors.host.SerialSockets(path=str(folder), reason=error.strerror or str(error)) from error
         return tuple(SerialLine(path=str(folder / f"{server_uuid}.{number}.sock")) for number in range(count))
@@ -105,7 +105,7 @@ class SerialLines:
         return tuple(SerialLine(settings.listen, port) for port in chosen)
 
     def _next(self, settings: SerialSettings, taken: set[int], count: int) -> int:
-        """The next free port after the one that was given last: one that a guest has left is not given soon again."""
+        """Return the next free port after the last allocated one, so that a released port is not reused soon."""
         size = settings.last - settings.first + 1
         begin = self._last + 1 - settings.first if settings.first <= self._last < settings.last else 0
         for step in range(size):
@@ -113,7 +113,7 @@ class SerialLines:
             if port not in taken and self._free(settings.listen, port):
                 self._last = port
                 return port
-        LOG.error("no port of [serial_console]port_range is left (%d of %d are guests')", len(taken), size)
+        LOG.error("all ports of [serial_console]port_range are in use (%d of %d by guests)", len(taken), size)
         raise errors.host.NoSerialPort(first=settings.first, last=settings.last, count=count)
 
 

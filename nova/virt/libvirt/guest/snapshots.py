@@ -1,9 +1,9 @@
-"""A guest's root disk kept as a file, whole (``nova.virt.interface.Snapshots``).
+"""Snapshots of a guest's root disk, as complete files (``nova.virt.interface.Snapshots``).
 
-It lies beside the guest as ``snapshot.<image id>.<format>`` and appears by one rename: what has another name is of one
-that was cut off, and goes at the next call. A guest that is off is copied by qemu-img. Of one that runs QEMU copies the
-disk as it is at one moment while the guest goes on (a backup job of libvirt's); only around that moment its file
-systems are frozen.
+A snapshot is in the guest's folder as ``snapshot.<image id>.<format>``, created by an atomic rename; a partial file has
+another name, and the next call removes it. qemu-img copies the disk of a guest that is off. QEMU copies the disk of a
+running guest in its state at one moment (a libvirt backup job) while the guest continues; its file systems are frozen
+only around that moment.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ LOG = logging.getLogger(__name__)
 
 PREFIX = "snapshot."
 ROOT_NAME = "disk"
-LIVE_FORMAT = "qcow2"  # what a live copy is written as: raw ones would take the whole disk's space, not only its data's
-POLL_S, POLL_PART, LONGEST_POLL_S = 0.01, 0.05, 1.0  # a copy is waited for a twentieth longer than it takes
-STALLED_S = 300.0  # a copy that does not get on for so long is given up
+LIVE_FORMAT = "qcow2"  # of a live copy: raw would allocate the whole disk, not only its data
+POLL_S, POLL_PART, LONGEST_POLL_S = 0.01, 0.05, 1.0  # polls add at most a twentieth to the copy's time
+STALLED_S = 300.0  # a copy without progress for this time is aborted
 STOPS_WITHIN_S = 60.0
-TRIES = 3  # a guest that stops or starts meanwhile is begun with anew
+TRIES = 3  # a guest that stops or starts meanwhile is copied again
 YES = frozenset({"yes", "true", "on", "1", "y", "t"})
 SPARE_BYTES = 64 << 20
 
 
 class SnapshotPlan(NamedTuple):
-    """One snapshot. ``part``: what QEMU or qemu-img writes."""
+    """One snapshot. ``part``: the file that QEMU or qemu-img writes."""
 
     uuid: str
     folder: Folder
@@ -58,13 +58,13 @@ class SnapshotPlan(NamedTuple):
 
     @property
     def source(self) -> Path:
-        """As libvirt names it."""
+        """Return the disk's path as libvirt names it."""
         return Path(path_of(self.root, self.folder.path))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtSnapshots:
-    """``format`` None: that of the guest's disk. ``direct``: what makes snapshots within Ceph, where that is wanted."""
+    """Snapshots. ``format`` None: that of the guest's disk. ``direct``: snapshots within Ceph, if configured."""
 
     hypervisor: LibvirtHypervisor
     agent: LibvirtAgent
@@ -89,7 +89,7 @@ class LibvirtSnapshots:
                     break
             else:
                 raise errors.host.LibvirtRefused(task="copy the guest's disk",
-                                                 reason="it stops and starts again and again")
+                                                 reason="it repeatedly stops and starts")
             guest_files.take(plan.part)
             plan.part.chmod(0o600)
             os.replace(plan.part, plan.target)
@@ -132,14 +132,15 @@ class LibvirtSnapshots:
         return str(target)
 
     def _made_in_ceph(self, direct: RbdSnapshots, plan: SnapshotPlan, order: SnapshotOrder) -> bool:
-        """False where Ceph or this host's user of it cannot, which a copy to a file may make good."""
+        """Make the snapshot in Ceph; False if Ceph or this host's user of it cannot, so that the caller copies to a
+        file."""
         try:
             with as_refusals():
                 if direct.find(order.image_id) is None:
                     quiet = self.agent.quiet(plan.uuid, _must_be_quiet(order))
                     direct.make(plan.root.place.rpartition("/")[2], order.image_id, quiet)
         except errors.HostRefused as error:
-            LOG.warning("the snapshot is copied to a file, and not made in Ceph: %s", error.message,
+            LOG.warning("could not make the snapshot in Ceph; copying it to a file: %s", error.message,
                         extra={"server": plan.uuid})
             return False
         return True
@@ -154,17 +155,17 @@ class LibvirtSnapshots:
         return SnapshotPlan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
 
     def _clean_snapshot(self, server_uuid: str, image_id: str) -> None:
-        """What a call that was cut off left of this snapshot: a job, a part of a file, frozen file systems."""
+        """Remove the remains of an interrupted call for this snapshot: a job, a partial file, frozen file systems."""
         folder = self.folders.of(server_uuid)
         self._stop_copy(server_uuid, str(folder.file(_stem(image_id))))
         for part in files_of(folder.path, _stem(image_id), PART):
             part.unlink(missing_ok=True)
         self.agent.thaw(server_uuid)
 
-    # --- the copy
+    # --- copy
 
     def _copied(self, plan: SnapshotPlan, order: SnapshotOrder) -> bool:
-        """False when the guest was stopped or started meanwhile."""
+        """Copy the disk; False if the guest was stopped or started meanwhile."""
         state = self.hypervisor.state(plan.uuid)
         if state is None or state in OFF:
             with as_refusals():
@@ -207,14 +208,14 @@ class LibvirtSnapshots:
         raise errors.host.LibvirtRefused(task="copy the guest's disk", reason=failure)
 
     def _stop_copy(self, server_uuid: str, path: str) -> None:
-        """Of a copy into files that begin with ``path``; no other. Its end is waited for: QEMU writes until then."""
+        """Stop a copy into files that begin with ``path``, and wait for its end, because QEMU writes until then."""
         hypervisor, deadline = self.hypervisor, time.monotonic() + STOPS_WITHIN_S
         asked = False
         while (copy := hypervisor.copy_under_way(server_uuid)) is not None:
             if not any(file.startswith(path) for file in running.copies_to(copy)):
                 return
             if not asked:
-                LOG.warning("stopping a copy of the guest's disk", extra={"server": server_uuid})
+                LOG.warning("stopping an unfinished copy of the guest's disk", extra={"server": server_uuid})
                 hypervisor.stop_copy(server_uuid)
                 asked = True
             if time.monotonic() > deadline:
@@ -222,7 +223,7 @@ class LibvirtSnapshots:
             concurrency.sleep(POLL_S)
 
     def _await_copy(self, server_uuid: str) -> str:
-        """Why the copy failed; empty when it did not."""
+        """Wait for the copy; return why it failed, or an empty text."""
         began = since = time.monotonic()
         done_bytes = -1
         while not (state := self.hypervisor.copy_state(server_uuid)).ended:
@@ -241,7 +242,7 @@ def _must_be_quiet(order: SnapshotOrder) -> bool:
 
 
 def _stem(image_id: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", image_id):  # it becomes a file's name
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", image_id):  # it becomes a file name
         raise errors.server.SnapshotName(image_id=image_id)
     return f"{PREFIX}{image_id}."
 
@@ -256,13 +257,13 @@ def _described(path: Path, root: DiskRecord) -> DiskSnapshot:
 
 
 def _check_space(plan: SnapshotPlan) -> None:
-    """host.DiskFull, when what is written of the disk may not fit. What is shown of a backing file is copied, too."""
+    """Raise host.DiskFull if the disk's data may not fit, including the data of its backing file."""
     files = [plan.source, *([Path(plan.root.backing)] if plan.root.backing else [])]
     needed = min(plan.root.size_bytes, sum(path.stat().st_blocks * 512 for path in files if path.exists()))
     if plan.root.store != "file":
         needed = plan.root.size_bytes
     space = os.statvfs(plan.folder.path)
     if plan.format != LIVE_FORMAT:
-        needed *= 2  # a live copy is there beside what is made of it
+        needed *= 2  # a live copy and its conversion exist at the same time
     if needed + SPARE_BYTES > space.f_bavail * space.f_frsize:
         raise errors.host.DiskFull(what="a snapshot", host=os.uname().nodename)

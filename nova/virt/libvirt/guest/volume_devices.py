@@ -1,4 +1,4 @@
-"""From volumes that are connected to the disks that libvirt is told of: buses, names, limits. Pure."""
+"""Build the specs of connected volumes: buses, names, limits. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIRECT = ("none", "directsync")
 
 
 class VolumeContext(NamedTuple):
-    """``boots``: the guest starts from its own disks (else from a rescue's, or it runs already)."""
+    """The context of volumes. ``boots``: the guest boots from its own disks (not from a rescue's, and does not run)."""
 
     server_uuid: str
     asked: RequestedProperties
@@ -30,8 +30,8 @@ class VolumeContext(NamedTuple):
 
 def volume_specs(devices: Sequence[BlockDevice], records: Mapping[str, VolumeRecord], context: VolumeContext,
                  slots: Slots) -> tuple[DiskSpec, ...]:
-    """In their order. A volume keeps the name that it had, where that is free; else it gets the one that it is said to
-    have. host.VolumeNotConnected; host.VolumeData: the guest cannot have it as such a device."""
+    """Return the volumes, in order. A volume keeps its earlier name if that is free, else it gets the requested one.
+    Raises host.VolumeNotConnected; host.VolumeData if the volume cannot be such a device."""
     for device in devices:
         if device.volume_id not in records:
             raise errors.host.VolumeNotConnected(volume=device.volume_id, uuid=context.server_uuid)
@@ -57,19 +57,19 @@ def _spec(device: BlockDevice, record: VolumeRecord, target: str, context: Volum
 
 
 def _bus(device: BlockDevice, context: VolumeContext) -> str:
-    """host.VolumeData."""
+    """Return the bus. Raises host.VolumeData."""
     kind, asked = device.device_type or "disk", context.asked
     if kind not in DEVICES:
         raise errors.host.VolumeData(volume=device.volume_id, reason=f"it cannot be a {kind}, only {DEVICES}")
     usual = {"disk": asked.disk_bus or "virtio", "cdrom": context.cdrom_bus, "floppy": "fdc"}
     bus = device.bus or usual[kind]
     if bus not in PREFIXES:
-        raise errors.host.VolumeData(volume=device.volume_id, reason=f"there is no disk bus {bus}")
+        raise errors.host.VolumeData(volume=device.volume_id, reason=f"unknown disk bus {bus}")
     return bus
 
 
 def _cache(device: BlockDevice, record: VolumeRecord, settings: LibvirtSettings) -> str:
-    """What several guests write to, none of their hosts may remember."""
+    """Return the cache mode; none for a volume that several guests write to, because no host may cache it."""
     modes = {"file": settings.cache_mode or "none", "block": settings.block_cache_mode,
              "rbd": settings.network_cache_mode}
     return "none" if device.multiattach else modes[record.store]
@@ -80,5 +80,5 @@ def _wanted(device: BlockDevice, record: VolumeRecord) -> str:
 
 
 def _boot_order(device: BlockDevice) -> int:
-    """Counted from 1; 0: it is not booted from."""
+    """Return the boot order, counted from 1; 0: not bootable."""
     return device.boot_index + 1 if device.boot_index is not None and device.boot_index >= 0 else 0

@@ -1,5 +1,5 @@
-"""A volume that is a file, and in use: it gets a file on top, and files below it are merged, as the volume service says
-when it makes and deletes snapshots. The files are there already, beside the volume's own."""
+"""Snapshots of volumes that are files in use: add an overlay file and merge files below it, as the volume service
+requests when it creates and deletes snapshots. The files already exist, next to the volume's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LibvirtVolumeFiles(VolumeParts):
             with self.agent.quiet(uuid, required=False):
                 self.hypervisor.snapshot_disk(uuid, running_xml.disk_snapshot_xml(text, target, new, QCOW2))
         self._note(order, msgspec.structs.replace(record, path=new, format=QCOW2))
-        LOG.info("volume %s is written to %s", record.volume_id, new, extra={"server": uuid})
+        LOG.info("volume %s is now written to %s", record.volume_id, new, extra={"server": uuid})
         return self.state_or_none(uuid)
 
     def merge_volume_snapshot(self, order: VolumeSnapshotOrder, stopped: Callable[[], bool]) -> PowerState:
@@ -49,10 +49,10 @@ class LibvirtVolumeFiles(VolumeParts):
         self._note(order, record)
         return self.state_or_none(order.server_uuid)
 
-    # --- inside
+    # --- internal
 
     def _pull(self, order: VolumeSnapshotOrder, record: VolumeRecord) -> tuple[Callable[[], bool], Merge]:
-        """All between the file that is written to and the one to be below it goes into the former."""
+        """Return the steps that merge all files between the active one and its new base into the active one."""
         uuid, name = order.server_uuid, order.file_to_merge
         base = self._of_chain(order, record, name) if name is not None else None
 
@@ -70,7 +70,7 @@ class LibvirtVolumeFiles(VolumeParts):
         return done, merge
 
     def _commit(self, order: VolumeSnapshotOrder, record: VolumeRecord) -> tuple[Callable[[], bool], Merge]:
-        """A file in the middle goes into one below it."""
+        """Return the steps that merge a file in the middle of the chain into one below it."""
         uuid, top = order.server_uuid, self._beside(order, record, order.file_to_merge or "", there=False)
         base = self._of_chain(order, record, order.merge_target_file or "")
 
@@ -98,7 +98,8 @@ class LibvirtVolumeFiles(VolumeParts):
         return record
 
     def _beside(self, order: VolumeSnapshotOrder, record: VolumeRecord, name: str, there: bool = True) -> str:
-        """The path of a file of that name. guest.NoVolumeFile: there is none, or it is no file's name."""
+        """Return the path of a file of that name. Raises guest.NoVolumeFile if there is none, or the name is
+        invalid."""
         path = Path(record.path).with_name(name) if name and "/" not in name and name not in (".", "..") else None
         if path is None or path.is_symlink() or (there and not path.is_file()):
             raise errors.guest.NoVolumeFile(uuid=order.server_uuid, volume=order.device.volume_id, file=name)
@@ -112,12 +113,13 @@ class LibvirtVolumeFiles(VolumeParts):
         raise errors.guest.NoVolumeFile(uuid=order.server_uuid, volume=order.device.volume_id, file=name)
 
     def _running(self, order: VolumeSnapshotOrder) -> tuple[str, str | None]:
-        """The disk's name, and the guest as it runs; None where it does not. guest.NotDefined."""
+        """Return the disk's target, and the running guest's XML (None: it does not run). Raises guest.NotDefined."""
         found = self.hypervisor.definitions_of(order.server_uuid)
         return xml.target_of(_disk(found.running or found.kept or "<domain/>", order)), found.running
 
     def _note(self, order: VolumeSnapshotOrder, record: VolumeRecord) -> None:
-        """The guest starts next with that file, and this host knows it. What lies below it, libvirt looks up then."""
+        """Put the file into the persistent definition and the record. libvirt finds its backing chain at the next
+        start."""
         found = self.hypervisor.definitions_of(order.server_uuid)
         disk = xml.find(found.kept, record.volume_id) if found.kept is not None else None
         if found.kept is not None and disk is not None and (
@@ -129,11 +131,11 @@ class LibvirtVolumeFiles(VolumeParts):
         folder.keep_volumes((*others, record))
 
 
-Merge = Callable[[str, bool, Callable[[], bool]], None]  # of a disk; whether its guest runs; whether to stop
+Merge = Callable[[str, bool, Callable[[], bool]], None]  # disk target; whether the guest runs; whether to stop
 
 
 def _disk(definition: str, order: VolumeSnapshotOrder) -> xml.Element:
-    """guest.NoVolumeFile: the guest has no such disk."""
+    """Return the volume's disk. Raises guest.NoVolumeFile if the guest has no such disk."""
     disk = xml.find(definition, order.device.volume_id)
     if disk is None:
         raise errors.guest.NoVolumeFile(uuid=order.server_uuid, volume=order.device.volume_id, file="at all")

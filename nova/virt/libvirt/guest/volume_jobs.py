@@ -1,4 +1,4 @@
-"""Jobs on the disks of running guests, waited for: as long as they get on, and as somebody wants them."""
+"""Wait for block jobs of running guests: while they make progress, and until the caller cancels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nova.virt.libvirt.hypervisor import BlockJob, LibvirtHypervisor
 
 LOG = logging.getLogger(__name__)
 
-POLL_S, POLL_PART, LONGEST_POLL_S = 0.01, 0.05, 1.0  # a job is waited for a twentieth longer than it takes
-STALLED_S = 300.0  # a job that does not get on for so long is given up
+POLL_S, POLL_PART, LONGEST_POLL_S = 0.01, 0.05, 1.0  # polls add at most a twentieth to the job's time
+STALLED_S = 300.0  # a job without progress for this time is aborted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +22,14 @@ class DiskJobs:
     clock: Clock
 
     def stop(self, server_uuid: str, target: str) -> None:
-        """Of a call that was cut off, or is given up. Nothing when the disk has no job."""
+        """Stop the job of an interrupted or cancelled call; does nothing if the disk has none."""
         if self.hypervisor.block_job(server_uuid, target) is not None:
-            LOG.warning("stopping a job on disk %s", target, extra={"server": server_uuid})
+            LOG.warning("stopping the block job of disk %s", target, extra={"server": server_uuid})
             self.hypervisor.end_block_job(server_uuid, target, pivot=False)
 
     def wait(self, server_uuid: str, target: str, over: Callable[[BlockJob | None], bool],
              stopped: Callable[[], bool] = lambda: False) -> BlockJob | None:
-        """Until the job is ``over``. guest.DiskJobStalled; guest.DiskJobStopped: ``stopped`` says so."""
+        """Wait until the job is ``over``. Raises guest.DiskJobStalled; guest.DiskJobStopped if ``stopped`` is true."""
         began = since = self.clock.now()
         done_bytes = -1
         while not over(job := self.hypervisor.block_job(server_uuid, target)):

@@ -1,4 +1,4 @@
-"""What the parts of the driver that deal with volumes work with, and how they look at a guest."""
+"""The common base of the driver's volume parts: their tools, and lookups of a guest's volumes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class VolumeParts:
     images: QemuImg
 
     def record(self, server_uuid: str, volume_id: str) -> VolumeRecord | None:
-        """As this host has connected it; None: it has not."""
+        """Return the record of a connected volume; None if it is not connected."""
         return next((one for one in self.folders.of(server_uuid).volumes() if one.volume_id == volume_id), None)
 
     def spec(self, build: BuildOrder, device: BlockDevice, record: VolumeRecord, found: Definitions) -> DiskSpec:
-        """The device on what the record says, by a name that no other disk of the guest has, neither as it runs
-        nor as it starts next."""
+        """Return the device's spec for that record, with a name that no other disk has in the running guest or in its
+        persistent definition."""
         volume_id, names = device.volume_id, set[str]()
         for text in (one for one in found if one is not None):
             names |= xml.targets(text) - {xml.volume_targets(text).get(volume_id, "")}
@@ -51,6 +51,6 @@ class VolumeParts:
         return volume_spec(build, device, record, self.facts(), self.settings, names)
 
     def state_or_none(self, server_uuid: str) -> PowerState:
-        """NOSTATE: there is no such guest."""
+        """Return the guest's power state; NOSTATE if there is no such guest."""
         state = self.hypervisor.state(server_uuid)
         return PowerState.NOSTATE if state is None else state

@@ -1,5 +1,5 @@
-"""A volume of a running guest that becomes another one: QEMU copies it, and both are written to until the guest goes
-over. To the guest, and by its id here, it stays the same disk."""
+"""Swap a running guest's volume for another one: QEMU copies it, and writes to both until the guest switches over. The
+guest sees the same disk, and its id on this host stays the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LibvirtVolumeSwaps(VolumeParts):
             self._leave(order, new)
             raise
         self._keep(order, new)
-        LOG.info("volume %s is now %s", volume_id, new.path, extra={"server": uuid})
+        LOG.info("volume %s now uses %s", volume_id, new.path, extra={"server": uuid})
         return self.state_or_none(uuid)
 
     def unswap_volume(self, order: VolumeOrder) -> PowerState:
@@ -39,10 +39,10 @@ class LibvirtVolumeSwaps(VolumeParts):
         self._leave(order, new)
         return self.state_or_none(order.server_uuid)
 
-    # --- inside
+    # --- internal
 
     def _connected(self, order: VolumeOrder) -> VolumeRecord:
-        """host.VolumeNotConnected: the order names no successor."""
+        """Connect the successor and return its record. Raises host.VolumeNotConnected if the order names none."""
         uuid, successor = order.server_uuid, order.successor
         if successor is None:
             raise errors.host.VolumeNotConnected(volume=order.disk.device.volume_id, uuid=uuid)
@@ -51,7 +51,7 @@ class LibvirtVolumeSwaps(VolumeParts):
         return record
 
     def _has(self, order: VolumeOrder, new: VolumeRecord) -> bool:
-        """Whether the guest has gone over: as it runs, or as it ran last."""
+        """Return whether the guest uses the successor now, or used it when it last ran."""
         found = self.releases.definitions(order.server_uuid)
         text = found.running or found.kept
         disk = xml.find(text, order.disk.device.volume_id) if text is not None else None
@@ -71,10 +71,10 @@ class LibvirtVolumeSwaps(VolumeParts):
         self.hypervisor.end_block_job(uuid, target, pivot=True)
         self.jobs.wait(uuid, target, lambda job: job is None)
         if not self._has(order, new):
-            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="the guest did not go over to it")
+            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="the guest does not use the copy")
 
     def _keep(self, order: VolumeOrder, new: VolumeRecord) -> None:
-        """As the guest starts next it has it, too; the old one is let go."""
+        """Put the new volume into the persistent definition, and disconnect the old one."""
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
         kept = self.releases.definitions(uuid).kept
         disk = xml.find(kept, volume_id) if kept is not None else None
@@ -87,7 +87,7 @@ class LibvirtVolumeSwaps(VolumeParts):
             folder.keep_order(order.build)
 
     def _leave(self, order: VolumeOrder, new: VolumeRecord) -> None:
-        """A copy that came to nothing; what cannot be stopped now stays connected, and goes when the guest does."""
+        """Undo a failed copy. If it cannot be stopped now, the volume stays connected until the guest is removed."""
         uuid, running = order.server_uuid, self.releases.definitions(order.server_uuid).running
         disk = xml.find(running, order.disk.device.volume_id) if running is not None else None
         try:
@@ -96,10 +96,10 @@ class LibvirtVolumeSwaps(VolumeParts):
             if not self._has(order, new):
                 self.connections.let_go(uuid, new.volume_id)
         except errors.NovaError as error:
-            LOG.warning("the copy of volume %s was not stopped: %s", order.disk.device.volume_id, error,
+            LOG.warning("could not stop the copy of volume %s: %s", order.disk.device.volume_id, error,
                         extra={"server": uuid})
 
 
 def _ready(job: BlockJob | None) -> bool:
-    """Whether all is copied, so that only what the guest writes is left; or there is no job any more."""
+    """Return whether all data is copied, so that only new writes are mirrored, or the job is gone."""
     return job is None or job.end_bytes > 0 and job.done_bytes == job.end_bytes

@@ -1,6 +1,6 @@
-"""Guests' disks on volumes (``nova.virt.interface.Volumes``): connected, plugged in, taken out, extended.
+"""Guests' disks on volumes (``nova.virt.interface.Volumes``): connect, attach, detach, extend.
 
-A running guest's disk is found by its alias, which names the volume: the disk's name may have been another's before.
+A running guest's disk is found by its alias, which has the volume's id: the target name may be reused.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ GIB = 1 << 30
 
 class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
     def connector(self) -> Connector:
-        """In os-brick's words; without it, as far as kinds of volumes that need none of it ask for them."""
+        """Return os-brick's properties; without os-brick, those for the kinds of volumes that do not need it."""
         system = os.uname()
         return {"platform": system.machine, "os_type": system.sysname.lower(), "multipath": False,
                 **self._initiators(), "ip": self.settings.storage_ip, "host": system.nodename, "do_local_attach": False}
 
     def _initiators(self) -> Connector:
-        """Back ends refuse a host that does not say what they need; the others have nothing to do with it."""
+        """Return the host's initiators. Errors are only logged: only the back ends that need the data then refuse the
+        host."""
         brick = self.connections.tools.brick
         try:
             return brick.properties() if brick is not None else {}
         except errors.host.Brick as error:
-            LOG.error("back ends learn no initiator of this host: %s", error)
+            LOG.error("could not read this host's initiators; back ends that need them will refuse it: %s", error)
             return {}
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
@@ -105,7 +106,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
             folder.keep_order(order.build)
         return self.state_or_none(uuid)
 
-    # --- inside
+    # --- internal
 
     def _plug_in(self, order: VolumeOrder, found: Definitions) -> None:
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
@@ -117,7 +118,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
                 self.hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
 
     def _revert(self, order: VolumeOrder) -> None:
-        """After an attach that failed. What the guest keeps stays connected: it goes when the guest does."""
+        """Undo a failed attach. If the guest keeps the volume, it stays connected until the guest is removed."""
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
         find = partial(_find, volume_id)
         try:
@@ -125,7 +126,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
             if all(find(text) is None for text in self.releases.definitions(uuid) if text is not None):
                 self.connections.let_go(uuid, volume_id)
         except errors.NovaError as error:
-            LOG.warning("a volume that could not be plugged in was not taken back: %s", error, extra={"server": uuid})
+            LOG.warning("could not undo the failed attach of a volume: %s", error, extra={"server": uuid})
 
 
 def _find(volume_id: str, definition: str) -> xml.Element | None:

@@ -1,1 +1,1 @@
-"""What a host is, has and can."""
+"""The host: its inventory, capabilities and traits."""

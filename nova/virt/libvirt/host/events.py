@@ -1,4 +1,4 @@
-"""Power events on their way from the library's thread to the listener, and the look around after a lost connection."""
+"""Power events, passed from libvirt's thread to the listener, and a full refresh after a lost connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECONNECT_S = (0.5, 1.0, 2.0, 5.0)
 
 
 class EventQueue:
-    """A queue from any real thread to one (green) reader. Putting never waits."""
+    """A queue from any native thread to one (green) reader. Put never blocks."""
 
     def __init__(self) -> None:
         self._items: deque[PowerEvent | Lost | None] = deque()
@@ -26,14 +26,14 @@ class EventQueue:
         self._write.setblocking(False)
 
     def put(self, item: PowerEvent | Lost | None) -> None:
-        """From any thread. None tells the reader that it is over. After ``close`` what is put is dropped."""
+        """Add an item, from any thread. None ends the reader. After ``close``, items are dropped."""
         self._items.append(item)
         try:
             self._write.send(b".")
         except BlockingIOError:
-            return  # the reader has thousands of wake-ups before it already
+            return  # thousands of wake-ups are pending already
         except OSError:
-            self._items.clear()  # closed: nobody reads any more
+            self._items.clear()  # closed: no reader is left
 
     def get(self) -> PowerEvent | Lost | None:
         while not self._items:
@@ -41,13 +41,13 @@ class EventQueue:
         return self._items.popleft()
 
     def close(self) -> None:
-        """After the reader's end."""
+        """Close the queue, after the reader has ended."""
         self._read.close()
         self._write.close()
 
 
 class DomainEvents:
-    """Tells the listener what the wire says; after a lost connection it reconnects and tells every guest's state."""
+    """Pass events to the listener; after a lost connection, reconnect and report every guest's state."""
 
     def __init__(self, reopen: Callable[[], None], guests: Callable[[], Iterable[GuestState]],
                  is_ours: Callable[[str], bool]) -> None:
@@ -57,14 +57,14 @@ class DomainEvents:
         self._closing = False
 
     def listen(self, listener: PowerListener) -> None:
-        """From now on this listener alone is told. What comes while there is none is lost."""
+        """Set the only listener. Events before this call are lost."""
         self._listener = listener
 
     def start(self) -> None:
         concurrency.spawn(self._run, name="power-events")
 
     def stop(self) -> None:
-        """What came before is told yet; then the thread ends. No new connection is tried any more."""
+        """Deliver pending events, then end the thread, without further attempts to reconnect."""
         self._closing = True
         self.wire.put(None)
 
@@ -73,7 +73,7 @@ class DomainEvents:
             try:
                 self._handle(item)
             except Exception:
-                LOG.exception("a power event could not be told")
+                LOG.exception("a power event could not be delivered")
         self.wire.close()
 
     def _handle(self, item: PowerEvent | Lost) -> None:
@@ -81,9 +81,9 @@ class DomainEvents:
             if self._is_ours(item.server_uuid):
                 self._notify(GuestState(server_uuid=item.server_uuid, power_state=item.power_state))
             return
-        LOG.warning("The connection to libvirt is lost; connecting anew")
+        LOG.warning("The connection to libvirt is lost; reconnecting")
         if self._reconnected():
-            LOG.info("Connected to libvirt again")
+            LOG.info("Reconnected to libvirt")
             for state in self._guests():
                 self._notify(state)
 

@@ -1,4 +1,4 @@
-"""What a host is and can, as far as its guests' machines depend on it. Pure values."""
+"""Facts of a host on which its guests' machines depend. Pure values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ def _unknown(machine: str | None) -> DomainCapabilities:
 
 @dataclass(frozen=True, kw_only=True)
 class HypervisorFacts:
-    """``virt_type`` is decided, ``serial`` as the operator wants guests to see it, ``version`` QEMU's (see Hypervisor).
+    """Facts of the hypervisor. ``virt_type`` is resolved, ``serial_of`` follows the operator's setting, ``version`` is
+    QEMU's (see LibvirtHypervisor).
 
-    ``abilities``: from a machine type (None: libvirt's default) to what its guests may have. ``machines``: the machine
-    types there are; empty when that is not known.
+    ``abilities``: a machine type (None: libvirt's default) -> the capabilities of its guests. ``machines``: the known
+    machine types; empty if unknown.
     """
 
     virt_type: str
@@ -27,10 +28,10 @@ class HypervisorFacts:
     version: int = 0
     machines: frozenset[str] = frozenset()
     abilities: Callable[[str | None], DomainCapabilities] = _unknown
-    tpm: bool = False  # the operator lets guests have one, and the emulator is installed
+    tpm: bool = False  # enabled by the operator, and the emulator is installed
     stateless_firmware: bool = False
-    floating: tuple[int, ...] = ()  # processors for guests that are not pinned; () where they may run on all
-    page_kb: int = 4  # a small page's size
-    qemu_owner: tuple[int, int] = (0, 0)  # the user and group that guests' programs run as
-    address_bits: int = 0  # of the processor's physical addresses; 0: libvirt neither tells nor sets them (before 8.7)
+    floating: tuple[int, ...] = ()  # processors for guests without pins; () if they may use all
+    page_kb: int = 4  # the size of a small page
+    qemu_owner: tuple[int, int] = (0, 0)  # the user and group of QEMU processes
+    address_bits: int = 0  # of the processor's physical addresses; 0: unknown to libvirt and not settable (before 8.7)
     cpu_features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by model

@@ -1,5 +1,5 @@
-"""What a host has of processors, memory, devices and special memory, as the scheduler and claims should see it:
-asked of libvirt and of the system by :class:`HostNuma`; the rest is pure.
+"""A host's processors, memory, devices and special memory, as reported to the scheduler and to claims:
+:class:`HostNuma` reads them from libvirt and the system; the rest is pure.
 
 Names of resource classes and traits: the public references of os-resource-classes and os-traits.
 """
@@ -28,8 +28,8 @@ UNBOUNDED = 2147483647
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """``floating``: processors for guests that are not pinned; () where the operator set apart none, and they may run
-    on all of them."""
+    """The layout of a host. ``floating``: processors for guests without pins; () if the operator reserved none, and
+    they may run on all."""
 
     cells: tuple[HostCell, ...]
     floating: tuple[int, ...] = ()
@@ -38,18 +38,19 @@ class Layout:
     vcpus: int = 0
 
     def topology(self, devices: Iterable[PciDevice]) -> HostTopology:
-        """The cells, with the devices that are there now."""
+        """Return the cells, with the current devices."""
         return HostTopology(cells=self.cells, devices=tuple(devices))
 
 
 class HostNuma:
-    """Cells and pages are looked at once, as libvirt's capabilities are; devices each time."""
+    """NUMA cells, pages and devices. Cells and pages are read once, with libvirt's capabilities; devices at each
+    call."""
 
     def __init__(self, hypervisor: LibvirtHypervisor, placing: Placing, runner: CommandRunner) -> None:
         self._hypervisor, self._placing, self._runner = hypervisor, placing, runner
 
     def look(self, capabilities: str, machines: Collection[DomainCapabilities]) -> Layout:
-        """``machines``: what guests of its machine types may have. config.Placing."""
+        """Read the layout. ``machines``: the capabilities of guests by machine type. Raises config.Placing."""
         size = self._hypervisor.size()
         found = layout_of(cells(capabilities, size.cpus, size.memory_mb), self._placing)
         contexts, traits = encryption(machines, self._placing)
@@ -57,15 +58,15 @@ class HostNuma:
         return replace(found, inventories=(*found.inventories, *contexts, *memory), traits=found.traits | traits)
 
     def devices(self) -> tuple[PciDevice, ...]:
-        """Those to give away; libvirt is asked only where the operator named some. As providers they are counted once:
-        a physical function, or its virtual ones."""
+        """Return the PCI devices for guests; queries libvirt only if the operator configured some. If they are reported
+        as providers, each is counted once: a physical function, or its virtual ones."""
         if not self._placing.devices:
             return ()
         found = specs.devices(node_devices(self._hypervisor.node_devices()), self._placing.devices)
         return providers.exclusive(found) if self._placing.report_devices else found
 
     def _namespaces(self) -> dict[str, int]:
-        """Name -> bytes, of the host's persistent memory."""
+        """Return the host's persistent memory namespaces: name -> bytes."""
         try:
             namespaces = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
         except (errors.host.CommandFailed, ValueError) as error:
@@ -76,12 +77,13 @@ class HostNuma:
 
 
 def page_kb() -> int:
-    """The size of this host's small pages."""
+    """Return the size of this host's small pages, in KiB."""
     return os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def layout_of(host_cells: Iterable[Cell], placing: Placing) -> Layout:
-    """config.Placing names the option that speaks of what the host has not got."""
+    """Return the layout of these cells. Raises config.Placing, which names the option, for resources that the host does
+    not have."""
     found = tuple(host_cells)
     _check(found, placing)
     made = tuple(_host_cell(cell, placing) for cell in found)
@@ -99,7 +101,7 @@ Special = tuple[tuple[ClassInventory, ...], frozenset[str]]  # and traits
 
 
 def encryption(can: Iterable[DomainCapabilities], placing: Placing) -> Special:
-    """Of a host whose machine types can do this: how many guests may have encrypted memory, and traits."""
+    """Return the number of guests that may have encrypted memory, and traits, for these machine types."""
     able = [one for one in can if one.sev]
     if not able:
         return (), frozenset()
@@ -114,7 +116,8 @@ def encryption(can: Iterable[DomainCapabilities], placing: Placing) -> Special:
 
 
 def persistent_memory(placing: Placing, there: Mapping[str, int]) -> tuple[ClassInventory, ...]:
-    """``there``: the host's namespaces. config.Placing names one that is not."""
+    """Return the inventory of persistent memory. ``there``: the host's namespaces. Raises config.Placing for a missing
+    one."""
     missing = sorted({name for names in placing.pmem.values() for name in names} - set(there))
     if missing:
         raise errors.config.Placing(option="[libvirt]pmem_namespaces", reason="this "
@@ -125,7 +128,7 @@ def persistent_memory(placing: Placing, there: Mapping[str, int]) -> tuple[Class
 
 def device_children(name: str, node_uuid: str, devices: Iterable[PciDevice],
                     placing: Placing) -> tuple[ChildProvider, ...]:
-    """A provider for each device, below the node's; () unless ``[pci]report_in_placement`` is set."""
+    """Return a provider for each device, below the node's; () unless ``[pci]report_in_placement`` is set."""
     return providers.children(name, node_uuid, devices) if placing.report_devices else ()
 
 
@@ -146,7 +149,7 @@ def _check(cells: tuple[Cell, ...], placing: Placing) -> None:
         missing = (wanted or frozenset()) - known
         if missing:
             raise errors.config.Placing(option=f"[compute]{option}",
-                                        reason=f"this host has no processor {cpu_sets.spec(missing)} that is on")
+                                        reason=f"processor {cpu_sets.spec(missing)} is not online on this host")
     pages = {(cell.id, size): total for cell in cells for size, total in cell.pages.items()}
     for (cell_id, size), count in placing.reserved_pages.items():
         if count > pages.get((cell_id, size), 0):

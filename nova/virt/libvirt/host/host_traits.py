@@ -1,4 +1,4 @@
-"""What a host tells the scheduler that its guests may have, as standard traits. Pure."""
+"""Standard traits that a host reports to the scheduler for its guests. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nova.virt.libvirt.host.machines import SINCE, is_kind
 from nova.virt.libvirt.host.processors import traits_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
-#: Machine types that are asked about beside the default one.
+#: Machine types to query in addition to the default one.
 MACHINES = ("pc", "q35", "virt")
 ARCHES = {"x86_64": "X86_64", "aarch64": "AARCH64", "i686": "I686", "ppc64le": "PPC64LE", "s390x": "S390X",
           "riscv64": "RISCV64"}
@@ -33,8 +33,8 @@ IOMMUS = {"q35": ("INTEL", "VIRTIO", "AUTO"), "virt": ("SMMUV3", "VIRTIO", "AUTO
 
 
 def traits(host: HypervisorFacts, features: Iterable[str], machines: Collection[DomainCapabilities]) -> tuple[str, ...]:
-    """Of a host whose machine types can do this; a trait is there when one of them has it. ``features`` are those that
-    guests' processors can have."""
+    """Return the traits of a host with these machine types; a trait is set if one of them has it. ``features``: the
+    possible features of guests' processors."""
     found = {*ALWAYS, *traits_of(features), *_by_name("COMPUTE_STORAGE_BUS", BUSES, machines, "disk_buses"),
              *_by_name("COMPUTE_GRAPHICS_MODEL", VIDEOS, machines, "video_models"),
              *(trait for what, trait in NEWER.items() if host.version >= SINCE[what]), *_arch(host.arch)}

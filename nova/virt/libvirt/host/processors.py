@@ -1,4 +1,4 @@
-"""What guests' processors can be on a host: modes, models, features, and the standard traits that features have."""
+"""Guest processors on a host: modes, models, features, and the standard traits of features."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ FEATURES: dict[str, str] = {f"HW_CPU_X86_{name}": feature
 
 
 def traits_of(features: Iterable[str]) -> frozenset[str]:
-    """Traits of a processor that has these features."""
+    """Return the traits of a processor that has these features."""
     have = set(features)
     return frozenset(trait for trait, feature in FEATURES.items() if feature in have)
 
 
 def mode_of(settings: LibvirtSettings, host: HypervisorFacts) -> str:
-    """libvirt's ``mode`` of a guest's ``cpu`` element; none: QEMU's own default processor. Without KVM it is
-    never host-passthrough."""
+    """Return libvirt's ``mode`` of a guest's ``cpu`` element; none: QEMU's default processor. Never host-passthrough
+    without KVM."""
     kvm = host.virt_type == "kvm"
     mode = settings.cpu_mode or ("host-model" if kvm else "none")
     if not kvm and mode == "host-passthrough":
-        mode = "none"  # without KVM there is no host's processor to pass through
+        mode = "none"  # without KVM, the host's processor cannot be passed through
     return mode
 
 
 def address_modes(settings: LibvirtSettings, host: HypervisorFacts) -> frozenset[str]:
-    """Where the number of physical address bits of a guest here can come from: libvirt's ``mode`` of ``maxphysaddr``.
-    libvirt has it for x86 and from 8.7 on, which also tells the host's number; QEMU has a fixed one without KVM."""
+    """Return the possible sources of a guest's number of physical address bits: libvirt's ``mode`` of ``maxphysaddr``.
+    libvirt supports it on x86 from 8.7 on, and then reports the host's number; QEMU without KVM has a fixed one."""
     if host.arch not in X86 or host.virt_type != "kvm" or not host.address_bits:
         return frozenset()
     passed = mode_of(settings, host) == "host-passthrough"
@@ -51,13 +51,13 @@ def address_modes(settings: LibvirtSettings, host: HypervisorFacts) -> frozenset
 
 
 def usable_models(models: Iterable[str], abilities: DomainCapabilities) -> tuple[str, ...]:
-    """In their order; all of them where libvirt doesn't tell."""
+    """Return the usable models, in order; all of them if libvirt does not report any."""
     return tuple(model for model in models if not abilities.cpu_models or model in abilities.cpu_models)
 
 
 def guest_features(settings: LibvirtSettings, host: HypervisorFacts, own: frozenset[str],
                           abilities: DomainCapabilities) -> frozenset[str]:
-    """Features that some guest here can have; ``own`` are those of the host's processor."""
+    """Return the features that any guest here can have; ``own`` are those of the host's processor."""
     mode = mode_of(settings, host)
     if mode == "custom":
         models = usable_models(settings.cpu_models, abilities)
@@ -69,6 +69,6 @@ def guest_features(settings: LibvirtSettings, host: HypervisorFacts, own: frozen
 
 
 def flags_of(settings: LibvirtSettings) -> tuple[frozenset[str], frozenset[str]]:
-    """Features that the operator adds, and takes away."""
+    """Return the features that the operator adds, and the features that the operator removes."""
     added = frozenset(flag.lstrip("+") for flag in settings.cpu_flags if not flag.startswith("-"))
     return added, frozenset(flag[1:] for flag in settings.cpu_flags if flag.startswith("-"))

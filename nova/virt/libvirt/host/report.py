@@ -1,4 +1,4 @@
-"""What the host is and has, from libvirt and the system."""
+"""The host's inventory and facts, from libvirt and the system."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ HARDWARE_SERIAL = dmi.PRODUCT_UUID
 HYPERVISOR = "QEMU"
 CPU_MAP = Path("/usr/share/libvirt/cpu_map")
 PROC, UTMP = Path("/proc"), Path("/run/utmp")
-RECORD_BYTES, USER_PROCESS = (384, 400), 7  # of utmp: by the C library's idea of a long
+RECORD_BYTES, USER_PROCESS = (384, 400), 7  # of utmp: depends on the size of a long in the C library
 
 
 class LibvirtHost:
-    """Facts are read from libvirt once a connection; amounts at each call."""
+    """The host's report. Facts are read from libvirt once per connection; amounts at each call."""
 
     def __init__(self, hypervisor: LibvirtHypervisor, settings: LibvirtSettings, folders: Folders,
                  runner: CommandRunner,
                                space: Callable[[], tuple[int, int]]) -> None:
-        """``space``: bytes where disks are kept, all and free."""
+        """Create the report. ``space``: returns the total and free bytes of the disk storage."""
         self._hypervisor, self._settings, self._folders, self._runner = hypervisor, settings, folders, runner
         self._space = space
         self._facts: HypervisorFacts | None = None
@@ -55,7 +55,8 @@ class LibvirtHost:
         self._resources, self._layout = HostNuma(hypervisor, settings.placing, runner), Layout(cells=())
 
     def look(self) -> None:
-        """Read what stays the same. Unavailable says what is missing, config.Libvirt what can't be on this host."""
+        """Read the constant facts. Raises Unavailable, which names the missing part, or config.Libvirt for an option
+        that cannot work on this host."""
         text = self._hypervisor.capabilities()
         self._cpu, kinds = capabilities.host_cpu(text), capabilities.guestables(text)
         self._virt, self._abilities = self._virt_type({kind.domain for kind in kinds}), {}
@@ -64,10 +65,10 @@ class LibvirtHost:
         can = self.abilities(None)
         if self._settings.cpu_models and not usable_models(self._settings.cpu_models, can):
             raise errors.config.Libvirt(option="[libvirt]cpu_models",
-                                        reason="this host's processor can be none of them")
+                                        reason="this host's processor supports none of them")
         if self._settings.consoles.spice is not None and can.screens and "spice" not in can.screens:
             raise errors.config.Libvirt(option="[spice]enabled", reason="this host's QEMU has no SPICE: install "
-                                        "qemu-system-modules-spice (Debian 13), or switch it off")
+                                        "qemu-system-modules-spice (Debian 13), or disable the option")
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HypervisorFacts(
@@ -81,7 +82,7 @@ class LibvirtHost:
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
 
     def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:
-        """What guests of a machine type (None: the operator's, else libvirt's default) may have.
+        """Return the capabilities of guests of a machine type (None: the operator's, else libvirt's default). Raises
         host.LibvirtRefused."""
         assert self._cpu is not None
         asked = machine or self._settings.machine_types.get(self._cpu.arch)
@@ -101,14 +102,14 @@ class LibvirtHost:
         return wanted
 
     def facts(self) -> HypervisorFacts:
-        """What was read by ``look``, which the first call does where nobody did; it raises as that does."""
+        """Return the facts; the first call reads them with ``look`` if necessary, and raises its errors."""
         if self._facts is None:
             self.look()
         assert self._facts is not None
         return self._facts
 
     def node(self) -> Node:
-        """The one node of this host, with all it has now."""
+        """Return the only node of this host, with its current inventory."""
         facts, size = self.facts(), self._hypervisor.size()
         assert self._cpu is not None
         total, free = self._space()
@@ -130,7 +131,7 @@ class LibvirtHost:
         return uptime_of()
 
     def _promised_bytes(self) -> int:
-        """What guests' disks may still grow by: their size less what they take now."""
+        """Return how much guests' disks may still grow, in bytes: their size minus their allocation."""
         promised = 0
         for server_uuid in self._folders.uuids():
             folder = self._folders.of(server_uuid)
@@ -149,17 +150,17 @@ class LibvirtHost:
         return tuple(sorted({*found, *self._layout.traits, *(address_space.TRAITS[mode] for mode in modes)}))
 
     def _kinds_of_machines(self, machines: frozenset[str]) -> list[capabilities.DomainCapabilities]:
-        """What guests may have, of the default machine type and of those that are asked about beside it."""
+        """Return guests' capabilities with the default machine type and with each of host_traits.MACHINES."""
         return [self.abilities(machine) for machine in (None, *host_traits.MACHINES)
                 if machine is None or machine in machines]
 
 
-COMPUTE_ID = "compute_id"  # the file's name, as deployment tools write it
+COMPUTE_ID = "compute_id"  # the file name that deployment tools use
 
 
 def node_uuid(settings: LibvirtSettings) -> str:
-    """The node's own uuid: of the file ``compute_id`` that a deployment tool has put beside nova.conf, else of the one
-    in ``state_path``, which is made at the first start. host.ComputeId."""
+    """Return the node's uuid, from the file ``compute_id`` that a deployment tool put next to nova.conf, else from the
+    one in ``state_path``, which is created at the first start. Raises host.ComputeId."""
     state_path = settings.state_path
     kept = state_path / COMPUTE_ID
     for path in (*(folder / COMPUTE_ID for folder in settings.config_folders), kept):
@@ -181,7 +182,7 @@ def node_uuid(settings: LibvirtSettings) -> str:
 
 
 def serial_of(choice: str) -> Callable[[str], str | None]:
-    """The serial number that a server's guest sees, as ``[libvirt]sysinfo_serial`` says."""
+    """Return a function from a server's uuid to its guest's serial number, as ``[libvirt]sysinfo_serial`` says."""
     if choice == "unique":
         return lambda server_uuid: server_uuid
     if choice == "none":
@@ -200,7 +201,7 @@ def _read_serial(path: Path) -> str | None:
 
 
 def memory_used_mb(total_mb: int, meminfo: Path = Path("/proc/meminfo")) -> int:
-    """All but what the kernel says could be had for new programs."""
+    """Return the memory that the kernel does not report as available for new programs."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -209,14 +210,14 @@ def memory_used_mb(total_mb: int, meminfo: Path = Path("/proc/meminfo")) -> int:
 
 
 def uptime_of(proc: Path = PROC, utmp: Path = UTMP) -> HostUptime:
-    """How long this machine is up, who is logged in, how busy it is: from the kernel and utmp(5), by no program."""
+    """Return this machine's uptime, logged-in users and load, from the kernel and utmp(5), without a program."""
     up_s = float((proc / "uptime").read_text().split()[0])
     return HostUptime(booted_at=utcnow().replace(microsecond=0) - datetime.timedelta(seconds=int(up_s)),
                       users=_users(utmp), load=os.getloadavg())
 
 
 def _users(utmp: Path) -> int:
-    """None, where nobody keeps the file."""
+    """Return the number of logged-in users; 0 if the file does not exist."""
     try:
         data = utmp.read_bytes()
     except OSError:
@@ -226,7 +227,8 @@ def _users(utmp: Path) -> int:
 
 
 def cache_mode(directory: Path) -> str:
-    """none (past the host's cache, where guests' writes are safe) where the file system can, else writeback."""
+    """Return none (bypasses the host's page cache, so guests' writes are safe) if the file system supports O_DIRECT,
+    else writeback."""
     probe = directory / ".direct-io"
     try:
         descriptor = os.open(probe, os.O_CREAT | os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC, 0o600)
@@ -240,7 +242,7 @@ def cache_mode(directory: Path) -> str:
 
 
 def model_features(models: Iterable[str], folder: Path = CPU_MAP) -> dict[str, frozenset[str]]:
-    """The features of processor models, from libvirt's own files; those that it has no file for are left out."""
+    """Return the features of processor models, from libvirt's own files; models without a file are omitted."""
     found = {}
     for model in models:
         with contextlib.suppress(OSError, ET.ParseError):

@@ -1,1 +1,1 @@
-"""Guests that go from one host to another: off (``cold``) or running (``live``)."""
+"""Moves of guests between hosts: off (``cold``) or running (``live``)."""

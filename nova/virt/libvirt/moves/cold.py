@@ -1,4 +1,4 @@
-"""Guests that are off leave this host, or come (``nova.virt.interface.ColdMoves``)."""
+"""Cold migration: guests that are off leave this host, or arrive (``nova.virt.interface.ColdMoves``)."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class LibvirtColdMoves:
         if not self._has(source_copy):
             return False
         disk_exports.withdraw(source_copy.path)
-        self.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
+        self.hypervisor.stop_now(server_uuid)  # the guest that fetch made on this same host
         self.hypervisor.undefine(server_uuid)
         with as_refusals():
             self.pooled.take_back(source_copy, folder)
         folder.discard()
         tpm_transfer.drop(source_copy)
-        source_info.drop_probe(source_copy)  # it stood for these disks as they were
+        source_info.drop_probe(source_copy)  # it identified the disks' former state
         os.replace(source_copy.path, folder.path)
         return True
 
@@ -99,10 +99,10 @@ class LibvirtColdMoves:
     def kept_sources(self) -> frozenset[str]:
         return frozenset(self.folders.kept_sources())
 
-    # --- inside
+    # --- internal
 
     def _has(self, source_copy: Folder) -> bool:
-        """On storage that hosts share, another's source copies are seen, and are none of ours."""
+        """Return whether this host has the source copy: on shared storage, those of other hosts are visible too."""
         return source_copy.exists() and source_copy.owned
 
     def _keep_source(self, server_uuid: str, folder: Folder, source_copy: Folder) -> None:
@@ -115,7 +115,7 @@ class LibvirtColdMoves:
         os.replace(folder.path, source_copy.path)
 
     def _origin(self, order: MoveOrder) -> tuple[Origin, SourceInfo, str]:
-        """Where the disks come from, what is told of them, and what they are known by."""
+        """Return the disks' origin, the source's data about them, and their probe."""
         source_copy, source, carrier = self.folders.source_copy(order.server_uuid), order.source, self.carrier
         if source is None:
             if not self._has(source_copy):
@@ -130,7 +130,7 @@ class LibvirtColdMoves:
 
     def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, source_files: SourceInfo,
                      images: LocalImages | None) -> tuple[DiskRecord, ...]:
-        """Every disk that the guest had and goes on to have; the records of all that it shall have."""
+        """Fetch every disk that the guest keeps; return the records of all disks that it will have."""
         wanted, fresh = _wanted(plan.plan(order.build, self.settings, None), source_files.records)
         carrier, own = self.carrier, only(images, order.build)
         self.pooled.check(order.server_uuid, source_files.records)
@@ -145,14 +145,13 @@ class LibvirtColdMoves:
                 if not disk.pooled:
                     carrier.bring(origin, folder, source_files, disk.name)
                 found[disk.name] = disk
-        LOG.info("the guest's disks are here", extra={"server": order.server_uuid})
+        LOG.info("fetched the guest's disks", extra={"server": order.server_uuid})
         ranks = ("root", "ephemeral", "swap", "config")
         return tuple(sorted((*found.values(), *fresh), key=lambda disk: (ranks.index(disk.kind), disk.index)))
 
 
 def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tuple[list[WantedFile], list[DiskRecord]]:
-    """Which of the disks go on, and which begin anew: swap of another size, and what was not there.
-    move.DiskShrinks."""
+    """Return the disks to keep, and those to create: swap of another size, and new disks. Raises move.DiskShrinks."""
     there = {(disk.kind, disk.index): disk for disk in had}
     plans = {(disk.kind, disk.index): disk for disk in planned}
     wanted, fresh = [], []

@@ -1,7 +1,7 @@
-"""Brings a guest's files here: from another host's offer, or from a source copy that we see.
+"""Fetch a guest's files: from another host's exports, or from a source copy that this host sees.
 
-Each file gets its name when it is whole; what is there is not brought again. The folder says whose copy it holds (the
-source's probe): what was brought for an earlier move is never taken for this one's.
+Each file gets its name when it is complete; existing files are not fetched again. The folder records the source's
+probe, so files that were fetched for an earlier move are never used for this one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from nova.virt.libvirt.settings.moves import MoveSettings, is_host
 
 class Origin(Protocol):
     def get(self, name: str, target: Path) -> None:
-        """Copy the file ``name`` (:func:`~nova.virt.libvirt.moves.source_info.files_of`) as it is, sparse."""
+        """Copy the file ``name`` (:func:`~nova.virt.libvirt.moves.source_info.files_of`) unchanged and sparse."""
 
 
 @dataclass(frozen=True)
 class FromFolder:
-    """A folder that we see. Bases lie where its records say."""
+    """A folder that this host sees. Its records name the backing files."""
 
     folder: Folder
     runner: CommandRunner
@@ -51,7 +51,7 @@ class FromFolder:
 
 @dataclass(frozen=True)
 class FromHost:
-    """Another host's offer."""
+    """The exports of another host."""
 
     source: GuestOnSource
     source_files: SourceInfo
@@ -59,9 +59,9 @@ class FromHost:
 
     def get(self, name: str, target: Path) -> None:
         if not self.source.port:
-            raise errors.move.BadOffer(reason="its disks cannot be read from here")
+            raise errors.move.BadOffer(reason="this host cannot read its disks")
         if not is_host(self.source.address) or not 0 < self.source.port < 65536:
-            raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
+            raise errors.move.BadOffer(reason=f"its address is {self.source.address[:100]!r} port "
                                        f"{self.source.port}")
         source = disk_exports.ExportSource(self.source.address, self.source.port, self.source_files.export(name))
         with disk_exports.reading(source, target.parent) as export:
@@ -69,65 +69,66 @@ class FromHost:
 
 
 class OnlyImage(NamedTuple):
-    """One image of the cache. What a source tells of a disk may name any: others' images are not shown to its guest."""
+    """One image of the cache. A source may name any image of a disk, but its guest may only see its own."""
 
     images: LocalImages
     image_id: str
 
     def path(self, image_id: str) -> str:
-        """KeyError."""
+        """Return the image's path. Raises KeyError for any other image."""
         if image_id != self.image_id:
             raise KeyError(image_id)
         return self.images.path(image_id)
 
 
 def only(images: LocalImages | None, build: BuildOrder) -> LocalImages | None:
-    """The guest's own image, if there is a cache."""
+    """Return access to only the guest's own image, if there is a cache."""
     return OnlyImage(images, build.image.id) if images is not None and build.image is not None else None
 
 
 class WantedFile(NamedTuple):
-    """A disk as the source has it, and the size that it shall have (0: as it has)."""
+    """A disk on the source, and its new size (0: unchanged)."""
 
     disk: DiskRecord
     size_bytes: int = 0
 
 
 class Carrier:
-    """``runner`` copies files, for as long as the settings say."""
+    """Copies files from sources. ``runner`` copies local files, with the timeout of the settings."""
 
     def __init__(self, settings: MoveSettings, memory_mb: int, runner: CommandRunner) -> None:
         self._settings, self._runner = settings, runner
         self._tool = QemuImg(ToolLimits(cpu_s=settings.copy_timeout_s, memory_mb=memory_mb), settings.copy_timeout_s)
 
     def from_folder(self, folder: Folder) -> Origin:
-        """Files are copied from a folder that this host sees: a source copy's, or one on shared storage."""
+        """Return an origin that copies from a folder that this host sees: a source copy's, or one on shared storage."""
         return FromFolder(folder, self._runner)
 
     def from_host(self, source: GuestOnSource, source_files: SourceInfo) -> Origin:
-        """Files are read over the network, as the source offers them; by TLS where the settings say so. It does not
+        """Return an origin that reads the source's exports over the network, with TLS if so configured. Does not
         connect yet."""
         return FromHost(source, source_files, self._tool)
 
     def open(self, folder: Folder, probe: str, uuid: str) -> None:
-        """Make the folder, for copies of what ``probe`` stands for. move.OtherFiles."""
+        """Create the folder, for copies of the files that ``probe`` identifies. Raises move.OtherFiles."""
         kept = folder.copy_of()
         if kept is not None and kept != probe:
-            folder.remove()  # copies that an earlier move did not finish with
+            folder.remove()  # copies of an earlier, incomplete move
         elif kept is None and folder.disks():
             raise errors.move.OtherFiles(uuid=uuid)
         folder.make()
         folder.keep_copy_of(probe)
 
     def bring(self, origin: Origin, folder: Folder, source_files: SourceInfo, name: str) -> None:
-        """A file as it is, to the byte."""
+        """Copy a file unchanged."""
         if not folder.file(name).exists():
             with whole(folder.file(name)) as part:
                 self._get(origin, source_files, name, part)
 
     def bring_disk(self, origin: Origin, folder: Folder, source_files: SourceInfo, wanted: WantedFile,
                              images: LocalImages | None) -> DiskRecord:
-        """A disk, over this host's own base, grown; its record here. move.DiskShrinks, move.BadOffer."""
+        """Copy a disk, rebase it on this host's base and grow it; return its new record. Raises move.DiskShrinks,
+        move.BadOffer."""
         disk = wanted.disk
         here = self.over_base_here(origin, folder, source_files, disk, images)
         if folder.file(disk.name).exists():
@@ -139,7 +140,7 @@ class Carrier:
                 raise errors.move.DiskShrinks(kind=disk.kind, has_bytes=size, wanted_bytes=wanted.size_bytes)
             if disk.format == "qcow2":
                 if header.refers(part) != bool(here.backing):
-                    raise errors.move.BadOffer(reason=f"{disk.name} lies over another file than told")
+                    raise errors.move.BadOffer(reason=f"{disk.name} has another backing file than announced")
                 if here.backing:
                     self._tool.rebase(str(part), here.backing, here.backing_format or "raw")
             if wanted.size_bytes > size:
@@ -148,7 +149,8 @@ class Carrier:
 
     def over_base_here(self, origin: Origin, folder: Folder, source_files: SourceInfo, disk: DiskRecord,
                              images: LocalImages | None) -> DiskRecord:
-        """The record of a disk with the base that it has on this host: the cached image, else a copy beside it."""
+        """Return the record of a disk with its backing file on this host: the cached image, else a copy in its
+        folder."""
         if not disk.backing:
             return disk
         path = _cached(images, source_files.image_id(disk.name))
@@ -159,7 +161,7 @@ class Carrier:
             with whole(folder.file(name)) as part:
                 self._get(origin, source_files, BASE + disk.name, part)
                 if disk.backing_format == "qcow2" and header.refers(part):
-                    raise errors.move.BadOffer(reason=f"the base of {disk.name} lies over another file")
+                    raise errors.move.BadOffer(reason=f"the base of {disk.name} has a backing file itself")
         return _over(disk, str(folder.file(name)), disk.backing_format or "raw")
 
     def _get(self, origin: Origin, source_files: SourceInfo, name: str, part: Path) -> None:
@@ -169,7 +171,7 @@ class Carrier:
             raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
         origin.get(name, part)
         if not length <= part.stat().st_size <= _sectors(length):
-            raise errors.move.BadOffer(reason=f"{name} has {part.stat().st_size} bytes, and should have {length}")
+            raise errors.move.BadOffer(reason=f"{name} has {part.stat().st_size} bytes instead of {length}")
         os.truncate(part, length)
 
 
@@ -181,7 +183,7 @@ def _cached(images: LocalImages | None, image_id: str) -> str | None:
 
 
 def _sectors(length: int) -> int:
-    """NBD knows whole sectors alone."""
+    """Round up to whole sectors, because NBD has only those."""
     return -(-length // 512) * 512
 
 

@@ -1,7 +1,7 @@
 """One live migration on its source: sent by one thread, watched by another.
 
-What counts in the end is where the guest is, whatever the call that sent it says: it may have been lost with
-libvirtd's connection, or with the nova-compute that made it.
+The result is where the guest runs, not what the migrate call returns: the call may be lost with libvirtd's connection,
+or with the nova-compute that made it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ LOG = logging.getLogger(__name__)
 POLL_S = 0.25
 REPORT_S = 2.0
 ASK_S = 1.0
-OUTCOME_S = 30.0  # from a job's end until it shows where the guest is
-SILENCE_S = 120.0  # of a libvirtd that is being restarted
+OUTCOME_S = 30.0  # from a job's end until the guest's location is known
+SILENCE_S = 120.0  # for a restart of libvirtd
 
 
 @dataclass(frozen=True)
 class MigrationListeners:
-    """Whom to tell, and whom to ask whether to go on."""
+    """The progress listener, and a function that returns true to cancel."""
 
     listener: ProgressListener
     stopped: Callable[[], bool]
 
 
 class MigrationJob:
-    """``departure`` None: the migration was begun by an earlier process, and is only watched."""
+    """A live migration. ``departure`` None: an earlier process started it, and this one only watches it."""
 
     def __init__(self, hypervisor: LibvirtHypervisor, uuid: str, departure: Departure | None, watch: MigrationWatch,
                  post_copy: bool) -> None:
@@ -51,12 +51,12 @@ class MigrationJob:
         self.error: Exception | None = None
 
     def run(self, listeners: MigrationListeners) -> None:
-        """To the end. move.MigrationFailed: the guest is here; host.LibvirtDown, move.MigrationUnclear: only its
-        destination knows."""
+        """Run the migration to its end. Raises move.MigrationFailed if the guest is still here; host.LibvirtDown or
+        move.MigrationUnclear if only its destination knows."""
         try:
             if self._departure is not None:
                 if listeners.stopped():
-                    raise errors.move.MigrationFailed(uuid=self.uuid, reason="it was called off before it began")
+                    raise errors.move.MigrationFailed(uuid=self.uuid, reason="it was cancelled before it began")
                 concurrency.spawn(self._send, self._departure, name="migration")
             else:
                 self._sent.set()
@@ -74,22 +74,23 @@ class MigrationJob:
         self._gave_up = True
 
     def force(self) -> None:
-        """Post-copy where it may; else a pause: what is not changed any more is sent some time."""
+        """Complete the migration: by post-copy if permitted, else by a pause, so that the guest dirties no more
+        memory."""
         self._watch.forced = True
         if self._post_copy and self._watching and not self._sends_memory():
-            self._force_soon = True  # disks come first, and settings: post-copy is of memory
+            self._force_soon = True  # disks and settings are sent first: post-copy covers only memory
             return
         if self._post_copy:
             try:
                 return self._hypervisor.start_post_copy(self.uuid)
             except errors.HostRefused as error:
-                LOG.warning("post-copy was not possible, and the guest is paused: %s", error,
+                LOG.warning("post-copy failed; pausing the guest instead: %s", error,
                             extra={"server": self.uuid})
         if self._hypervisor.state(self.uuid) == PowerState.RUNNING:
             self._held = True
             self._hypervisor.pause(self.uuid)
 
-    # --- inside
+    # --- internal
 
     def _sends_memory(self) -> bool:
         job = self._hypervisor.job(self.uuid)
@@ -103,7 +104,7 @@ class MigrationJob:
         except errors.NovaError as error:
             self._reason = str(error)
         except Exception as error:
-            LOG.exception("a migration ended with an error that should not be", extra={"server": self.uuid})
+            LOG.exception("a live migration failed with an unexpected error", extra={"server": self.uuid})
             self._reason = type(error).__name__
         finally:
             self._sent.set()
@@ -144,22 +145,22 @@ class MigrationJob:
                 with _harmless(self.uuid):
                     self._do(due)
             if sent:
-                concurrency.sleep(POLL_S)  # an earlier process's: nothing tells us of its end
+                concurrency.sleep(POLL_S)  # started by an earlier process: its end is not notified
 
     def _do(self, due: Due) -> None:
         if due.act == Act.DOWNTIME:
             self._hypervisor.set_downtime(self.uuid, due.downtime_ms)
         elif due.act == Act.FORCE:
-            LOG.warning("the migration takes too long and is forced to its end", extra={"server": self.uuid})
+            LOG.warning("the live migration reached its timeout; forcing it to complete", extra={"server": self.uuid})
             self.force()
         else:
-            LOG.warning("the migration takes too long and is aborted", extra={"server": self.uuid})
-            self._reason = "it took too long"
+            LOG.warning("the live migration reached its timeout; aborting it", extra={"server": self.uuid})
+            self._reason = "it reached its timeout"
             self.abort()
 
     def _finish(self) -> None:
-        """Where the guest is. move.MigrationFailed: it is here, and as it was. One that stands still may have gone on
-        there, unless libvirt itself told how the migration ended."""
+        """Determine where the guest is. Raises move.MigrationFailed if it is here and unchanged. A paused guest may
+        already run on the destination, unless libvirt itself reported how the migration ended."""
         until = time.monotonic() + OUTCOME_S
         while True:
             if self._hypervisor.migrated(self.uuid):
@@ -173,22 +174,22 @@ class MigrationJob:
             raise errors.move.MigrationUnclear(uuid=self.uuid)
         if self._held and state == PowerState.PAUSED:
             self._hypervisor.unpause(self.uuid)
-        raise errors.move.MigrationFailed(uuid=self.uuid, reason=self._reason or "it did not come to its end")
+        raise errors.move.MigrationFailed(uuid=self.uuid, reason=self._reason or "it did not complete")
 
 
 class MigrationJobs:
-    """Those under way, by server."""
+    """The migrations of this process that are under way, by server."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, MigrationJob] = {}
         self._lock = threading.Lock()
 
     def of(self, uuid: str) -> MigrationJob | None:
-        """The server's migration; None when this process has none of it under way."""
+        """Return the server's migration; None if this process runs none."""
         return self._jobs.get(uuid)
 
     def run(self, uuid: str, make: Callable[[], MigrationJob], listeners: MigrationListeners) -> None:
-        """The migration under way to its end, or a new one."""
+        """Join the migration that is under way, or run a new one."""
         with self._lock:
             job = self._jobs.get(uuid)
             mine = job is None
@@ -208,10 +209,10 @@ class MigrationJobs:
 
 @contextlib.contextmanager
 def _harmless(uuid: str) -> Iterator[None]:
-    """What is done along the way must not end the watch: the migration would go on unseen."""
+    """Log errors of a step: they must not end the watch, because the migration would continue unwatched."""
     try:
         yield
     except errors.guest.NotDefined:
         return
     except Exception as error:
-        LOG.warning("while a guest migrates: %s", error, extra={"server": uuid})
+        LOG.warning("error while watching a live migration: %s", error, extra={"server": uuid})

@@ -1,4 +1,4 @@
-"""Guests that run go to another host, or come (``nova.virt.interface.LiveMoves``)."""
+"""Live migration: running guests leave this host, or arrive (``nova.virt.interface.LiveMoves``)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MIB = 1 << 20
-NO_POST_COPY = "Postcopy is not supported"  # QEMU's own words
+NO_POST_COPY = "Postcopy is not supported"  # QEMU's message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class LibvirtLiveMoves:
     pooled: PooledDisks
     migrations: MigrationJobs = field(default_factory=MigrationJobs)
 
-    # --- the source
+    # --- source
 
     def describe(self, server_uuid: str) -> GuestOnSource:
         state, folder = state_of(self.hypervisor, server_uuid), self.folders.of(server_uuid)
@@ -118,7 +118,7 @@ class LibvirtLiveMoves:
     def force(self, server_uuid: str) -> None:
         self._under_way(server_uuid).force()
 
-    # --- the destination
+    # --- destination
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
         uuid, source = order.server_uuid, order.source or GuestOnSource()
@@ -132,7 +132,7 @@ class LibvirtLiveMoves:
         placement = placement_of(order.build, self.facts())
         if "shape" in source.facts:
             check_alike(source.facts["shape"], placement)
-        if self.hypervisor.state(uuid) is None:  # else it is on its way already
+        if self.hypervisor.state(uuid) is None:  # otherwise it already arrives
             try:
                 with as_refusals():
                     self._make_room(order, folder, source_files, images, shared)
@@ -156,25 +156,25 @@ class LibvirtLiveMoves:
         if job is not None and job.incoming:
             raise errors.move.StillArrives(uuid=uuid)
         if state in OFF:
-            LOG.warning("the guest is off after its migration", extra={"server": uuid})
+            LOG.warning("the guest is off after its live migration", extra={"server": uuid})
         self.definer.define(order.build)
         self.pooled.own(folder)
         folder.keep_copy_of(None)
         self.proxies.close(uuid)
         return state_of(self.hypervisor, uuid)
 
-    # --- inside: the source
+    # --- internal: source
 
     def _send(self, order: LiveOrder, listeners: MigrationListeners, post_copy: bool) -> None:
-        """Without post-copy where one of the hosts cannot have it, which is known by trying alone."""
+        """Send the guest, without post-copy if a host does not support it, which only an attempt shows."""
         uuid = order.server_uuid
         try:
             self.migrations.run(uuid, lambda: self._departing(order, post_copy), listeners)
-        except errors.move.MigrationFailed as error:  # the guest is here; otherwise it may still be on its way
+        except errors.move.MigrationFailed as error:  # the guest is here; after other errors it may still be under way
             self.proxies.close(uuid)
             if not post_copy or NO_POST_COPY not in error.message:
                 raise
-            LOG.warning("these hosts have no post-copy, and the guest migrates without: a QEMU that is not root needs "
+            LOG.warning("the hosts do not support post-copy; migrating without it. A QEMU that is not root needs "
                         "sysctl vm.unprivileged_userfaultfd=1 on both", extra={"server": uuid})
             self._send(order, listeners, False)
 
@@ -188,7 +188,7 @@ class LibvirtLiveMoves:
         return self._watched(server_uuid, None, 0)
 
     def _departing(self, order: LiveOrder, post_copy: bool) -> MigrationJob:
-        """A migration that begins, or that an earlier process began."""
+        """Return a new migration job, or a job that watches an earlier process's migration."""
         uuid, hypervisor, there = order.server_uuid, self.hypervisor, order.arrival
         state, found = state_of(self.hypervisor, uuid), hypervisor.job(uuid)
         if found is not None and not found.incoming:
@@ -196,7 +196,7 @@ class LibvirtLiveMoves:
         if state in OFF:
             raise errors.guest.NotRunning(uuid=uuid)
         if there.gate is None:
-            raise errors.move.BadDestination(reason="it names no gate: its nova-compute is of an older release")
+            raise errors.move.BadDestination(reason="it has no listener: its nova-compute is of an older release")
         moves, text, directory = self.settings.moves, hypervisor.moving_xml(uuid), self.proxies.directory(uuid)
         self.proxies.open_tunnel(uuid, there.gate)
         disks = () if there.shared else copied_disks(text)
@@ -217,10 +217,10 @@ class LibvirtLiveMoves:
         post_copy = departure.post_copy if departure is not None else moves.post_copy
         return MigrationJob(self.hypervisor, uuid, departure, MigrationWatch(moves, amount), post_copy)
 
-    # --- inside: the destination
+    # --- internal: destination
 
     def _compare(self, source: GuestOnSource) -> None:
-        """move.Cpu names the flags that are missing."""
+        """Compare processors. Raises move.Cpu with the missing flags."""
         facts = source.facts
         if not source.cpu:
             return
@@ -234,7 +234,7 @@ class LibvirtLiveMoves:
             raise errors.move.Cpu(reason=reason)
 
     def _connect(self, build: BuildOrder, source: GuestOnSource) -> None:
-        """The guest's volumes, whose disks must have the names here that they have there."""
+        """Connect the guest's volumes, with the same target names as on the source."""
         targets = decoding.from_json(source.facts.get("targets", "{}"), dict[str, str])
         if build.volumes:
             self.connections.connect(build.server_uuid, build.volumes, targets)
@@ -272,7 +272,7 @@ class LibvirtLiveMoves:
         folder.keep_disks(tuple(records))
 
     def _make_empty(self, folder: Folder, disk: DiskRecord) -> None:
-        """Anew each time: what a migration that failed has left in it is worth nothing."""
+        """Create an empty disk, replacing the data of a failed migration."""
         with whole(folder.file(disk.name)) as part:
             if disk.backing:
                 self.images.create_overlay(
@@ -281,7 +281,7 @@ class LibvirtLiveMoves:
                 self.images.create(str(part), disk.format, disk.size_bytes)
 
     def _reserved(self, order: MoveOrder, folder: Folder, source: GuestOnSource) -> tuple[SerialLine, ...]:
-        """Where its serial ports shall be: nobody else's, until it lands or what was made for it is removed."""
+        """Reserve the guest's serial ports on this host, until it lands or its preparation is undone."""
         build = order.build
         asked = requested_properties(build.image.properties if build.image else {},
                                      build.flavor.extra_specs).serial_ports
@@ -307,14 +307,14 @@ class LibvirtLiveMoves:
 
 
 def devices_held(order: BuildOrder) -> tuple[str, ...]:
-    """Addresses of the host's devices that the guest holds, for itself or for its interfaces."""
+    """Return the addresses of the host's devices that the guest holds, for itself or for its interfaces."""
     of_ports = [plug.device for plug in vifs.known_records(order.interfaces) if plug.kind == "direct"]
     own = [one.address for one in order.packing.devices] if order.packing is not None else []
     return tuple(dict.fromkeys([*own, *of_ports]))
 
 
 def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, InterfaceWire]:
-    """What will be behind each interface here, by MAC."""
+    """Return the host side of each interface on this host, by MAC."""
     asked = vifs.VifRequirements(requested_properties({}, {}), settings, False, 1, {})
     found = {one.mac: vifs.spec(one, asked) for one in build.interfaces}
     return {mac: InterfaceWire(type=one.type, source={"bridge": one.bridge} if one.bridge else dict(one.source),
@@ -322,7 +322,7 @@ def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, Interfac
 
 
 class _Place(NamedTuple):
-    """What was chosen for a guest that comes."""
+    """The placement and serial ports of an arriving guest."""
 
     placement: PlacementSpec
     lines: tuple[SerialLine, ...]
@@ -347,7 +347,7 @@ def _places(there: GuestArrival) -> ArrivalPaths:
                             lines=source_files("lines", tuple[SerialLine, ...]) or (),
                             volumes=source_files("volumes", dict[str, str]) or {})
     except (KeyError, msgspec.DecodeError) as error:
-        raise errors.move.BadDestination(reason="it does not tell where the guest's things will be "
+        raise errors.move.BadDestination(reason="its paths for the guest are missing or invalid "
                                          f"({error})") from error
 
 

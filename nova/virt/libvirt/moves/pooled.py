@@ -1,5 +1,5 @@
-"""Disks in a pool that all hosts see, while their guest moves: nothing is copied, and all that changes is whose they
-are (``nova.virt.libvirt.disks.backends.rbd`` tells how that is noted)."""
+"""Moves of disks in a pool that all hosts share: nothing is copied, only the owner changes
+(``nova.virt.libvirt.disks.backends.rbd`` describes the ownership metadata)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ class PooledDisks:
     backends: Backends
     settings: LibvirtSettings
 
-    # --- at the source
+    # --- source
 
     def keep(self, folder: Folder) -> None:
-        """As they are now, until the move is confirmed or reverted. Before the folder is the source copy."""
+        """Keep the disks' current state until the move is confirmed or reverted. Call before the source copy is
+        made."""
         for backend, disk in self._of(folder):
             backend.keep(folder, disk)
 
     def take_back(self, source_copy: Folder, made: Folder) -> None:
-        """As they were. ``made``: the folder that the move made beside the source copy, on this same host."""
+        """Restore the kept state. ``made``: the folder that the move created on this same host, next to the source
+        copy."""
         places = {disk.place for disk in source_copy.disks()}
         for backend, disk in self._of(made):
             if disk.place not in places:
@@ -39,41 +41,41 @@ class PooledDisks:
             backend.take_back(source_copy, disk)
 
     def forget(self, source_copy: Folder, folder: Folder) -> None:
-        """They are the destination's; what it does not use goes. ``folder``: the guest's, should it be here again."""
+        """Leave the disks to the destination, and remove unused ones. ``folder``: the guest's, if it is here again."""
         used = {disk.place for disk in folder.disks()} if folder.owned else set()
         for backend, disk in self._of(source_copy):
             backend.let_go(source_copy, disk, disk.place in used)
 
     def hand_over(self, folder: Folder) -> None:
-        """The guest runs elsewhere: this host has no record of them any more, and removes none."""
+        """Drop this host's records of the disks, because the guest runs on another host; none is removed."""
         gone = tuple(self._of(folder))
         folder.keep_disks(tuple(disk for disk in folder.disks() if not disk.pooled))
         for backend, disk in gone:
             backend.disown(folder, disk)
 
-    # --- at the destination
+    # --- destination
 
     def check(self, server_uuid: str, disks: Sequence[DiskRecord]) -> None:
-        """A source may name this guest's disks alone, in the pool that this host has. move.OtherPool."""
+        """Check that a source names only this guest's disks, in the pool of this host. Raises move.OtherPool."""
         has_pool = self.settings.store == "rbd"
         for disk in disks:
             if disk.pooled and not (has_pool and disk.place == kept(disk, server_uuid, self.settings).place):
                 raise errors.move.OtherPool(name=disk.name, there=disk.place, here=self.settings.place or "none")
 
     def take(self, folder: Folder, wanted: WantedFile) -> DiskRecord:
-        """A disk that the guest had, grown; its record here."""
+        """Take over a disk of the guest, and grow it; return its record."""
         disk = msgspec.structs.replace(wanted.disk, size_bytes=max(wanted.disk.size_bytes, wanted.size_bytes))
         self.backends.pooled(disk).grow(folder, disk)
         return disk
 
     def make_way(self, folder: Folder, fresh: Sequence[DiskRecord]) -> None:
-        """For disks that begin anew by the names of others."""
+        """Remove disks of another size, whose names new disks need."""
         for disk in fresh:
             if disk.pooled:
                 self.backends.pooled(disk).renew(folder, disk)
 
     def own(self, folder: Folder) -> None:
-        """They are this host's: the guest is here."""
+        """Make this host the owner of the disks: the guest has arrived."""
         for backend, disk in self._of(folder):
             backend.own(folder, disk)
 

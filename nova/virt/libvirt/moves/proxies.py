@@ -1,6 +1,6 @@
-"""The processes that a live migration goes through on this host (``nova.migrationproxy``): started, found again, ended.
+"""The proxy processes of live migrations on this host (``nova.migrationproxy``): started, found again, ended.
 
-Like a disk export, such a process outlives nova-compute, and is found by the pid file that it keeps open.
+Like a disk export, such a process survives nova-compute, and is found by the pid file that it keeps open.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 
 PLAN_FILE, READY_FILE = "plan.json", "ready.json"
 ANSWER_S = 30.0
-#: Where a libvirtd listens on its own machine: one for QEMU alone, or one for all.
+#: Local sockets of libvirtd: of the modular QEMU daemon, or of the monolithic one.
 LIBVIRT_SOCKETS = ("/run/libvirt/virtqemud-sock", "/run/libvirt/libvirt-sock")
 LONGEST_CERTIFICATE = 4096  # characters of PEM
 
@@ -48,18 +48,18 @@ Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationProxies:
-    """``owner()``: QEMU's user and group on this host; ``libvirt_uri``: how nova-compute reaches its libvirtd."""
+    """Proxies. ``owner()``: QEMU's user and group on this host; ``libvirt_uri``: of this host's libvirtd."""
 
     settings: MoveSettings
     owner: Callable[[], tuple[int, int]]
     libvirt_uri: str = LIBVIRT_URI
 
     def directory(self, server_uuid: str) -> Path:
-        """Where the process of a server's migration has its files and sockets."""
+        """Return the directory for the files and sockets of a migration's process."""
         return self.settings.migrations_path / server_uuid
 
     def open_gate(self, server_uuid: str, definition: str) -> MigrationGate:
-        """Let the guest come: the same gate for as long as its process lives and is for that definition.
+        """Start the listener for an arriving guest; return the running one if it is for the same definition. Raises
         move.Proxy."""
         directory, moves = self.directory(server_uuid), self.settings
         there, ready = _read(directory / PLAN_FILE, GatePlan), _read(directory / READY_FILE, Ready)
@@ -73,7 +73,7 @@ class MigrationProxies:
                              secret=there.secret)
 
     def open_tunnel(self, server_uuid: str, gate: MigrationGate) -> None:
-        """Let the guest go through ``gate``, which another host told. move.BadDestination, move.Proxy."""
+        """Start the tunnel to ``gate``, which the destination announced. Raises move.BadDestination, move.Proxy."""
         _check(gate)
         directory = self.directory(server_uuid)
         plan = TunnelPlan(directory=str(directory), address=gate.address, port=gate.port, secret=gate.secret,
@@ -82,16 +82,15 @@ class MigrationProxies:
             self._start("tunnel", server_uuid, plan)
 
     def close(self, server_uuid: str) -> None:
-        """Nothing of a migration of the guest passes any more. What was refused is told in the log. Nothing when there
-        is none."""
+        """End the guest's proxy process, if there is one, and log its notes."""
         directory = self.directory(server_uuid)
         pid_files.end(directory / PID_FILE)
         for note in self.notes(server_uuid):
-            LOG.warning("refused in a live migration: %s", note, extra={"server": server_uuid})
+            LOG.warning("live migration proxy: %s", note, extra={"server": server_uuid})
         shutil.rmtree(directory, ignore_errors=True)
 
     def notes(self, server_uuid: str) -> list[str]:
-        """What the process refused, or could not do."""
+        """Return what the process refused, or could not do."""
         try:
             return (self.directory(server_uuid) / NOTES_FILE).read_text().splitlines()
         except OSError:
@@ -102,7 +101,7 @@ class MigrationProxies:
         directory = self.directory(server_uuid)
         for path in (directory.parent, directory):
             path.mkdir(parents=True, exist_ok=True)
-            path.chmod(0o711)  # QEMU's user goes in, whatever our umask is
+            path.chmod(0o711)  # QEMU's user must enter it, independent of the umask
         argv = ["env", f"PYTHONPATH={Path(nova.__file__).parent.parent}", sys.executable, "-m", "nova.migrationproxy",
                 kind]
         try:
@@ -119,20 +118,20 @@ class MigrationProxies:
 
 
 def _socket_of(uri: str) -> str:
-    """The one that ``uri`` names, or the one that is there."""
+    """Return the socket that ``uri`` names, else an existing one."""
     named = parse_qs(urlsplit(uri).query).get("socket")
     return named[0] if named else next((path for path in LIBVIRT_SOCKETS if Path(path).exists()), LIBVIRT_SOCKETS[-1])
 
 
 def _check(gate: MigrationGate) -> None:
     if not is_host(gate.address) or not 0 < gate.port < 65536:
-        raise errors.move.BadDestination(reason=f"it takes guests at {gate.address[:200]!r} port {gate.port}")
+        raise errors.move.BadDestination(reason=f"its listener is {gate.address[:200]!r} port {gate.port}")
     if not re.fullmatch(f"[0-9a-f]{{{SECRET_DIGITS}}}", gate.secret) or len(gate.certificate) > LONGEST_CERTIFICATE:
-        raise errors.move.BadDestination(reason="its secret or its certificate is none")
+        raise errors.move.BadDestination(reason="its secret or its certificate is invalid")
 
 
 def _keep(path: Path, value: msgspec.Struct) -> None:
-    """With the secret of the move in it."""
+    """Write a file that only root can read, because it has the move's secret."""
     with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as target:
         target.write(msgspec.json.encode(value))
 

@@ -1,5 +1,4 @@
-"""What a source tells of a guest's files and offers of them, and what a destination makes of it (which trusts none of
-it)."""
+"""A source's description and exports of a guest's files, and the destination's checks of them (it trusts none)."""
 
 from __future__ import annotations
 
@@ -22,28 +21,28 @@ from nova.virt.libvirt.moves.tpm_transfer import SECRET, STATE
 from nova.virt.libvirt.settings.moves import MoveSettings
 
 PROBE = "probe-"
-#: Files of a guest that are no disks of it, and go with it.
+#: Files of a guest that are not disks, and move with it.
 ALONG = (KERNEL, RAMDISK, NVRAM, SECURE_NVRAM, SECRET, STATE)
 ALONG_LIVE = (KERNEL, RAMDISK, SECRET)
 MOVED = frozenset({"root", "ephemeral", "swap", "config"})
-BASE = "base:"  # before a disk's name: the file that it lies over
+BASE = "base:"  # before a disk's name: its backing file
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 FORMATS = frozenset({"raw", "qcow2"})
 STORES = frozenset({"file", "rbd"})
-#: The one name that a disk of each kind has here: a file of another name could be read as a record of ours.
+#: The only name that a disk of each kind may have: a file of another name could be read as a record of this host.
 NAMES = {"root": "disk", "ephemeral": "disk.eph{index}", "swap": "disk.swap", "config": CONFIG_NAME}
 DEVICES = frozenset({"disk", "cdrom"})
 
 
 def check_files(folder: Folder, uuid: str) -> None:
-    """move.NoFiles."""
+    """Raise move.NoFiles if a disk is neither a file nor in a shared pool."""
     for disk in folder.disks():
         if disk.store != "file" and not disk.pooled:
             raise errors.move.NoFiles(uuid=uuid, store=disk.store)
 
 
 def probe_of(folder: Folder) -> str:
-    """A name that only a host which sees this folder finds; the same until the folder changes its name."""
+    """Return a name that only a host that sees this folder finds; the same until the folder is renamed."""
     for path in folder.path.glob(f"{PROBE}*"):
         return f"{folder.path.name}/{path.name}"
     path = folder.file(PROBE + secrets.token_hex(16))
@@ -52,21 +51,21 @@ def probe_of(folder: Folder) -> str:
 
 
 def drop_probe(folder: Folder) -> None:
-    """The folder is not found by its old probe any more; ``probe_of`` makes another. Nothing when it has none."""
+    """Remove the folder's probe; ``probe_of`` then makes another. Does nothing if it has none."""
     for path in folder.path.glob(f"{PROBE}*"):
         path.unlink(missing_ok=True)
 
 
 def sees(root: Path, probe: str) -> bool:
-    """Whether this host sees the folder that another's ``probe`` stands for, below ``root``. False, too, for a text
-    that is no probe."""
+    """Return whether this host sees the folder of another host's ``probe``, below ``root``. False for an invalid
+    probe."""
     parts = probe.split("/")
     return len(parts) == 2 and all(PLAIN_NAME.fullmatch(part) for part in parts) and root.joinpath(*parts).is_file()
 
 
 def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
-    """What another host may have to copy, by its name in an offer. ``live``: without the disks that the hypervisor
-    copies."""
+    """Return the files that another host may have to copy, by export name. ``live``: without the disks that the
+    hypervisor copies."""
     found = {}
     for disk in folder.disks():
         if disk.pooled:
@@ -79,13 +78,13 @@ def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
 
 
 def offer_of(folder: Folder, moves: MoveSettings, live: bool = False) -> disk_exports.ExportOffer:
-    """Those files, for another host to read."""
+    """Export the files, for another host to read."""
     listen = disk_exports.Listen(moves.address, moves.ports)
     return disk_exports.offer(folder.path, files_of(folder, live), listen)
 
 
 def describe(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, ...], dict[str, str]]:
-    """The disks, and the facts that go with them. ``names``: of exports, by the files' names."""
+    """Return the disks, and additional facts. ``names``: of exports, by the files' names."""
     order = folder.order()
     image_id = order.image.id if order and order.image else ""
     records = tuple(disk for disk in folder.disks() if disk.kind in MOVED)
@@ -109,65 +108,65 @@ def describe(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSour
 
 
 class SourceInfo:
-    """What a source says, checked. move.BadOffer."""
+    """The checked description of a source. Raises move.BadOffer."""
 
     def __init__(self, source: GuestOnSource) -> None:
         try:
             self.records = decoding.from_json(source.facts["records"], tuple[DiskRecord, ...])
         except (KeyError, msgspec.DecodeError) as error:
-            raise errors.move.BadOffer(reason=f"its disks are not told ({error})") from error
+            raise errors.move.BadOffer(reason=f"its list of disks is missing or invalid ({error})") from error
         self._facts = source.facts
         self._disks = {disk.name: disk for disk in source.disks}
         names = [*(disk.name for disk in self.records), *self._disks]
         for name in names:
             if not PLAIN_NAME.fullmatch(name):
-                raise errors.move.BadOffer(reason=f"a file is called {name[:60]!r}")
+                raise errors.move.BadOffer(reason=f"a file has the name {name[:60]!r}")
         for disk in self.records:
             known = disk.store in STORES and disk.kind in MOVED and disk.format in FORMATS
             if not known or disk.size_bytes < 0 \
                     or (disk.backing and (disk.format != "qcow2" or disk.backing_format not in FORMATS)):
-                raise errors.move.BadOffer(reason=f"a disk is {disk.kind} {disk.format} over {disk.backing_format}")
+                raise errors.move.BadOffer(reason=f"a disk is {disk.kind} {disk.format} based on {disk.backing_format}")
             if disk.pooled and (disk.format != "raw" or disk.backing):
                 raise errors.move.BadOffer(reason=f"a disk in a pool is {disk.format}")
             if disk.name != NAMES[disk.kind].format(index=disk.index) or disk.device not in DEVICES:
                 raise errors.move.BadOffer(reason=f"a {disk.kind} disk is the {disk.device} {disk.name[:60]!r}")
-            if disk.kind == "config" and (disk.format != "raw" or disk.backing):  # nothing looks into it
+            if disk.kind == "config" and (disk.format != "raw" or disk.backing):  # its content is not checked
                 raise errors.move.BadOffer(reason=f"a config drive is {disk.format}")
 
     def bytes(self, name: str) -> int:
-        """How long a file is."""
+        """Return the length of a file."""
         return self._number(f"bytes:{name}")
 
     def length(self, name: str) -> int:
-        """How long a file is, of those that are no disks, too."""
+        """Return the length of a file, including files that are not disks."""
         return self.bytes(name) or next((extra.size_bytes for extra in self.extras() if extra.name == name), 0)
 
     def used(self, name: str) -> int:
-        """What of a disk takes space."""
+        """Return the allocated bytes of a disk."""
         return self._number(f"used:{name}")
 
     def base_size(self, name: str) -> int:
-        """What the base of a disk shows; 0: not known."""
+        """Return the virtual size of a disk's base; 0: unknown."""
         return self._number(f"size:{BASE}{name}")
 
     def image_id(self, name: str) -> str:
-        """Of the image that a disk was made from; empty when the source names none, or no such disk."""
+        """Return the image of a disk; empty if the source names none, or no such disk."""
         return self._disks[name].image_id if name in self._disks else ""
 
     def export(self, name: str) -> str:
-        """move.BadOffer when it is not offered."""
+        """Return the export of a file. Raises move.BadOffer if there is none."""
         disk = self._disks.get(name.removeprefix(BASE))
         found = (disk.base_export if name.startswith(BASE) else disk.export) if disk else ""
         if not re.fullmatch("[0-9a-f]{32}", found):
-            raise errors.move.BadOffer(reason=f"{name} is not offered")
+            raise errors.move.BadOffer(reason=f"{name} is not exported")
         return found
 
     def extras(self) -> tuple[DiskOnSource, ...]:
-        """Files that are no disks and go with the guest; of names that are not known here, none."""
+        """Return the files that are not disks and move with the guest, without those of unknown names."""
         return tuple(disk for disk in self._disks.values() if disk.kind == "file" and disk.name in ALONG)
 
     def _number(self, name: str) -> int:
         text = self._facts.get(name, "0")
         if not text.isdecimal():
-            raise errors.move.BadOffer(reason=f"{name} is no number")
+            raise errors.move.BadOffer(reason=f"{name} is not a number")
         return int(text)

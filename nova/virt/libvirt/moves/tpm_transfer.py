@@ -1,7 +1,7 @@
-"""An emulated TPM on its way to another host: its state and the secret of it, as two files beside the guest.
+"""Transfer of an emulated TPM to another host: its state and its secret, as two files in the guest's folder.
 
-A guest that is off takes both; of one that runs the hypervisor sends the state itself, and the secret must be there
-before it.
+A cold migration copies both; in a live migration the hypervisor sends the state itself, and the secret must arrive
+first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ STATE, SECRET = "tpm.state", "tpm.secret"
 
 
 def pack(tpms: Tpms, server_uuid: str, folder: Folder, live: bool = False) -> None:
-    """Nothing for a guest without a TPM; what is packed stays."""
+    """Write the TPM's files; does nothing for a guest without a TPM. Existing files stay."""
     secret = tpms.secret(server_uuid) if folder.file(MARK).exists() else None
     if secret is None:
         return
@@ -26,7 +26,7 @@ def pack(tpms: Tpms, server_uuid: str, folder: Folder, live: bool = False) -> No
 
 
 def unpack(tpms: Tpms, server_uuid: str, folder: Folder) -> None:
-    """Nothing when nothing came. move.Tpm."""
+    """Install the TPM's files; does nothing if there are none. Raises move.Tpm."""
     if not folder.file(SECRET).exists():
         return
     folder.file(MARK).touch(mode=0o600)
@@ -38,7 +38,7 @@ def unpack(tpms: Tpms, server_uuid: str, folder: Folder) -> None:
 
 
 def drop(folder: Folder) -> None:
-    """Remove the packed secret and state from the guest's folder. Nothing when they are not there."""
+    """Remove the packed secret and state from the guest's folder, if they exist."""
     for name in (SECRET, STATE):
         folder.file(name).unlink(missing_ok=True)
 

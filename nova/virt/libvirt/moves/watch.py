@@ -1,4 +1,4 @@
-"""What is done to a live migration as time goes by. Pure: times and amounts in, acts out."""
+"""Time-driven actions of a live migration. Pure: times and amounts in, actions out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nova.virt.libvirt.settings.moves import MoveSettings
 
 GIB = 1 << 30
-LEAST_GIB = 2  # migrations of small guests are bound by other things than their size
+LEAST_GIB = 2  # smaller migrations do not depend on the size
 
 
 class Act(enum.Enum):
@@ -23,7 +23,7 @@ class Due(NamedTuple):
 
 
 def downtimes(settings: MoveSettings, gib: int) -> tuple[tuple[float, int], ...]:
-    """When (seconds from the beginning) the guest may stand still for how long (ms): ever longer, by one factor."""
+    """Return the steps (seconds from the beginning, ms) of the permitted downtime, which grows geometrically."""
     steps, most = settings.downtime_steps, settings.downtime_ms
     least = max(1, most // steps)
     factor = (most / least) ** (1 / steps)
@@ -31,7 +31,7 @@ def downtimes(settings: MoveSettings, gib: int) -> tuple[tuple[float, int], ...]
 
 
 class MigrationWatch:
-    """One migration of ``amount_bytes`` (memory, and disks that are copied), with the settings as it begins."""
+    """One migration of ``amount_bytes`` (memory, and copied disks), with the settings at its start."""
 
     def __init__(self, settings: MoveSettings, amount_bytes: int) -> None:
         settings = settings.now()
@@ -42,7 +42,7 @@ class MigrationWatch:
         self.forced = False
 
     def due(self, elapsed_s: float) -> Due | None:
-        """What is to be done now, each once."""
+        """Return the action that is due now; each is returned once."""
         if self._over_at is not None and elapsed_s >= self._over_at:
             self._over_at = None
             if not self.forced:

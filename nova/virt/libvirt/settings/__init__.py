@@ -1,4 +1,4 @@
-"""What operators set of this driver, as one value."""
+"""Operators' settings of the libvirt driver, as one value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ CACHE_MODES = ("default", "none", "writethrough", "writeback", "directsync", "un
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtSettings:
-    """Paths are absolute; times in seconds. ``virt_type`` auto is decided by :mod:`nova.privileged.kvm`."""
+    """Settings of the driver. Paths are absolute; times in seconds. :mod:`nova.privileged.kvm` resolves ``virt_type``
+    auto."""
 
     instances_path: Path
     state_path: Path
-    config_folders: tuple[Path, ...] = ()  # of nova.conf and the like, where tools put files of this host
+    config_folders: tuple[Path, ...] = ()  # of nova.conf and similar, where tools write files of this host
     distribution: Distribution = Distribution()
     host_ip: str = ""
-    storage_ip: str = ""  # on the network of volumes
+    storage_ip: str = ""  # on the storage network
     uri: str = "qemu:///system"
     virt_type: str = "auto"
     keepalive_s: int = 5
@@ -43,7 +44,7 @@ class LibvirtSettings:
     rx_queue_size: int | None = None
     tx_queue_size: int | None = None
     cow: bool = True
-    store: str = "file"  # where disks are kept: file, lvm or rbd
+    store: str = "file"  # disk storage: file, lvm or rbd
     place: str = ""  # the volume group or pool
     volume_clear: str = "zero"
     volume_clear_mb: int = 0
@@ -51,12 +52,12 @@ class LibvirtSettings:
     rbd_conf: str = ""
     rbd_secret: str = ""
     rbd_connect_s: int = 5
-    snapshot_pool: str = ""  # of images made of servers; empty: they are uploaded
+    snapshot_pool: str = ""  # of images of servers; empty: they are uploaded
     rbd_retries: int = 12
     rbd_retry_s: int = 5
     preallocate: bool = False
     ephemeral_format: str | None = None
-    cache_mode: str | None = None  # of files; None: none where the file system can, else writeback
+    cache_mode: str | None = None  # of files; None: none if the file system supports it, else writeback
     block_cache_mode: str = "none"
     network_cache_mode: str = "none"
     discard: str | None = None
@@ -68,13 +69,13 @@ class LibvirtSettings:
     flat_interface: str | None = None
     vlan_interface: str | None = None
     swtpm: bool = False
-    tpm_path: Path = Path("/var/lib/libvirt/swtpm")  # libvirt's own choice
+    tpm_path: Path = Path("/var/lib/libvirt/swtpm")  # libvirt's default
     shutdown_retry_s: int = 10
-    detach_attempts: int = 8  # how often a guest is asked to give up a device
-    detach_timeout_s: float = 20.0  # and waited for, each time
-    mount_base: Path = Path("/var/lib/nova/mnt")  # of NFS's exports with volumes
+    detach_attempts: int = 8  # how often a guest is asked to release a device
+    detach_timeout_s: float = 20.0  # for each attempt
+    mount_base: Path = Path("/var/lib/nova/mnt")  # of NFS exports with volumes
     mount_options: str = ""
-    default_volume_io: bool = False  # QEMU's own way to read and write them
+    default_volume_io: bool = False  # use QEMU's default I/O mode
     tool_cpu_s: int = 600
     tool_memory_mb: int = 1024
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
@@ -84,14 +85,14 @@ class LibvirtSettings:
 
     @property
     def is_session(self) -> bool:
-        """Whether libvirt is an ordinary user's own, who may make no network device."""
+        """Return whether libvirt is an unprivileged user's session daemon, which cannot create network devices."""
         return self.uri.endswith("/session")
 
 
 def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options,
                 pci: Options = None) -> LibvirtSettings:
-    """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Invalid names what can't
-    be."""
+    """Return the settings from ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Raises Invalid,
+    which names the option."""
     folders = tuple(dict.fromkeys(Path(file).absolute().parent for file in default.config_file or ()))
     return LibvirtSettings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
@@ -120,7 +121,7 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
 
 
 def _tool_memory_mb(libvirt: Options) -> int:
-    """Of qemu-img: by our own option, or by upstream's, which has GiB."""
+    """Return qemu-img's memory limit, from this project's own option or from upstream's, which is in GiB."""
     own = libvirt.image_tool_memory_limit_mb
     return int(own if own is not None else libvirt.images_address_space_limit * 1024)
 
@@ -130,11 +131,11 @@ def _cow(default: Library, libvirt: Options) -> bool:
 
 
 def _store(libvirt: Options) -> dict[str, Library]:
-    """Where disks are kept."""
+    """Return the settings of disk storage."""
     if libvirt.images_type == "lvm":
         if not libvirt.images_volume_group:
             raise errors.config.Libvirt(option="[libvirt]images_type",
-                                        reason="with lvm, [libvirt]images_volume_group must name a group")
+                                        reason="with lvm, [libvirt]images_volume_group must name a volume group")
         return {"store": "lvm", "place": libvirt.images_volume_group, "volume_clear": libvirt.volume_clear,
                 "volume_clear_mb": libvirt.volume_clear_size}
     rbd = {"rbd_user": libvirt.rbd_user or "", "rbd_conf": libvirt.images_rbd_ceph_conf,
@@ -144,21 +145,21 @@ def _store(libvirt: Options) -> dict[str, Library]:
         return rbd
     if libvirt.rbd_user and not libvirt.rbd_secret_uuid:
         raise errors.config.Libvirt(option="[libvirt]rbd_user",
-                                    reason="[libvirt]rbd_secret_uuid must name libvirt's secret with its key")
+                                    reason="[libvirt]rbd_secret_uuid must name the libvirt secret with its key")
     if libvirt.images_rbd_snapshot_pool == libvirt.images_rbd_pool:
         raise errors.config.Libvirt(option="[libvirt]images_rbd_snapshot_pool",
-                                    reason="it is the pool of the guests' disks; images need another")
+                                    reason="it is the pool of the guests' disks; use another pool for images")
     return {"store": "rbd", "place": libvirt.images_rbd_pool, "snapshot_pool": libvirt.images_rbd_snapshot_pool, **rbd}
 
 
 def _cache_modes(libvirt: Options) -> dict[str, Library]:
-    """By what a disk is: file, block or network (mount, of older files, is none of ours)."""
+    """Return the cache modes by disk type: file, block or network (mount, of older files, is ignored)."""
     option = "[libvirt]disk_cachemodes"
     fields = {"file": "cache_mode", "block": "block_cache_mode", "network": "network_cache_mode"}
     found = _pairs(option, libvirt.disk_cachemodes)
     for kind, mode in found.items():
         if kind not in (*fields, "mount") or mode not in CACHE_MODES:
-            raise errors.config.Libvirt(option=option, reason="each must be file, block or network, =, and one of "
+            raise errors.config.Libvirt(option=option, reason="each item must be file, block or network, =, and one of "
                                         f"{', '.join(CACHE_MODES)}")
     return {fields[kind]: mode for kind, mode in found.items() if kind in fields}
 

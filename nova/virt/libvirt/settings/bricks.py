@@ -1,4 +1,4 @@
-"""What operators set of volumes that os-brick connects."""
+"""Operators' settings for volumes that os-brick connects."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nova.conf.base import Options
 
 @dataclass(frozen=True, kw_only=True)
 class BrickSettings:
-    """``lock_path``: below the state path, if it is no whole one. ``scan_tries``, ``nvme_tries``, ``iser_tries``: how
-    often a device is looked for. ``iscsi_iface`` empty: the initiator's own choice."""
+    """Settings of os-brick. ``lock_path``: below the state path unless absolute. ``scan_tries``, ``nvme_tries``,
+    ``iser_tries``: the number of scans for a device. ``iscsi_iface`` empty: the initiator's default."""
 
     lock_path: Path = Path("locks")
     multipath: bool = False
@@ -26,7 +26,7 @@ class BrickSettings:
 
 
 def check_locks(path: Path) -> None:
-    """config.Libvirt: nothing can be locked there."""
+    """Create the lock directory and check that it is writable. Raises config.Libvirt if it is not."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -37,12 +37,13 @@ def check_locks(path: Path) -> None:
 
 
 def brick_settings_of(conf: Options) -> BrickSettings:
-    """From the sections ``[libvirt]``, ``[os_brick]`` and ``[cinder]``. config.Libvirt names what can't be."""
+    """Return the settings from ``[libvirt]``, ``[os_brick]`` and ``[cinder]``. Raises config.Libvirt with the
+    option."""
     libvirt, lock_path = conf.libvirt, Path(conf.os_brick.lock_path)
     if libvirt.volume_enforce_multipath and not libvirt.volume_use_multipath:
         raise errors.config.Libvirt(option="[libvirt]volume_enforce_multipath", reason="it needs volume_use_multipath")
     if not lock_path.is_absolute():
-        raise errors.config.Libvirt(option="[os_brick]lock_path", reason="it must be a whole path")
+        raise errors.config.Libvirt(option="[os_brick]lock_path", reason="it must be an absolute path")
     return BrickSettings(
         lock_path=lock_path, multipath=libvirt.volume_use_multipath,
         enforce_multipath=libvirt.volume_enforce_multipath, scan_tries=libvirt.num_volume_scan_tries,

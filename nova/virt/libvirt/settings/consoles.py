@@ -1,4 +1,4 @@
-"""What operators set of guests' screens and serial ports, as values."""
+"""Operators' settings for guests' screens and serial ports."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nova.virt.libvirt.xml.specs import SpiceSpec
 
 LOG = logging.getLogger(__name__)
 
-FIRST, LAST = 10000, 20000  # as [serial_console]port_range has them where nothing else is said
-LONGEST_FOLDER = 60  # characters: a socket's path may have 107, and 42 are its own
+FIRST, LAST = 10000, 20000  # the default of [serial_console]port_range
+LONGEST_FOLDER = 60  # characters: a socket's path may have 107, and its name takes 42
 
 
 @dataclass(frozen=True, kw_only=True)
 class SerialSettings:
-    """Serial ports are served on ``listen``, on the ports ``first`` to ``last``; or (``sockets``) on unix sockets in a
-    directory."""
+    """Settings of serial ports: served on ``listen``, on the ports ``first`` to ``last``; or (``sockets``) on unix
+    sockets in a directory."""
 
     listen: str = "127.0.0.1"
     first: int = FIRST
@@ -30,14 +30,14 @@ class SerialSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleSettings:
-    """None: guests have no such console. (Screens over VNC are older, and are told of in Settings itself.)"""
+    """Settings of consoles; None: guests have no such console. (VNC settings are in LibvirtSettings itself.)"""
 
     spice: SpiceSpec | None = None
     serial: SerialSettings | None = None
 
 
 def console_settings_of(spice: Options, serial: Options) -> ConsoleSettings:
-    """From the groups ``[spice]`` and ``[serial_console]``. config.LibvirtConsole."""
+    """Return the settings from ``[spice]`` and ``[serial_console]``. Raises config.LibvirtConsole."""
     return ConsoleSettings(spice=_spice(spice) if spice.enabled else None,
                            serial=_serial(serial) if serial.enabled else None)
 
@@ -53,16 +53,16 @@ def _serial(group: Options) -> SerialSettings:
     first, last = ports_of(group.port_range)
     sockets = Path(group.socket_dir).absolute() if group.socket_dir else None
     if sockets is not None and len(str(sockets).encode()) > LONGEST_FOLDER:
-        raise errors.config.LibvirtConsole(option="[serial_console]socket_dir", reason="it may have "
-                                           f"{LONGEST_FOLDER} characters, or its sockets' names are too long")
+        raise errors.config.LibvirtConsole(option="[serial_console]socket_dir", reason="it must have at most "
+                                           f"{LONGEST_FOLDER} characters, or the socket paths become too long")
     return SerialSettings(listen=str(group.proxyclient_address), first=first, last=last, sockets=sockets)
 
 
 def ports_of(text: str) -> tuple[int, int]:
-    """First and last, from "10000:20000"; those of the default where the text is no range of ports."""
+    """Return first and last port, from "10000:20000"; the default ones if the text is not a valid port range."""
     match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text)
     first, last = (int(number) for number in match.groups()) if match else (0, 0)
     if 0 < first <= last < 65536:
         return first, last
-    LOG.warning("[serial_console]port_range = %s is no range of ports (first:last): %d:%d is taken", text, FIRST, LAST)
+    LOG.warning("[serial_console]port_range = %s is not a port range (first:last); using %d:%d", text, FIRST, LAST)
     return FIRST, LAST

@@ -1,4 +1,4 @@
-"""What operators set of moves between hosts, as one value."""
+"""Operators' settings for moves between hosts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nova import errors, migrationproxy
 from nova.conf.base import Options
 from nova.model.base import Library
 
-#: A name, or an address.
+#: A host name or an address.
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]{1,44}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveSettings:
-    """``address``: this host's, for other hosts. Times in seconds, but for the downtime's.
+    """Settings of moves. ``address``: this host's, for other hosts. Times are in seconds, except the downtime's.
 
-    ``completion_s`` is for each GiB; 0: no bound. ``ports``: the first and the last on which disks are offered;
-    ``migration_ports``: those on which guests that run are taken.
-    ``libvirt``: the section itself, for what may change while the daemon runs (see :meth:`now`).
+    ``completion_s`` is per GiB; 0: unlimited. ``ports``: the first and last port for disk exports;
+    ``migration_ports``: those for incoming live migrations.
+    ``libvirt``: the section itself, for options that may change while nova-compute runs (see :meth:`now`).
     """
 
     address: str = "127.0.0.1"
@@ -40,7 +40,7 @@ class MoveSettings:
     libvirt: Any = field(default=None, repr=False, compare=False)
 
     def now(self) -> MoveSettings:
-        """As the operator has them at this moment."""
+        """Return the settings with the current values of mutable options."""
         return self if self.libvirt is None else replace(self, **_mutable(self.libvirt))
 
 
@@ -50,7 +50,7 @@ def _mutable(libvirt: Options) -> dict[str, Library]:
 
 
 def move_settings_of(default: Library, libvirt: Options) -> MoveSettings:
-    """From ``[DEFAULT]`` and ``[libvirt]``. config.Libvirt names what can't be."""
+    """Return the settings from ``[DEFAULT]`` and ``[libvirt]``. Raises config.Libvirt, which names the option."""
     address = str(libvirt.live_migration_inbound_addr or default.my_ip or "127.0.0.1")
     return MoveSettings(
         address=address,
@@ -70,5 +70,5 @@ def _ports(libvirt: Options, name: str) -> tuple[int, int]:
 
 
 def is_host(text: str) -> bool:
-    """Whether it can be a host's name or address."""
+    """Return whether the text is a valid host name or address."""
     return HOST.fullmatch(text) is not None

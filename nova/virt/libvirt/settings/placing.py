@@ -1,4 +1,4 @@
-"""What operators set of a host's processors, memory and devices for fine-grained placement, as one value. Pure."""
+"""Operators' settings of a host's processors, memory and devices for NUMA and PCI placement. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 @dataclass(frozen=True, kw_only=True)
 class Placing:
-    """``shared`` and ``dedicated``: processors; None where the option is unset. ``reserved_pages``: (cell, size in
-    KiB) -> how many. ``pmem``: label -> names of namespaces. ``encrypted_guests`` None: as many as there are keys for.
-    """
+    """Placement settings. ``shared`` and ``dedicated``: processors; None if the option is unset. ``reserved_pages``:
+    (cell, size in KiB) -> count. ``pmem``: label -> namespace names. ``encrypted_guests`` None: as many as there are
+    keys."""
 
     shared: frozenset[int] | None = None
     dedicated: frozenset[int] | None = None
@@ -34,18 +34,19 @@ class Placing:
 
     @property
     def sets(self) -> bool:
-        """Whether the operator said which processors are for what."""
+        """Return whether the operator configured shared or dedicated processors."""
         return self.shared is not None or self.dedicated is not None
 
 
 def placing_of(default: Library, libvirt: Options, compute: Options, pci: Options = None) -> Placing:
-    """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[compute]`` and ``[pci]``. Invalid names the option."""
+    """Return the settings from ``[DEFAULT]``, ``[libvirt]``, ``[compute]`` and ``[pci]``. Raises Invalid with the
+    option."""
     shared = _cpus("[compute]cpu_shared_set", compute.cpu_shared_set)
     dedicated = _cpus("[compute]cpu_dedicated_set", compute.cpu_dedicated_set)
     both = (shared or frozenset()) & (dedicated or frozenset())
     if both:
         raise errors.config.Placing(option="[compute]cpu_dedicated_set",
-                                    reason=f"{cpu_sets.spec(both)} is in [compute]cpu_shared_set, too")
+                                    reason=f"{cpu_sets.spec(both)} is also in [compute]cpu_shared_set")
     return Placing(
         shared=shared, dedicated=dedicated, reserved_pages=reserved_pages(default.reserved_huge_pages),
         devices=specs.parse(pci.device_spec) if pci is not None else (),
@@ -54,7 +55,7 @@ def placing_of(default: Library, libvirt: Options, compute: Options, pci: Option
 
 
 def reserved_pages(texts: Iterable[str]) -> Mapping[tuple[int, int], int]:
-    """From ``node:0,size:2048,count:64``. config.Placing."""
+    """Parse ``node:0,size:2048,count:64``. Raises config.Placing."""
     found: dict[tuple[int, int], int] = {}
     for text in texts:
         given = {name.strip(): value.strip() for name, _, value in
@@ -69,18 +70,18 @@ def reserved_pages(texts: Iterable[str]) -> Mapping[tuple[int, int], int]:
 
 
 def pmem_of(texts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """From ``LABEL:ns0|ns1``. config.Placing."""
+    """Parse ``LABEL:ns0|ns1``. Raises config.Placing."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         label, _, rest = text.strip().partition(":")
         names = tuple(name.strip() for name in rest.split("|"))
         used = {name for others in found.values() for name in others}
         if not LABEL.fullmatch(label) or not all(names):
-            reason = "it must be like LABEL:ns0|ns1, with letters, digits and _ in its label"
+            reason = "it must be like LABEL:ns0|ns1, with letters, digits and _ in the label"
         elif label in found:
-            reason = "a label is there twice"
+            reason = "it contains a label twice"
         elif len(set(names)) < len(names) or used & set(names):
-            reason = "a namespace is there twice"
+            reason = "it contains a namespace twice"
         else:
             found[label] = names
             continue

@@ -1,7 +1,7 @@
-"""A guest's network interfaces, one kind a file: the host's side is prepared, and a spec comes back.
+"""Guests' network interfaces, one module per VIF type: each prepares the host side and returns a spec.
 
-What a port is comes from Neutron, and some of it from its owner, who may change it at any time: what fits no kind, or
-does not hang together, is that one guest's error. Nothing here is asked when nova-compute starts.
+A port's data comes from Neutron, and some of it from the port's owner, who may change it at any time: a port of an
+unknown type, or with inconsistent data, is an error of that one guest. nova-compute's start does not depend on ports.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LOG = logging.getLogger(__name__)
 
 
 class _Bridge:
-    """Linux bridges, by the rest's names."""
+    """Linux bridges, under the names of the ``VifKind`` protocol."""
 
     record, spec = staticmethod(bridge.record), staticmethod(bridge.spec)
 
     @staticmethod
     def prepare(interface: Interface, place: PlugContext) -> None:
-        """``status``: nova-network's have none."""
+        """Prepare the bridge, for Neutron or for nova-network, whose interfaces have no ``status``."""
         if interface.status is not None:
             bridge.prepare_neutrons(interface, place)
         else:
@@ -40,7 +40,7 @@ class _Bridge:
         bridge.unplug(plug)
 
 
-#: By the name that a plug's record keeps.
+#: Kinds by the name in a plug's record.
 KINDS: Mapping[str, VifKind] = cast(Mapping[str, VifKind], {
     "bridge": _Bridge, "ovs": ovs, "direct": direct, "macvtap": macvtap, "vhostuser": vhostuser, "tap": tap})
 #: (binding's vif type, vnic type) -> kind.
@@ -51,7 +51,7 @@ TABLE: Mapping[tuple[str, str], str] = {
 
 
 def kind_of(interface: Interface) -> VifKind:
-    """host.VifType: none is of that type, or the type and what its owner asks for don't go together."""
+    """Return the kind of an interface. Raises host.VifType if none matches its VIF type and vnic type."""
     name = TABLE.get((interface.type, interface.vnic_type))
     if name is None:
         raise errors.host.VifType(id=interface.id, type=interface.type, vnic=interface.vnic_type)
@@ -59,17 +59,19 @@ def kind_of(interface: Interface) -> VifKind:
 
 
 def record(interface: Interface) -> PlugRecord:
-    """What will be plugged, and how it is found again. host.VifType, host.VifData; host.VifNotBridged."""
+    """Return the record by which the interface is unplugged later. Raises host.VifType, host.VifData;
+    host.VifNotBridged."""
     return kind_of(interface).record(interface)
 
 
 def records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
-    """Of each interface, in their order. The first that makes no sense raises, as ``record`` does."""
+    """Return the record of each interface, in order. Raises the errors of ``record`` for the first invalid
+    interface."""
     return tuple(record(interface) for interface in interfaces)
 
 
 def known_records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
-    """Of those that make sense: what doesn't was never plugged."""
+    """Return the records of the valid interfaces: invalid ones were never plugged."""
     found = []
     for interface in interfaces:
         with contextlib.suppress(errors.HostRefused):
@@ -78,25 +80,24 @@ def known_records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """Have all there is on this host before the guest starts. host.VifType, and other HostRefused. It may be
-    repeated."""
+    """Prepare the host side before the guest starts. Raises host.VifType, and other HostRefused. Safe to repeat."""
     if not place.settings.is_session:
         kind_of(interface).prepare(interface, place)
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
-    """What a newer release had plugged stays, and is told."""
+    """Unplug an interface. An interface of a kind that only a newer release knows stays, and an error is logged."""
     kind = KINDS.get(plug.kind)
     if kind is None:
-        LOG.error("interface %s was plugged as '%s', which this release does not know: its device %s may be left",
+        LOG.error("interface %s was plugged with kind '%s', which this release does not support; device %s may remain",
                   plug.id, plug.kind, plug.device)
         return
     kind.unplug(plug, tools)
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """What libvirt is told of the interface. host.VifType, host.VifData; image.WrongProperty: a quota makes no
-    sense."""
+    """Return libvirt's spec of the interface. Raises host.VifType, host.VifData; image.WrongProperty for an invalid
+    quota."""
     return (user if asked.settings.is_session else kind_of(interface)).spec(interface, asked)
 
 

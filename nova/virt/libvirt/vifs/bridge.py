@@ -1,4 +1,4 @@
-"""Interfaces on a Linux bridge. libvirt makes the tap when the guest starts, and removes it when it stops."""
+"""Interfaces on a Linux bridge. libvirt creates the tap when the guest starts, and removes it when it stops."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.common import PlugContext, VifRequirements, plain, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
-LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host makes
+LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host creates
 
 
 def record(interface: Interface) -> PlugRecord:
-    """The tap and the bridge it is a port of. host.VifNotBridged: the interface names no bridge."""
+    """Return the record of the tap and its bridge. Raises host.VifNotBridged if the interface names no bridge."""
     if interface.type != "bridge" or not interface.bridge:
         raise errors.host.VifNotBridged(id=interface.id, type=interface.type)
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge=interface.bridge)
 
 
 def prepare_neutrons(interface: Interface, place: PlugContext) -> None:
-    """os-vif makes the bridge of a network of Neutron's, and the agent joins it to the network. NotPlugged."""
+    """Have os-vif create the bridge of a Neutron network, which the agent then joins to the network. Raises
+    NotPlugged."""
     plug = record(interface)
     place.tools.os_vif.plug(VifPort(
         id=interface.id, plugin=LINUX_BRIDGE, device=plug.device, bridge=plug.bridge, mac=interface.mac,
@@ -34,10 +35,10 @@ def prepare_neutrons(interface: Interface, place: PlugContext) -> None:
 
 
 def prepare(interface: Interface, settings: LibvirtSettings, patience_s: float = LOCAL_PATIENCE_S) -> None:
-    """Have the bridge on this host. HostRefused when it is missing and not ours to make.
+    """Ensure that the bridge exists on this host. Raises HostRefused if it is missing and nova does not create it.
 
-    Of a multi-host network, it is nova-network's on this host, which was told before the guest was; at the host's own
-    start it may come a moment later.
+    The bridge of a multi-host network is created by nova-network on this host, which receives its order before the
+    guest's; when the host itself starts, the bridge may appear a moment later.
     """
     wanted = record(interface)
     if (interface.should_create_bridge or interface.should_create_vlan) and not interface.multi_host:
@@ -51,7 +52,7 @@ def prepare(interface: Interface, settings: LibvirtSettings, patience_s: float =
 
 
 def _uplink(interface: Interface, settings: LibvirtSettings) -> str | None:
-    """The bridge's port that leads to other hosts: a VLAN's device, made here, or an interface of the host's."""
+    """Return the bridge's uplink to other hosts: a VLAN device, created here, or an interface of the host."""
     if not interface.should_create_vlan or interface.vlan is None:
         return interface.bridge_interface or settings.flat_interface
     parent, device = settings.vlan_interface or interface.bridge_interface, f"vlan{interface.vlan}"
@@ -71,11 +72,11 @@ def _comes(device: str, patience_s: float) -> bool:
 
 
 def unplug(plug: PlugRecord) -> None:
-    """Remove the tap, should libvirt have left it. Never the bridge: others are on it."""
+    """Remove the tap if libvirt left it. The bridge stays: other guests use it."""
     links.delete(plug.device)
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """What libvirt is told of the interface. Pure."""
+    """Return libvirt's spec of the interface. Pure."""
     plug = record(interface)
     return replace(plain(interface, asked), bridge=plug.bridge, device=plug.device)

@@ -1,4 +1,4 @@
-"""What the kinds of interfaces share: what a guest sees of them whatever is behind, and what is said of bad ones."""
+"""Code shared by all VIF types: the guest side of an interface, and checks of port data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import VifSpec
 
-TAP_CHARACTERS = 11  # of the interface's id; a device's name has 15 at most
+TAP_CHARACTERS = 11  # of the interface's id; a device name has at most 15
 MOST_QUEUES = 8
 BANDWIDTH = ("average", "peak", "burst")
 
 
 class PlugTools(NamedTuple):
-    """What touches the host."""
+    """Tools that change the host."""
 
     ovs: OpenVSwitch
     os_vif: Plugs
@@ -31,7 +31,7 @@ class PlugTools(NamedTuple):
 
 
 class PlugContext(NamedTuple):
-    """Whose interface it is, and on which host."""
+    """The guest and host of an interface."""
 
     server_uuid: str
     settings: LibvirtSettings
@@ -39,7 +39,7 @@ class PlugContext(NamedTuple):
 
 
 class VifRequirements(NamedTuple):
-    """What the guest's image and flavor ask for, and what this host can."""
+    """The requirements of the guest's image and flavor, and the host's capabilities."""
 
     requested: RequestedProperties
     settings: LibvirtSettings
@@ -53,36 +53,36 @@ class VifKind(Protocol):
     """One kind of interface: a module of this package."""
 
     def record(self, interface: Interface) -> PlugRecord:
-        """What will be plugged, and how it is found again. host.VifData."""
+        """Return the record by which the interface is unplugged later. Raises host.VifData."""
 
     def prepare(self, interface: Interface, place: PlugContext) -> None:
-        """Have all there is on this host before the guest starts. HostRefused. Repeated: the same."""
+        """Prepare the host side before the guest starts. Raises HostRefused. Safe to repeat."""
 
     def unplug(self, plug: PlugRecord, tools: PlugTools) -> None:
-        """Leave nothing of it. Safe when there is nothing."""
+        """Remove the interface's host side. Safe if there is none."""
 
     def spec(self, interface: Interface, asked: VifRequirements) -> VifSpec:
-        """What libvirt is told."""
+        """Return libvirt's spec of the interface."""
 
 
 def tap_name(interface: Interface) -> str:
-    """The name that the interface's network gave, else ``tap`` and the first eleven characters of its id."""
+    """Return the network's device name, else ``tap`` and the first eleven characters of the interface's id."""
     return interface.device or f"tap{interface.id[:TAP_CHARACTERS]}"
 
 
 def named(prefix: str, interface: Interface) -> str:
-    """A device's name with the interface in it."""
+    """Return a device name with the interface's id."""
     return f"{prefix}{interface.id[:TAP_CHARACTERS]}"
 
 
 def detail(interface: Interface, name: str) -> str:
-    """Of binding:vif_details, as text; empty where it has none."""
+    """Return a field of binding:vif_details, as text; empty if it is missing."""
     value = interface.details.get(name)
     return "" if value is None else str(value)
 
 
 def pci_address(interface: Interface) -> str:
-    """Of the device that its claim found. host.VifData: there is none, or it is no address."""
+    """Return the PCI address of the claimed device. Raises host.VifData if it is missing or invalid."""
     address = str(interface.profile.get("pci_slot") or "").lower()
     if not vfs.PCI.fullmatch(address):
         raise errors.host.VifData(id=interface.id,
@@ -91,17 +91,17 @@ def pci_address(interface: Interface) -> str:
 
 
 def vlan_of(interface: Interface) -> int | None:
-    """The VLAN that its device must tag. host.VifData: what it says is none."""
+    """Return the VLAN that the device must tag. Raises host.VifData if it is invalid."""
     text = detail(interface, "vlan")
     if not text:
         return None
     if not text.isdecimal() or not 0 <= int(text) < 4095:
-        raise errors.host.VifData(id=interface.id, reason=f"VLAN {text} is none")
+        raise errors.host.VifData(id=interface.id, reason=f"VLAN {text} is not valid")
     return int(text) or None
 
 
 def plain(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """Without what is behind it. Pure."""
+    """Return the guest side of the spec, without its host side. Pure."""
     requested, settings = asked.requested, asked.settings
     model = requested.vif_model or "virtio"
     virtio = model == "virtio"
@@ -115,7 +115,7 @@ def plain(interface: Interface, asked: VifRequirements) -> VifSpec:
 
 
 def bandwidth(extra_specs: Mapping[str, str]) -> Mapping[str, Mapping[str, int]] | None:
-    """``quota:vif_inbound_average`` and its like, in kB/s and kB, as libvirt takes them."""
+    """Return the limits of ``quota:vif_inbound_average`` and similar, in kB/s and kB, in libvirt's form."""
     found: dict[str, dict[str, int]] = {}
     for direction in ("inbound", "outbound"):
         for amount in BANDWIDTH:
@@ -124,11 +124,11 @@ def bandwidth(extra_specs: Mapping[str, str]) -> Mapping[str, Mapping[str, int]]
                 found.setdefault(direction, {})[amount] = _number(name, extra_specs[name])
         if direction in found and "average" not in found[direction]:
             raise errors.image.WrongProperty(name=f"quota:vif_{direction}_*", value="",
-                                             reason="it needs an average, too")
+                                             reason="it also needs an average")
     return found or None
 
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise errors.image.WrongProperty(name=name, value=text, reason="it is no number")
+        raise errors.image.WrongProperty(name=name, value=text, reason="it is not a number")
     return int(text)

@@ -1,5 +1,5 @@
-"""Devices of the host's handed over: a virtual function of a network card, whose MAC address and VLAN libvirt sets; or
-a whole card (direct-physical), which is the guest's as it is."""
+"""Host devices passed through: a virtual function of a network card, whose MAC address and VLAN libvirt sets; or a
+whole card (direct-physical), which the guest uses unchanged."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ WHOLE = "direct-physical"
 
 
 def record(interface: Interface) -> PlugRecord:
-    """The device is its PCI address. host.VifData: the interface has none."""
+    """Return the record, whose device is a PCI address. Raises host.VifData if the interface has none."""
     return PlugRecord(id=interface.id, device=pci_address(interface), bridge="", kind="direct")
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """libvirt does all of it."""
+    """Check the interface's data; libvirt does the rest."""
     record(interface)
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
-    """libvirt gives the device back when the guest stops."""
+    """Do nothing: libvirt returns the device to the host when the guest stops."""
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """libvirt's ``interface type='hostdev'``; a whole card is a plain ``hostdev``. host.VifData: its address or VLAN is
-    none."""
+    """Return libvirt's ``interface type='hostdev'``, or a plain ``hostdev`` for a whole card. Raises host.VifData if
+    its address or VLAN is invalid."""
     return replace(plain(interface, asked), type="hostdev", pci=pci_address(interface), vlan=vlan_of(interface),
                    bare=interface.vnic_type == WHOLE, mtu=None, bandwidth=None)

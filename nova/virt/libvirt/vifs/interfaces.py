@@ -1,4 +1,4 @@
-"""The host's side of a guest's interfaces (``nova.virt.interface.Interfaces``)."""
+"""The host side of a guest's interfaces (``nova.virt.interface.Interfaces``)."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ class LibvirtInterfaces:
             folder.keep_plugs(())
             folder.leave()
 
-    # --- for other parts
+    # --- for other parts of the driver
 
     def note(self, server_uuid: str, plugs: Iterable[PlugRecord]) -> None:
-        """Before anything is plugged: it is what unplug goes by."""
+        """Record the interfaces before they are plugged: unplug uses this record."""
         folder = self.folders.of(server_uuid)
         folder.make()
         known = {plug.device: plug for plug in (*folder.plugs(), *plugs)}
         folder.keep_plugs(tuple(known.values()))
 
     def prepare(self, server_uuid: str, interfaces: Iterable[Interface]) -> None:
-        """HostRefused."""
+        """Prepare the host side of the interfaces. Raises HostRefused."""
         for interface in interfaces:
             vifs.prepare(interface, PlugContext(server_uuid, self.settings, self.tools))
 
     def unplug_one(self, server_uuid: str, interface: Interface) -> None:
-        """As it was plugged, whatever the port says now."""
+        """Unplug one interface as its record says, even if the port has changed since."""
         folder = self.folders.of(server_uuid)
         plugs = folder.plugs()
         mine = tuple(one for one in plugs if one.id == interface.id) or vifs.known_records([interface])

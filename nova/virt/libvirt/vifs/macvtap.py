@@ -1,5 +1,5 @@
-"""Interfaces on a macvtap: of a device of the host's that the agent names, or of a virtual function that is the
-guest's alone (vnic type macvtap)."""
+"""Macvtap interfaces: on a host device that the agent names, or on a virtual function that belongs to one guest (vnic
+type macvtap)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ MODES = frozenset({"vepa", "bridge", "private", "passthrough"})
 
 
 def record(interface: Interface) -> PlugRecord:
-    """libvirt names the macvtap, and removes it with the guest."""
+    """Return the record of the macvtap. libvirt names it, and removes it with the guest."""
     source = pci_address(interface) if interface.type == OF_FUNCTION else _source(interface)
     return PlugRecord(id=interface.id, device=named("tap", interface), bridge="", kind="macvtap",
                       details={"source": source})
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """Of a virtual function: its MAC address and VLAN, which a macvtap's guest cannot change."""
+    """Set the MAC address and VLAN of a virtual function, which the macvtap's guest cannot change; else check the
+    device."""
     if interface.type != OF_FUNCTION:
         source = _source(interface)
         if not place.tools.links.exists(source):
@@ -43,7 +44,7 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     function = vfs.function_of(address, place.tools.sysfs)
     if function is None or vfs.device_of(address, place.tools.sysfs) is None:
         raise errors.host.VifData(id=interface.id,
-                                  reason=f"PCI device {address} is no virtual function with a network device")
+                                  reason=f"PCI device {address} is not a virtual function with a network device")
     try:
         vfs.set_up(function, interface.mac, vlan_of(interface) or 0)
     except errors.host.Link as error:
@@ -51,23 +52,23 @@ def prepare(interface: Interface, place: PlugContext) -> None:
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
-    """Nothing of it outlives the guest."""
+    """Do nothing: the macvtap does not outlive the guest."""
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """libvirt's ``interface type='direct'``. A virtual function is passed through; else the binding says the mode, vepa
-    where it says none. host.VifData."""
+    """Return libvirt's ``interface type='direct'``. A virtual function has mode passthrough; else the binding sets the
+    mode, vepa by default. Raises host.VifData."""
     if interface.type != OF_FUNCTION:
         source, mode = _source(interface), detail(interface, "macvtap_mode") or "vepa"
     else:
         source, mode = vfs.device_of(pci_address(interface), asked.sysfs) or "", "passthrough"
     if mode not in MODES:
-        raise errors.host.VifData(id=interface.id, reason=f"a macvtap has no mode {mode}")
+        raise errors.host.VifData(id=interface.id, reason=f"a macvtap does not support mode {mode}")
     return replace(plain(interface, asked), type="direct", source={"dev": source, "mode": mode}, mtu=None)
 
 
 def _source(interface: Interface) -> str:
     source = detail(interface, "macvtap_source") or detail(interface, "physical_interface")
     if not source:
-        raise errors.host.VifData(id=interface.id, reason="its binding names no device of the host's (macvtap_source)")
+        raise errors.host.VifData(id=interface.id, reason="its binding names no device of the host (macvtap_source)")
     return source

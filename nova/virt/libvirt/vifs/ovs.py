@@ -1,6 +1,6 @@
 """Interfaces on Open vSwitch. libvirt makes the tap a port of the switch when the guest starts, and the agent finds it
-by its ``iface-id``. With hybrid plugging (the agent's firewall is made of iptables rules, which see nothing on the
-switch) there is a Linux bridge between: tap - qbr - qvb = qvo - switch."""
+by its ``iface-id``. With hybrid plugging (the agent's firewall consists of iptables rules, which do not see traffic on
+the switch) a Linux bridge is in between: tap - qbr - qvb = qvo - switch."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, named, plain, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
-INTEGRATION_BRIDGE = "br-int"  # where the port's details name none
+INTEGRATION_BRIDGE = "br-int"  # default if the port's details name no bridge
 SWITCH, PORT, CABLE = "switch", "port", "cable"  # in a record's details
 DATAPATH, PORT_ID = "datapath_type", "port_id"
 
 
 def switch_of(interface: Interface) -> str:
-    """The interface's bridge, else the bridge in ``binding:vif_details``, else br-int."""
+    """Return the interface's bridge, else the bridge in ``binding:vif_details``, else br-int."""
     return interface.bridge or detail(interface, "bridge_name") or INTEGRATION_BRIDGE
 
 
 def hybrid(interface: Interface) -> bool:
-    """Whether a Linux bridge is wanted between guest and switch (``ovs_hybrid_plug`` of ``binding:vif_details``)."""
+    """Return whether a Linux bridge is needed between guest and switch (``ovs_hybrid_plug`` of
+    ``binding:vif_details``)."""
     return bool(interface.details.get("ovs_hybrid_plug"))
 
 
 def port_id(interface: Interface) -> str:
-    """The port's ``iface-id`` in the switch, by which the agent finds it: the interface's id, unless its binding names
-    another."""
+    """Return the port's ``iface-id`` in the switch, by which the agent finds it: the interface's id, unless its binding
+    names another."""
     return interface.ovs_interface_id or interface.id
 
 
 def record(interface: Interface) -> PlugRecord:
-    """What is plugged, and in ``details`` what its removal needs: switch, port of it, and with hybrid plugging the
-    cable."""
+    """Return the record of the plug. Its ``details`` have the data for removal: the switch, its port, and with hybrid
+    plugging the cable."""
     device, switch = tap_name(interface), switch_of(interface)
     known = {DATAPATH: detail(interface, DATAPATH), PORT_ID: port_id(interface)}
     if not hybrid(interface):
@@ -48,7 +49,8 @@ def record(interface: Interface) -> PlugRecord:
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """The switch is not ours to make, nor is what moves its packets ours to change: os-vif would do both."""
+    """Plug the interface. Raises host.NoBridge if the switch is missing: os-vif would create it, and change its
+    datapath type."""
     plug, tools = record(interface), place.tools
     switch = plug.details[SWITCH]
     try:
@@ -59,37 +61,37 @@ def prepare(interface: Interface, place: PlugContext) -> None:
                        filtered=interface.filtered)
         tools.os_vif.plug(port, place.server_uuid)
         if port.between and not tools.ovs.has_port(switch, plug.details[PORT]):
-            tools.os_vif.unplug(port)  # to os-vif a cable is a port, should whoever laid it have died before the end
+            tools.os_vif.unplug(port)  # os-vif takes a cable for a port if the process that plugged it died halfway
             tools.os_vif.plug(port, place.server_uuid)
     except errors.host.CommandFailed as error:
         raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def ids_of(interface: Interface, place: PlugContext) -> dict[str, str]:
-    """By what the agent knows the port."""
+    """Return the external ids by which the agent finds the port."""
     return {"iface-id": port_id(interface), "iface-status": "active", "attached-mac": interface.mac,
             "vm-uuid": place.server_uuid}
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
-    """Beside what libvirt removes with the guest: the bridge is this interface's alone."""
+    """Remove what libvirt does not remove with the guest, including the bridge, which only this interface uses."""
     tools.os_vif.unplug(_port(plug))
     tools.links.delete(plug.device)
     if CABLE in plug.details:
-        tools.links.delete(plug.details[CABLE])  # its other end goes with it
+        tools.links.delete(plug.details[CABLE])  # this also removes its other end
         tools.links.delete(plug.bridge)
 
 
 def _port(plug: PlugRecord) -> VifPort:
-    """As far as a record tells, one of an older release, too."""
+    """Return the port that a record describes; a record of an older release has fewer fields."""
     return VifPort(id=plug.id, plugin=OVS, device=plug.device, bridge=plug.details[SWITCH],
                    between=plug.bridge if CABLE in plug.details else "",
                    datapath=plug.details.get(DATAPATH, ""), port_id=plug.details.get(PORT_ID, ""))
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """The tap is a port of the switch itself, or of the Linux bridge before it: then libvirt is told no
-    ``iface-id``."""
+    """Return libvirt's spec. The tap is a port of the switch itself, or of the Linux bridge in front of it, which has
+    no ``iface-id``."""
     plug = record(interface)
     return replace(plain(interface, asked), bridge=plug.bridge, device=plug.device,
                    port_id=None if CABLE in plug.details else port_id(interface))

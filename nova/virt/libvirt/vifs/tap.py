@@ -1,4 +1,4 @@
-"""A tap with nothing behind it: an agent (Calico's, say) routes what comes out of it."""
+"""A tap without a bridge: an agent (such as Calico's) routes its traffic."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from nova.virt.libvirt.xml.specs import VifSpec
 
 
 def record(interface: Interface) -> PlugRecord:
-    """A tap that is no bridge's."""
+    """Return the record of a tap without a bridge."""
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge="", kind="tap")
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """libvirt makes it."""
+    """Do nothing: libvirt creates the tap."""
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
-    """Remove the tap, should libvirt have left it. Nothing when there is none."""
+    """Remove the tap if libvirt left it."""
     tools.links.delete(plug.device)
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """libvirt's ``interface type='ethernet'``."""
+    """Return libvirt's ``interface type='ethernet'``."""
     return replace(plain(interface, asked), type="ethernet", device=tap_name(interface))

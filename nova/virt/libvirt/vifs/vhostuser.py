@@ -1,4 +1,4 @@
-"""Interfaces that a switch in a process of its own (Open vSwitch with DPDK, VPP, ...) reads from the guest's memory,
+"""vhost-user interfaces: a switch in its own process (Open vSwitch with DPDK, VPP, ...) reads from the guest's memory,
 over a socket that one of the two opens."""
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirement
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
-#: QEMU's part in it -> the type of Open vSwitch's port at the other end.
+#: QEMU's role -> the type of Open vSwitch's port at the other end.
 OTHER_END = {"server": "dpdkvhostuserclient", "client": "dpdkvhostuser"}
 
 
 def record(interface: Interface) -> PlugRecord:
-    """The device is the socket's path. host.VifData: the binding names no absolute path."""
+    """Return the record, whose device is the socket's path. Raises host.VifData if the binding names no absolute
+    path."""
     path = _path(interface)
     on_switch = bool(interface.details.get("vhostuser_ovs_plug"))
     details = {SWITCH: switch_of(interface), PORT: os.path.basename(path)} if on_switch else {}
@@ -26,8 +27,8 @@ def record(interface: Interface) -> PlugRecord:
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
-    """Have the port on Open vSwitch, where the port's details ask for that (``vhostuser_ovs_plug``); any other switch
-    makes its own. host.NoBridge, host.VifData."""
+    """Create the port on Open vSwitch, if the port's details request it (``vhostuser_ovs_plug``); any other switch
+    creates its own. Raises host.NoBridge, host.VifData."""
     plug, ovs = record(interface), place.tools.ovs
     if not plug.details:
         return
@@ -42,13 +43,13 @@ def prepare(interface: Interface, place: PlugContext) -> None:
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
-    """Remove the port of Open vSwitch that ``prepare`` made. Of any other switch nothing is ours."""
+    """Remove the Open vSwitch port that ``prepare`` created. Other switches remove their own."""
     if plug.details:
         tools.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
-    """The kernel has no part in it, so no vhost of its either."""
+    """Return libvirt's ``interface type='vhostuser'``, without vhost, because the kernel is not involved."""
     return replace(plain(interface, asked), type="vhostuser", backend=None, bandwidth=None,
                    source={"type": "unix", "path": _path(interface), "mode": _mode(interface)})
 
@@ -63,5 +64,5 @@ def _path(interface: Interface) -> str:
 def _mode(interface: Interface) -> str:
     mode = detail(interface, "vhostuser_mode") or "client"
     if mode not in OTHER_END:
-        raise errors.host.VifData(id=interface.id, reason=f"a socket is served or used, and not '{mode}'")
+        raise errors.host.VifData(id=interface.id, reason=f"'{mode}' is not a vhost-user mode (client or server)")
     return mode

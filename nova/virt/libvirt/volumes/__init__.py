@@ -1,1 +1,1 @@
-"""Volumes of the volume service on this host: how each kind is reached, and who uses what. One kind a file."""
+"""Volumes on this host: connection types, one module each, and records of the guests that use them."""

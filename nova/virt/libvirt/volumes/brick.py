@@ -1,8 +1,8 @@
-"""Volumes that are devices of this host, which os-brick connects: iSCSI, Fibre Channel, NVMe-oF and others.
+"""Volumes that os-brick attaches as devices of this host: iSCSI, Fibre Channel, NVMe-oF and others.
 
-Several guests of a host that have one volume share its device, which goes with the last of them. A device that is not
-the one that it was, or that is another volume's, is never given to a guest: what is behind a number of a back end may
-have changed unnoticed (CVE-2023-2088).
+Guests of a host that share a volume share its device, which is removed with the last of them. A device whose identity
+has changed, or that belongs to another volume, is never given to a guest: the data behind a back end's LUN may have
+changed unnoticed (CVE-2023-2088).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 
 
 class DeviceKind(NamedTuple):
-    """``protocol``: os-brick's name of it; ``store``: what QEMU opens; ``tries``: the setting that says how often a
-    device is looked for; ``interface``: it uses [libvirt]iscsi_iface."""
+    """A kind of device. ``protocol``: os-brick's name of it; ``store``: the type that QEMU opens; ``tries``: the
+    setting with the number of scans for a device; ``interface``: it uses [libvirt]iscsi_iface."""
 
     protocol: str
     store: str = "block"
@@ -31,7 +31,7 @@ class DeviceKind(NamedTuple):
     interface: bool = False
 
 
-#: By a connection's ``driver_volume_type``.
+#: Kinds by a connection's ``driver_volume_type``.
 KINDS: Mapping[str, DeviceKind] = {
     "iscsi": DeviceKind("ISCSI", interface=True),
     "iser": DeviceKind("ISER", tries="iser_tries"),
@@ -45,14 +45,15 @@ KINDS: Mapping[str, DeviceKind] = {
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
-    """The device's path is known when it is connected."""
+    """Return the record, without the device's path, which is known only after the connect."""
     device = DeviceRecord(words=without_secrets(data.words), shared_targets=data.shared_targets,
                           service_uuid=data.service_uuid)
     return msgspec.structs.replace(plain, store=KINDS[plain.kind].store, device=device)
 
 
 def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
-    """host.NoBrick, host.Brick; host.VolumeIdentity: it is not the device that it was."""
+    """Connect the device. Raises host.NoBrick, host.Brick; host.VolumeIdentity if it is not the same device as
+    before."""
     before = record.device or DeviceRecord()
     brick, device = _of(tools, record), _device(record, tools.brick_settings)
     if data is not None:
@@ -60,7 +61,7 @@ def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | Non
     found = brick.connect(device)
     path = found.get("path")
     if not isinstance(path, str) or not path.startswith("/"):
-        raise errors.host.Brick(task="connect", reason="it names no path of the device")
+        raise errors.host.Brick(task="connect", reason="it returned no device path")
     after = msgspec.structs.replace(before, found=found)
     if before.identity and after.identity != before.identity:
         raise errors.host.VolumeIdentity(volume=record.volume_id, path=path, found=after.identity or "no identity",
@@ -69,19 +70,20 @@ def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | Non
 
 
 def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
-    """host.Brick: it could not be written out, or may still be there."""
+    """Disconnect the device if no other guest uses it. Raises host.Brick if it was not flushed, or may still be
+    there."""
     if not use.others:
         _of(tools, record).disconnect(_device(record, tools.brick_settings), use.force)
 
 
 def extend(record: VolumeRecord, tools: VolumeTools) -> None:
-    """Let the host see how large it is. Nothing for a volume that is no device of os-brick's. host.Brick."""
+    """Rescan the device's size; does nothing for a volume that os-brick did not connect. Raises host.Brick."""
     if record.kind in KINDS:
         _of(tools, record).extend(_device(record, tools.brick_settings))
 
 
 def check_alone(record: VolumeRecord, others: Mapping[str, VolumeRecord]) -> None:
-    """``others``: of the other volumes that are connected here. host.VolumeIdentity: it is one of them."""
+    """Raise host.VolumeIdentity if the device is one of ``others``, the other volumes that are connected here."""
     mine = record.device
     for volume_id, other in others.items():
         theirs = other.device

@@ -1,5 +1,4 @@
-"""What the kinds of volumes share: what is read of a connection, whatever is behind it, and what is said of bad
-ones."""
+"""Code shared by all kinds of volumes: fields of the connection data, and checks of them."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.settings.bricks import BrickSettings
 
-#: What a volume type's qos_specs may limit: elements of libvirt's iotune.
+#: Limits that a volume type's qos_specs may set: elements of libvirt's iotune.
 THROTTLES = frozenset({"size_iops_sec", *(f"{way}_{what}_sec{most}" for way in ("total", "read", "write")
                                           for what in ("bytes", "iops") for most in ("", "_max"))})
 
 
 class VolumeTools(NamedTuple):
-    """What touches the host. ``ceph_conf``: Ceph's configuration file; empty: Ceph's own choice."""
+    """Tools that change the host. ``ceph_conf``: Ceph's configuration file; empty: Ceph's default."""
 
     hypervisor: LibvirtHypervisor
     mounts: Mounts
@@ -32,7 +31,7 @@ class VolumeTools(NamedTuple):
 
 
 class ConnectionData:
-    """The words of a volume's back end, read with care: they may be of another release, or another driver."""
+    """Checked access to a volume back end's connection data, which may come from another release or driver."""
 
     def __init__(self, volume_id: str, connection: VolumeConnection) -> None:
         self.volume_id, self._data = volume_id, connection.data
@@ -40,15 +39,15 @@ class ConnectionData:
 
     @property
     def words(self) -> Mapping[str, Json]:
-        """All of them, secrets too."""
+        """Return all connection data, including secrets."""
         return self._data
 
     def wrong(self, reason: str) -> errors.HostRefused:
-        """The error to raise. ``reason`` has no word of the connection that may be a secret."""
+        """Return the error to raise. ``reason`` must not contain connection data, which may be secret."""
         return errors.host.VolumeData(volume=self.volume_id, reason=reason)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """host.VolumeData: it is not there, or empty, and there is no default."""
+        """Return a text. Raises host.VolumeData if it is invalid, or missing or empty without a default."""
         value = self._data.get(name)
         if value in (None, "") and default is not None:
             return default
@@ -57,28 +56,28 @@ class ConnectionData:
         return value
 
     def flag(self, name: str) -> bool:
-        """False when it is not there."""
+        """Return a boolean; False if it is missing."""
         return self._data.get(name) is True
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list; numbers in it become text. () when it is not there."""
+        """Return a list, its numbers as text; () if it is missing."""
         value = self._data.get(name)
         return tuple(str(one) for one in value) if isinstance(value, list | tuple) else ()
 
     def number(self, name: str) -> int | None:
-        """None when it is not there, or no whole number above 0."""
+        """Return a positive integer; None if it is missing or invalid."""
         return _number(self._data.get(name))
 
     def throttle(self) -> tuple[tuple[str, int], ...]:
-        """Limits that QEMU keeps, of those that its volume type has; the others are the back end's own."""
+        """Return the limits of the volume type that QEMU enforces; the back end enforces the others."""
         given = self._data.get("qos_specs")
         found = {name: _number(value) for name, value in given.items()} if isinstance(given, Mapping) else {}
         return tuple((name, value) for name, value in sorted(found.items()) if name in THROTTLES and value is not None)
 
 
 class Use(NamedTuple):
-    """Of what is let go. ``others``: another guest here uses what this one's connection shares with it. ``force``: its
-    guest is gone, and what was not written yet is lost rather than that the volume stays."""
+    """The use of a volume that is disconnected. ``others``: another guest here uses what this connection shares with
+    it. ``force``: its guest is gone, so disconnect even if unwritten data is lost."""
 
     others: bool
     force: bool = False
@@ -88,22 +87,22 @@ class VolumeKind(Protocol):
     """One kind of volume: a module of this package."""
 
     def record(self, plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
-        """``plain`` with how it is reached; no secret is in it. host.VolumeData."""
+        """Return ``plain`` with the connection data, without secrets. Raises host.VolumeData."""
 
     def connect(self, record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
-        """Have all there is on this host before a guest uses it; the record, with what is known only then. ``data``
-        has the secrets, where an order brought them. HostRefused. Repeated: the same."""
+        """Connect the volume on this host before a guest uses it; return the record, with data known only then.
+        ``data`` has the secrets, if the order had them. Raises HostRefused. Safe to repeat."""
 
     def disconnect(self, record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
-        """Leave nothing of it, but for what is used by others. HostRefused: it may still be there. Safe when there is
-        nothing."""
+        """Disconnect the volume, except the part that others use. Safe if it is not connected. Raises HostRefused if it
+        may still be there."""
 
 
 def plain(disk: VolumeDisk, connection: VolumeConnection) -> tuple[VolumeRecord, ConnectionData]:
-    """What of a connection is the same for all kinds. host.VolumeData."""
+    """Return the part of a connection that all kinds share. Raises host.VolumeData."""
     data = ConnectionData(disk.device.volume_id, connection)
     if (disk.device.encrypted or data.flag("encrypted")) and not connection.encryption:
-        raise data.wrong("it is encrypted, and the order does not say how: its conductor is of an older release")
+        raise data.wrong("it is encrypted, but the order has no encryption data: its conductor is of an older release")
     return VolumeRecord(
         volume_id=disk.device.volume_id, kind=connection.kind, readonly=data.text("access_mode", "rw") == "ro",
         discard=data.flag("discard"), throttle=data.throttle(),

@@ -1,4 +1,5 @@
-"""What this host has connected for its guests: noted beside each guest before it is made, let go by these notes."""
+"""Volumes that this host has connected for its guests: recorded with each guest before the connect, and disconnected by
+these records."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeKind, Vo
 
 LOG = logging.getLogger(__name__)
 
-#: A connection's ``driver_volume_type`` -> who knows how to reach it.
+#: A connection's ``driver_volume_type`` -> the module that handles it.
 KINDS: Mapping[str, VolumeKind] = cast(Mapping[str, VolumeKind], {
     "rbd": rbd, "nfs": nfs, "local": local, **dict.fromkeys(brick.KINDS, brick)})
 
 
 class WantedVolume(NamedTuple):
-    """A volume to connect. ``data``, ``passphrase``: what the order brought, which is noted nowhere."""
+    """A volume to connect. ``data``, ``passphrase``: from the order, and never stored."""
 
     record: VolumeRecord
     data: ConnectionData | None = None
@@ -42,11 +43,11 @@ class VolumeConnections:
     settings: LibvirtSettings
     folders: Folders
     tools: VolumeTools
-    _locks: dict[str, threading.Lock] = field(default_factory=dict)  # of what guests share
+    _locks: dict[str, threading.Lock] = field(default_factory=dict)  # by shared mount or volume
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk],
                 targets: Mapping[str, str] | None = None) -> None:
-        """``targets``: the names that the guest's definition has for them already, by volume."""
+        """Connect the volumes. ``targets``: the disk names in the guest's definition so far, by volume."""
         folder = self.folders.of(server_uuid)
         folder.make()
         known = {one.volume_id: one for one in folder.volumes()}
@@ -63,30 +64,30 @@ class VolumeConnections:
             raise
 
     def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
-        """Also of a guest that left: what stays of it here uses no volume. It is gone, so what does not go in peace is
-        forced; HostRefused: not even that was possible, and it is tried again by whoever asks again."""
+        """Disconnect all volumes of the guest, also of its source copy, which uses none. The guest is gone, so a failed
+        disconnect is forced. Raises HostRefused if that fails too; the caller may try again."""
         for folder in (self.folders.of(server_uuid), self.folders.source_copy(server_uuid)):
             for record in folder.volumes():
                 if record.volume_id not in keep:
                     self._let_go(folder, record, force=True)
 
     def extend(self, server_uuid: str, volume_id: str) -> None:
-        """Let the host see that a volume has grown. HostRefused."""
+        """Rescan a volume that has grown. Raises HostRefused."""
         for record in self.folders.of(server_uuid).volumes():
             if record.volume_id == volume_id:
                 with self._shared(record):
                     brick.extend(record, self.tools)
 
     def let_go(self, server_uuid: str, volume_id: str) -> None:
-        """Of one alone, of a guest that stays. Nothing when it is not connected. HostRefused: it could not be written
-        out or taken away, and is connected still."""
+        """Disconnect one volume of a guest that stays; does nothing if it is not connected. Raises HostRefused if it
+        could not be flushed or removed; it is then still connected."""
         folder = self.folders.of(server_uuid)
         for record in folder.volumes():
             if record.volume_id == volume_id:
                 self._let_go(folder, record)
 
     def replace(self, server_uuid: str, volume_id: str, successor_id: str) -> None:
-        """The successor goes by the volume's id from now on; what that was is let go. Nothing when it is done."""
+        """Rename the successor to the volume's id and disconnect the old volume. Does nothing if that is done."""
         folder = self.folders.of(server_uuid)
         known = {one.volume_id: one for one in folder.volumes()}
         if (new := known.pop(successor_id, None)) is None:
@@ -99,11 +100,11 @@ class VolumeConnections:
         target = old.target if old is not None else new.target
         folder.keep_volumes((*known.values(), msgspec.structs.replace(new, volume_id=volume_id, target=target)))
 
-    # --- inside
+    # --- internal
 
     def _wanted(self, server_uuid: str, disk: VolumeDisk, known: Mapping[str, VolumeRecord],
                 targets: Mapping[str, str]) -> WantedVolume:
-        """host.VolumeKind, host.VolumeData; host.VolumeNotConnected."""
+        """Return the volume to connect. Raises host.VolumeKind, host.VolumeData; host.VolumeNotConnected."""
         volume_id, connection = disk.device.volume_id, disk.connection
         old = known.get(volume_id)
         if connection is None:
@@ -119,7 +120,7 @@ class VolumeConnections:
         return WantedVolume(msgspec.structs.replace(record, target=target), data, connection.passphrase)
 
     def _connect(self, folder: Folder, old: VolumeRecord | None, wanted: WantedVolume) -> None:
-        """What is noted before it is connected is let go by whoever comes after us, should we die."""
+        """Record the volume, then connect it: if this process dies between, a later disconnect finds the record."""
         record = wanted.record
         if old is not None and (old.mount != record.mount or _words(old) != _words(record)):
             self._let_go(folder, old, force=True)
@@ -133,23 +134,24 @@ class VolumeConnections:
                 folder.keep_volumes((*others, connected))
 
     def _of_other_volumes(self, record: VolumeRecord) -> Mapping[str, VolumeRecord]:
-        """All that guests have connected here; {} for a volume whose place nothing else can have."""
+        """Return all volumes that guests have connected here; {} for a volume without a device, which cannot
+        collide."""
         if record.device is None:
             return {}
         return {one.volume_id: one for folder in self.folders.all() for one in folder.volumes()
                 if one.volume_id != record.volume_id}
 
     def _give_up(self, folder: Folder, record: VolumeRecord, forget: bool = False) -> None:
-        """Of what failed; the failure is what is told. ``forget``: the last of them may be another volume's device,
-        which nobody may take from the host."""
+        """Disconnect a volume whose connect failed; only log an error, because the caller raises that of the connect.
+        ``forget``: the last volume's device may be another volume's, so it must not be removed from the host."""
         try:
             if forget and record == folder.volumes()[-1]:
-                LOG.error("what this host has in place of volume %s stays as it is: look at its multipath devices and "
-                          "sessions, and remove what is stale", record.volume_id)
+                LOG.error("the device found in place of volume %s stays on this host: check its multipath devices and "
+                          "sessions, and remove the stale ones", record.volume_id)
                 return folder.keep_volumes(folder.volumes()[:-1])
             self._let_go(folder, record, force=True)
         except errors.NovaError as error:
-            LOG.warning("volume %s, which could not be connected, may be there in part: %s", record.volume_id, error)
+            LOG.warning("volume %s could not be connected, and parts of it may remain: %s", record.volume_id, error)
 
     def _let_go(self, folder: Folder, record: VolumeRecord, force: bool = False) -> None:
         kind = KINDS.get(record.kind)
@@ -159,28 +161,29 @@ class VolumeConnections:
             if kind is not None:
                 kind.disconnect(record, Use(_needed(record, others), force), self.tools)
             else:
-                LOG.error("volume %s was connected by %s, which this release does not know: something may be left",
+                LOG.error("volume %s has connection type %s, unknown to this release; parts of it may remain",
                           record.volume_id, record.kind)
             if not any(one.volume_id == record.volume_id for one in others):
                 luks.lock(record, self.tools.hypervisor)
             folder.keep_volumes(rest)
 
     def _of_others(self, folder: Folder) -> tuple[VolumeRecord, ...]:
-        """What all guests but this one have connected here."""
+        """Return what all other guests have connected here."""
         return tuple(one for other in self.folders.all() if other.path != folder.path for one in other.volumes())
 
     def _shared(self, record: VolumeRecord) -> threading.Lock:
-        """Held while it is found out who uses what is shared, and that is made or removed."""
+        """Return the lock to hold while the users of a shared resource are checked and it is created or removed."""
         return self._locks.setdefault(_shares(record), threading.Lock())
 
 
 def _shares(record: VolumeRecord) -> str:
-    """What several guests of a host use at once: a mount with many volumes, or a volume of many guests."""
+    """Return the resource that guests of a host may share: a mount with many volumes, or a volume of many guests."""
     return record.mount or record.volume_id
 
 
 def _as_known(record: VolumeRecord, old: VolumeRecord | None) -> VolumeRecord:
-    """The same, with what is known of it from before: its name, and, of the same device, its path and identity."""
+    """Return the record with the data of its earlier one: its target, and, for the same device, its path and
+    identity."""
     if old is None:
         return record
     if record.device is not None and _words(old) == _words(record):
@@ -189,7 +192,7 @@ def _as_known(record: VolumeRecord, old: VolumeRecord | None) -> VolumeRecord:
 
 
 def _words(record: VolumeRecord) -> Mapping[str, Json]:
-    """How a device is reached; {}: it is none."""
+    """Return a device's connection data; {} if the volume is not a device."""
     return record.device.words if record.device is not None else {}
 
 

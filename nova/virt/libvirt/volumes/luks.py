@@ -1,8 +1,8 @@
-"""Volumes that QEMU decrypts by itself (LUKS): their passphrases are secrets of libvirt's, in memory alone.
+"""LUKS volumes that QEMU decrypts: their passphrases are libvirt secrets, held only in memory.
 
-A secret has its volume's id as its uuid, on each host the same. It is private: libvirt hands it to QEMU, and shows it
-to nobody. It is there before a guest is defined, and goes when the last guest here lets go of the volume. When libvirtd
-is started anew it is lost: who starts a guest then brings the passphrase.
+A secret has its volume's id as its uuid, the same on each host. It is private: libvirt passes it to QEMU and never
+shows it. It is created before the guest is defined, and removed with the last use of the volume here. A restart of
+libvirtd loses it: the order that then starts a guest contains the passphrase.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.xml.build import add, text
 
 SECTOR = 512
-#: Where the data begins in a header that cannot be read here: LUKS 1 has it no further on.
+#: Data offset of a header that cannot be read here: LUKS 1 has no larger one.
 USUAL_OFFSET = 2 << 20
 
 
 def unlock(record: VolumeRecord, passphrase: str, hypervisor: LibvirtHypervisor) -> None:
-    """Have the secret. ``passphrase`` empty: it must be there already. host.VolumeKey: it is not."""
+    """Create the secret. Raises host.VolumeKey if ``passphrase`` is empty and the secret does not exist."""
     if not record.encrypted:
         return
     if passphrase:
@@ -33,13 +33,13 @@ def unlock(record: VolumeRecord, passphrase: str, hypervisor: LibvirtHypervisor)
 
 
 def lock(record: VolumeRecord, hypervisor: LibvirtHypervisor) -> None:
-    """The secret is gone. Nothing when there is none."""
+    """Remove the secret; does nothing if there is none."""
     if record.encrypted:
         hypervisor.drop_secret(record.volume_id)
 
 
 def secret_xml(volume_id: str) -> str:
-    """What libvirt is told of the secret (https://libvirt.org/formatsecret.html)."""
+    """Return libvirt's XML of the secret (https://libvirt.org/formatsecret.html)."""
     secret = ET.Element("secret", ephemeral="yes", private="yes")
     text(secret, "uuid", volume_id)
     text(add(secret, "usage", type_="volume"), "volume", volume_id)
@@ -47,9 +47,9 @@ def secret_xml(volume_id: str) -> str:
 
 
 def header_bytes(record: VolumeRecord) -> int:
-    """How much of the volume is no guest's: what LUKS has before the data. (In qcow2 it does not count.)
+    """Return the size of the LUKS header that precedes the data. (It does not count in qcow2.)
 
-    host.VolumeData: the file or device cannot be read, or has no such header."""
+    Raises host.VolumeData if the file or device cannot be read, or has no such header."""
     if not record.encrypted or record.format != "raw":
         return 0
     if record.store not in ("file", "block"):
@@ -60,5 +60,5 @@ def header_bytes(record: VolumeRecord) -> int:
     except OSError as error:
         raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path}: {error.strerror}") from error
     if len(found) < LUKS_HEADER or not found.startswith(LUKS_MAGIC) or found[6:8] != b"\0\1":
-        raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path} has no header of LUKS 1")
+        raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path} has no LUKS 1 header")
     return SECTOR * int(struct.unpack(">I", found[104:108])[0])

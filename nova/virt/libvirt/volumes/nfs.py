@@ -1,7 +1,7 @@
-"""Files on exports of NFS. An export is mounted once for all guests that use it, and unmounted when the last goes.
+"""Files on NFS exports. An export is mounted once for all guests that use it, and unmounted with the last.
 
-An export that is mounted already (by /etc/fstab, say) is used as it is, and stays. A file beside the mount point, made
-before the mount, says that this host's nova-compute mounted it; it holds for one run of the kernel only.
+An export that is already mounted (by /etc/fstab, for example) is used and stays mounted. A mark file next to the mount
+point, written before the mount, shows that this host's nova-compute mounted it; it is valid only until a reboot.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 LOG = logging.getLogger(__name__)
 
 FORMATS = ("raw", "qcow2")
-LUKS = "luks"  # Cinder's word for a raw file that begins with LUKS' own header
+LUKS = "luks"  # Cinder's name for a raw file with a LUKS header
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
-    """The mount point is named as other programs name it: by the MD5 of the export."""
+    """Return the record. The mount point is named by the MD5 of the export, as other programs name it."""
     export, name, format_ = data.text("export"), data.text("name"), data.text("format", "raw")
     if export.startswith("-") or ":" not in export:
         raise data.wrong("its export is not of the form host:/path")
@@ -40,7 +40,7 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
 
 
 def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
-    """host.VolumeMount."""
+    """Mount the export. Raises host.VolumeMount."""
     if tools.mounts.has(record.mount):
         return record
     tools.mounts.prepare(record.mount)
@@ -55,13 +55,13 @@ def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | Non
 
 
 def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
-    """An export that cannot be unmounted now stays until its next last user goes: its mount hurts nobody."""
+    """Unmount the export. If that fails, the mount, which is harmless, stays until the next last user goes."""
     ours = tools.mounts.is_ours(record.mount)
     if use.others or ours is None:
         return
     if tools.mounts.has(record.mount):
         if not ours:
-            return tools.mounts.forget_mark(record.mount)  # somebody else's, since the host's reboot
+            return tools.mounts.forget_mark(record.mount)  # mounted by another program since the host's reboot
         try:
             tools.mounts.unmount(record.mount)
         except errors.host.CommandFailed as error:
@@ -72,5 +72,5 @@ def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
 
 
 def _words(options: str) -> str:
-    """Cinder has them as for a command line: ``-o vers=4``."""
+    """Strip the ``-o`` from Cinder's options, which are in command line form: ``-o vers=4``."""
     return options.removeprefix("-o").strip()

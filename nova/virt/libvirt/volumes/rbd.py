@@ -1,4 +1,4 @@
-"""Images of a Ceph pool: QEMU reaches them by itself, and needs one of libvirt's secrets for that."""
+"""Images of a Ceph pool, which QEMU opens directly, with a libvirt secret."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
-    """The user and the secret are Cinder's word; where it has none, those of [libvirt]rbd_user."""
+    """Return the record with Cinder's user and secret, or those of [libvirt]rbd_user if Cinder sent none."""
     hosts, ports = data.texts("hosts"), data.texts("ports")
     if len(hosts) != len(ports):
-        raise data.wrong("its connection does not name as many ports as monitors")
+        raise data.wrong("its connection has different numbers of ports and monitors")
     name = data.text("name")
     if name.count("/") != 1:
         raise data.wrong("its connection does not name pool/image")
@@ -22,7 +22,7 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
     if data.flag("auth_enabled"):
         user, secret = data.text("auth_username", settings.rbd_user), data.text("secret_uuid", secret)
         if not user or not secret:
-            raise data.wrong("it says neither as whom it is reached nor by which secret (Cinder's rbd_secret_uuid), "
+            raise data.wrong("it has no user or no secret (Cinder's rbd_secret_uuid), "
                              "and [libvirt]rbd_user and rbd_secret_uuid are not set")
     return msgspec.structs.replace(plain, store="rbd", path=name, user=user, secret=secret,
                                    hosts=tuple((host.strip("[]"), port)
@@ -30,11 +30,11 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
 
 
 def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
-    """host.CephSecret: libvirt has no such secret, and this host no keyring to make it of."""
+    """Ensure the secret. Raises host.CephSecret if libvirt has no such secret and this host has no keyring for it."""
     if record.user:
         ensure_secret(tools.hypervisor, record.user, record.secret, tools.ceph_conf)
     return record
 
 
 def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
-    """Nothing: QEMU has let go of it."""
+    """Do nothing: QEMU has closed the image."""

@@ -1,1 +1,1 @@
-"""Pure functions from what a guest shall be to libvirt's XML, and from libvirt's XML to what a host is. No I/O."""
+"""Pure functions that convert a guest's spec to libvirt's XML, and libvirt's XML to facts of a host. No I/O."""

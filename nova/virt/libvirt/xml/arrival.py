@@ -1,6 +1,6 @@
-"""A running guest's XML as it shall be at its destination. Pure.
+"""The XML of a running guest for its destination. Pure.
 
-All but where things are must stay as it is: the hypervisor compares what the guest can see.
+Only host-specific paths and addresses may change: the hypervisor compares the guest-visible part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 @dataclass(frozen=True, kw_only=True)
 class InterfaceWire:
-    """What is behind an interface: libvirt's type, the attributes of its source, the device's name (empty: libvirt
+    """The host side of an interface: libvirt's type, the attributes of its source, the device name (empty: libvirt
     chooses one) and, on Open vSwitch, the port's id."""
 
     type: str
@@ -30,10 +30,12 @@ class InterfaceWire:
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalPaths:
-    """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``wires``:
-    by MAC, what is behind an interface; ``volumes``: by volume (or image in a pool), the disk as the destination
-    defines it; ``vifs``: of older releases, by MAC, bridge and device. ``placement`` or ``screens`` None: the
-    destination does not tell (it is of an older release, which has screens over VNC at most)."""
+    """Paths and addresses on the destination.
+
+    ``bases``: by the name of an overlay's file, path and format of its backing file; ``wires``: by MAC, the host side
+    of an interface; ``volumes``: by volume (or image in a pool), the disk as the destination defines it; ``vifs``: of
+    older releases, by MAC, bridge and device. ``placement`` or ``screens`` None: the destination did not report it (it
+    is of an older release, which has at most VNC screens)."""
 
     folder: str
     vnc_listen: str | None = None
@@ -47,7 +49,7 @@ class ArrivalPaths:
 
 
 def arrival_xml(text: str, folder: str, there: ArrivalPaths) -> str:
-    """``folder``: the guest's on its source."""
+    """Return the guest's XML for the destination. ``folder``: the guest's on its source."""
     domain = ET.fromstring(text)
     for disk in domain.iterfind("devices/disk"):
         _put_remote(disk, there.volumes)
@@ -67,8 +69,8 @@ def arrival_xml(text: str, folder: str, there: ArrivalPaths) -> str:
 
 
 def copied_disks(text: str) -> tuple[str, ...]:
-    """Targets of the disks whose content must be sent where storage is not shared: those that are written to, but for
-    what both hosts see: volumes, and images in a pool."""
+    """Return the targets of disks to copy if storage is not shared: all writable disks, except volumes and images in a
+    pool, which both hosts see."""
     return tuple(disk.find("target").get("dev", "")  # type: ignore[union-attr]
                  for disk in ET.fromstring(text).iterfind("devices/disk")
                  if disk.get("device", "disk") == "disk" and disk.find("readonly") is None
@@ -76,8 +78,8 @@ def copied_disks(text: str) -> tuple[str, ...]:
 
 
 def has_direct_volumes(text: str) -> bool:
-    """Whether the guest has files of the volume service, all of which it writes without a cache of its host: the
-    destination then reads what was written, whatever libvirt knows of the file system."""
+    """Return whether the guest has files of the volume service and writes all of them without the host's page cache.
+    The destination then reads current data, even if libvirt does not recognize the file system as shared."""
     modes = [disk.find("driver").get("cache", "")  # type: ignore[union-attr]
              for disk in ET.fromstring(text).iterfind("devices/disk")
              if disk.get("type") == "file" and volume_of(disk) is not None]
@@ -85,20 +87,21 @@ def has_direct_volumes(text: str) -> bool:
 
 
 def shape_of(text: str) -> str:
-    """What of a running guest's place cannot change: how many NUMA nodes it has, and its huge pages' sizes in KiB."""
+    """Return the placement of a running guest that cannot change: its number of NUMA nodes, and huge page sizes in
+    KiB."""
     return _shape(ET.fromstring(text))
 
 
 def check_alike(shape: str, there: PlacementSpec) -> None:
-    """``shape``: a running guest's (see :func:`shape_of`). move.UnlikePlace."""
+    """Raise move.UnlikePlace unless ``shape``, a running guest's (see :func:`shape_of`), is that of the destination."""
     wanted = _spelled_shape(len(there.nodes) if there.numa else 0, {node.page_kb for node in there.nodes
                                                                     if node.page_kb})
     if shape != wanted:
-        raise errors.move.UnlikePlace(reason=f"it has {shape}, and there it would have {wanted}")
+        raise errors.move.UnlikePlace(reason=f"it has {shape}, and on the destination it would have {wanted}")
 
 
 def cpu_of(text: str) -> tuple[str, str, str | None, str]:
-    """A running guest's processor as XML, and what it belongs to: architecture, machine type, virt type."""
+    """Return a running guest's processor as XML, with its architecture, machine type and virt type."""
     domain = ET.fromstring(text)
     cpu, kind = domain.find("cpu"), domain.find("os/type")
     arch, machine = (kind.get("arch", ""), kind.get("machine")) if kind is not None else ("", None)
@@ -114,13 +117,13 @@ def _put_paths(element: Element, here: str, there: str) -> None:
 
 
 def _put_remote(disk: Element, places: Mapping[str, str]) -> None:
-    """How a volume, or an image in a pool, is reached is each host's own; all else of the disk stays.
-    move.BadDestination."""
+    """Replace the source of a volume, or of an image in a pool, with the destination's; the rest of the disk stays.
+    Raises move.BadDestination."""
     remote = remote_of(disk)
     if remote is None:
         return
     if remote not in places:
-        raise errors.move.BadDestination(reason=f"it does not tell how it reaches volume {remote}")
+        raise errors.move.BadDestination(reason=f"it did not report its connection to volume {remote}")
     there = ET.fromstring(places[remote])
     disk.set("type", there.get("type", ""))
     for tag in ("source", "auth", "backingStore"):
@@ -151,7 +154,7 @@ def _put_vif(interface: Element, vifs: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _put_wire(interface: Element, wires: Mapping[str, InterfaceWire]) -> None:
-    """Anew, whatever it was: a destination may have another kind of switch."""
+    """Replace the host side of an interface completely: a destination may have another kind of switch."""
     mac = interface.find("mac")
     wire = wires.get(mac.get("address", "")) if mac is not None else None
     if wire is None:
@@ -169,12 +172,12 @@ def _put_wire(interface: Element, wires: Mapping[str, InterfaceWire]) -> None:
 
 
 def _put_placement(domain: Element, there: PlacementSpec | None) -> None:
-    """Pins and cells are of the host, and are the destination's; how many nodes the guest has, and the size of their
-    pages, can't change while it runs. move.UnlikePlace."""
+    """Replace CPU pins and host cells with the destination's. Raises move.UnlikePlace if the number of NUMA nodes or
+    the page sizes differ, which cannot change while the guest runs."""
     tuning, numa = domain.find("cputune"), domain.find("numatune")
     if there is None:
         if numa is not None or (tuning is not None and tuning.find("vcpupin") is not None):
-            raise errors.move.UnlikePlace(reason="the destination does not tell of any")
+            raise errors.move.UnlikePlace(reason="the destination did not report one")
         return
     check_alike(_shape(domain), there)
     vcpu = domain.find("vcpu")

@@ -1,4 +1,4 @@
-"""Shorthand for making XML trees."""
+"""Helpers that build XML trees."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ Element = ET.Element
 
 
 def add(parent: Element, tag: str, **attributes: object) -> Element:
-    """A new last child; attributes that are None are left out. ``type_`` and the like lose the underscore."""
+    """Append a child and return it. Attributes that are None are omitted; ``type_`` and similar lose the underscore."""
     return ET.SubElement(parent, tag, {name.rstrip("_"): str(value) for name, value in attributes.items()
                                        if value is not None})
 
 
 def text(parent: Element, tag: str, content: object, **attributes: object) -> Element:
-    """A new last child with text in it; characters that XML has no way to say are left out."""
+    """Append a child with text and return it; characters that XML does not allow are omitted."""
     child = add(parent, tag, **attributes)
     child.text = "".join(char for char in str(content) if _sayable(ord(char)))
     return child

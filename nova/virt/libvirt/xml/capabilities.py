@@ -1,4 +1,4 @@
-"""What libvirt says of its host, read from its XML (https://libvirt.org/formatcaps.html, formatdomaincaps.html)."""
+"""libvirt's capabilities of a host, read from XML (https://libvirt.org/formatcaps.html, formatdomaincaps.html)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class HostCpu:
-    """The host's processor. ``topology`` has cells, sockets, cores, threads; ``address_bits`` is 0 where libvirt does
-    not tell (before 8.7)."""
+    """The host's processor. ``topology`` has cells, sockets, cores, threads; ``address_bits`` is 0 if libvirt does not
+    report it (before 8.7)."""
 
     arch: str
     model: str = ""
@@ -23,7 +23,7 @@ class HostCpu:
     address_bits: int = 0
 
     def as_json(self) -> str:
-        """As the API shows it in ``cpu_info``."""
+        """Return the JSON that the API shows as ``cpu_info``."""
         address = {"mode": self.address_mode, "bits": self.address_bits}
         return json.dumps({"arch": self.arch, "model": self.model, "vendor": self.vendor,
                            "topology": dict(self.topology), "features": list(self.features),
@@ -32,7 +32,7 @@ class HostCpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Guestable:
-    """A kind of guest that the host can run: ``domain`` is kvm or qemu, ``mode`` hvm."""
+    """A guest type that the host can run: ``domain`` is kvm or qemu, ``mode`` hvm."""
 
     arch: str
     domain: str
@@ -42,10 +42,10 @@ class Guestable:
 
 @dataclass(frozen=True, kw_only=True)
 class DomainCapabilities:
-    """What guests of one machine type may have: names by element (disk bus, video modelType, tpm backendVersion).
+    """Capabilities of guests of one machine type: names by element (disk bus, video modelType, tpm backendVersion).
 
-    ``cpu_models`` are those whose every feature the host has; ``secure_boot``: the machine type and a firmware of the
-    host's can have it.
+    ``cpu_models``: models whose every feature the host has; ``secure_boot``: the machine type and one of the host's
+    firmwares support it.
     """
 
     emulator: str
@@ -53,7 +53,7 @@ class DomainCapabilities:
     machine: str = ""
     secure_boot: bool = False
     disk_buses: tuple[str, ...] = ()
-    screens: tuple[str, ...] = ()  # graphics: vnc, spice ...; empty when that is not told
+    screens: tuple[str, ...] = ()  # graphics: vnc, spice ...; empty if not reported
     video_models: tuple[str, ...] = ()
     rng_models: tuple[str, ...] = ()
     tpm_models: tuple[str, ...] = ()
@@ -62,15 +62,15 @@ class DomainCapabilities:
     cpu_models: tuple[str, ...] = ()
     host_passthrough: bool = False
     sev: bool = False
-    sev_guests: int = 0  # how many the processor has keys for; 0: not told
+    sev_guests: int = 0  # the number of keys that the processor has; 0: not reported
     sev_es_guests: int = 0
     sev_cbit: int = 0
     sev_reduced_bits: int = 0
 
 
 def qemu_owner(capabilities: str) -> tuple[int, int] | None:
-    """User and group that guests' programs run as: the base label of the security model ``dac``. None where there is
-    none: then they run as libvirtd does."""
+    """Return the user and group of QEMU processes: the base label of the security model ``dac``. None if there is no
+    such label: they then run as libvirtd does."""
     for model in ET.fromstring(capabilities).iterfind("host/secmodel"):
         if model.findtext("model") == "dac":
             for label in model.iterfind("baselabel"):
@@ -81,7 +81,7 @@ def qemu_owner(capabilities: str) -> tuple[int, int] | None:
 
 
 def host_cpu(capabilities: str) -> HostCpu:
-    """The element ``host/cpu``. Where libvirt tells nothing of it, ``arch`` is empty, and so is ``topology``."""
+    """Return the element ``host/cpu``. If libvirt does not report it, ``arch`` and ``topology`` are empty."""
     root = ET.fromstring(capabilities)
     cpu = root.find("host/cpu")
     if cpu is None:
@@ -98,7 +98,7 @@ def host_cpu(capabilities: str) -> HostCpu:
 
 
 def guestables(capabilities: str) -> tuple[Guestable, ...]:
-    """Every kind of guest, with the machine types it may have."""
+    """Return every guest type, with its machine types."""
     found = []
     for guest in ET.fromstring(capabilities).findall("guest"):
         mode, arch = guest.findtext("os_type", ""), guest.find("arch")
@@ -113,7 +113,7 @@ def guestables(capabilities: str) -> tuple[Guestable, ...]:
 
 
 def domain_capabilities(text: str) -> DomainCapabilities:
-    """From the XML of virConnectGetDomainCapabilities. What is not told is empty, 0 or False."""
+    """Parse the XML of virConnectGetDomainCapabilities. Values that are not reported are empty, 0 or False."""
     root = ET.fromstring(text)
     passthrough, sev = root.find("cpu/mode[@name='host-passthrough']"), root.find("features/sev")
     return DomainCapabilities(
@@ -134,7 +134,7 @@ def domain_capabilities(text: str) -> DomainCapabilities:
 
 
 def cpu_model_features(text: str) -> tuple[str, ...]:
-    """Of the one model in a file of libvirt's CPU map (``cpu_map/x86_EPYC.xml``)."""
+    """Return the features of the one model in a file of libvirt's CPU map (``cpu_map/x86_EPYC.xml``)."""
     return tuple(sorted(feature.get("name", "") for feature in ET.fromstring(text).findall("model/feature")))
 
 

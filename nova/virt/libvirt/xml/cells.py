@@ -1,4 +1,4 @@
-"""How a host's processors and memory are laid out, read from libvirt's capabilities
+"""The NUMA topology of a host's processors and memory, read from libvirt's capabilities
 (https://libvirt.org/formatcaps.html). Pure."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ KIB_OF = {"b": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1 << 20}
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """``cpus``: those that are on. ``siblings``: the threads of each core that has more than one. ``pages``: size in
-    KiB -> how many the cell has of them."""
+    """A NUMA cell. ``cpus``: online ones. ``siblings``: the threads of each core that has more than one. ``pages``:
+    size in KiB -> how many the cell has."""
 
     id: int
     cpus: tuple[int, ...]
@@ -25,8 +25,8 @@ class Cell:
 
 
 def cells(capabilities: str, cpus: int, memory_mb: int) -> tuple[Cell, ...]:
-    """Of a host of so many processors and so much memory in all, which are one cell where libvirt knows no more. Cells
-    that have nothing (memory is not there, no processor is on) are left out."""
+    """Return the cells of a host with these totals; a single cell if libvirt reports no topology. Cells without memory
+    and online processors are omitted."""
     found = [_cell(one) for one in ET.fromstring(capabilities).iterfind("host/topology/cells/cell")]
     reported = tuple(one for one in found if one.cpus or one.memory_mb)
     if not any(one.cpus for one in reported):
@@ -38,7 +38,7 @@ def cells(capabilities: str, cpus: int, memory_mb: int) -> tuple[Cell, ...]:
 def _cell(cell: ET.Element) -> Cell:
     listed = cell.findall("cpus/cpu")
     described = [one for one in listed if one.get("siblings")]
-    on = described or listed  # of one that is off, nothing but its number is told
+    on = described or listed  # of an offline processor, libvirt reports only the number
     cores = {expand(one.get("siblings", "")) for one in described}
     sockets = {one.get("socket_id") for one in on if one.get("socket_id") is not None}
     memory = cell.find("memory")
@@ -57,7 +57,7 @@ def _kib(memory: ET.Element) -> float:
 
 
 def expand(text: str) -> tuple[int, ...]:
-    """"0-1,8" as numbers."""
+    """Expand "0-1,8" to numbers."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

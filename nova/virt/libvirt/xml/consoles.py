@@ -1,4 +1,4 @@
-"""A guest's screens and serial ports as libvirt's XML: made, read, and moved to another host. Pure.
+"""A guest's screens and serial ports as libvirt's XML: built, read, and changed for another host. Pure.
 
 https://libvirt.org/formatdomain.html (graphical framebuffers; consoles, serial, parallel & channel devices)
 """
@@ -16,31 +16,32 @@ from nova.virt.libvirt.xml.specs import GuestDevices, SerialLine, SpiceSpec
 SPICE_CHANNEL = "com.redhat.spice.0"
 SOURCE, LISTENS = re.compile(r"<source\s[^>]*>"), re.compile(r"""\smode=(["'])bind\1""")
 SERVICE = re.compile(r"""\sservice=["'](\d{1,5})["']""")
-#: SPICE's settings, each an element: its name (a field of SpiceSpec) -> the attribute that has the value
+#: SPICE's settings, each an element: its name (a field of SpiceSpec) -> the attribute with the value
 SPICE_DETAILS = {"image": "compression", "jpeg": "compression", "zlib": "compression", "playback": "compression",
                  "streaming": "mode"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuestScreens:
-    """What a host gives its guests. None: no such screen."""
+    """The screens that a host gives its guests. None: no such screen."""
 
     vnc: str | None = None  # the address that QEMU listens on
     spice: SpiceSpec | None = None
 
 
 class ScreenPlace(NamedTuple):
-    """Where a running guest's screen is served: None for what is not."""
+    """The addresses at which a running guest's screen is served; an unused one is None."""
 
     port: int | None = None
     tls_port: int | None = None
     socket_path: str | None = None
 
 
-# --- made
+# --- build
 
 def add_serials(devices: Element, spec: GuestDevices) -> None:
-    """The first port writes the console log, through virtlogd, which rotates it. (libvirt makes it the console.)"""
+    """Add the serial ports. The first writes the console log through virtlogd, which rotates it. (libvirt makes it the
+    console.)"""
     for port in range(spec.serial_ports):
         device = add(devices, "serial")
         _put_line(device, spec.lines[port] if port < len(spec.lines) else None)
@@ -50,7 +51,7 @@ def add_serials(devices: Element, spec: GuestDevices) -> None:
 
 
 def add_screen(devices: Element, spec: GuestDevices) -> None:
-    """VNC, SPICE, or both; with them the video device, and the tablet that a pointer needs. Nothing where the spec has
+    """Add VNC, SPICE, or both; with them the video device, and the tablet for a pointer. Does nothing if the spec has
     none."""
     if spec.vnc_listen:
         _add_vnc(devices, spec.vnc_listen)
@@ -64,7 +65,7 @@ def add_screen(devices: Element, spec: GuestDevices) -> None:
 
 
 def add_spice_agent(devices: Element) -> None:
-    """The channel over which SPICE speaks with its agent in the guest."""
+    """Add the channel between SPICE and its agent in the guest."""
     channel = add(devices, "channel", type_="spicevmc")
     add(channel, "target", type_="virtio", name=SPICE_CHANNEL)
 
@@ -75,7 +76,7 @@ def _add_vnc(devices: Element, listen: str) -> None:
 
 
 def _add_spice(devices: Element, spec: SpiceSpec) -> None:
-    """libvirt gives it a port, a TLS port, or both where qemu.conf has certificates for SPICE."""
+    """Add a SPICE screen. libvirt chooses a port, a TLS port, or both if qemu.conf has certificates for SPICE."""
     graphics = add(devices, "graphics", type_="spice", autoport="yes", defaultMode="secure" if spec.secure else None)
     add(graphics, "listen", type_="address", address=spec.listen)
     for name, attribute in SPICE_DETAILS.items():
@@ -85,8 +86,8 @@ def _add_spice(devices: Element, spec: SpiceSpec) -> None:
 
 
 def _put_line(device: Element, line: SerialLine | None) -> None:
-    """Say where a serial port (or the console that stands for it) is served; None: on a terminal of the host's. QEMU
-    waits for nobody: what a guest says while nobody listens is in the log alone."""
+    """Set where a serial port (or its console alias) is served; None: on a terminal of the host. QEMU does not wait for
+    a client: output without a client is only in the log."""
     for tag in ("source", "protocol"):
         for old in device.findall(tag):
             device.remove(old)
@@ -105,7 +106,7 @@ def _put_line(device: Element, line: SerialLine | None) -> None:
 # --- read
 
 def screen_of(definition: str, kind: str) -> ScreenPlace | None:
-    """Of a running guest, its screen of a kind (vnc, spice). None: it has none."""
+    """Return a running guest's screen of a kind (vnc, spice); None if it has none."""
     graphics = ET.fromstring(definition).find(f"devices/graphics[@type='{kind}']")
     if graphics is None:
         return None
@@ -115,18 +116,19 @@ def screen_of(definition: str, kind: str) -> ScreenPlace | None:
 
 
 def lines_of(definition: str) -> tuple[SerialLine | None, ...]:
-    """Where the serial ports are served, in their order; None for those that are the host's own to open."""
+    """Return where the serial ports are served, in order; None for those on a terminal of the host."""
     return tuple(_line(device) for device in ET.fromstring(definition).iterfind("devices/serial"))
 
 
 def ports_of(definition: str) -> frozenset[int]:
-    """Every TCP port that a definition's devices listen on; without reading all of it, as many are asked at once."""
+    """Return every TCP port that a definition's devices listen on; a text scan, because it runs over many
+    definitions."""
     return frozenset(int(port[1]) for source in SOURCE.findall(definition) if LISTENS.search(source)
                      for port in [SERVICE.search(source)] if port)
 
 
 def serials_of(definition: str) -> int:
-    """How many serial ports a guest with that definition has."""
+    """Return the number of serial ports in a guest's definition."""
     return len(ET.fromstring(definition).findall("devices/serial"))
 
 
@@ -141,14 +143,15 @@ def _line(device: Element) -> SerialLine | None:
 
 
 def _number(text: str | None) -> int | None:
-    """libvirt writes -1 or 0 for a port that is not there (yet)."""
+    """Return a port number; None for libvirt's -1 or 0 (no port yet)."""
     return int(text) if text and text.isdecimal() and int(text) > 0 else None
 
 
-# --- moved
+# --- change
 
 def put_screens(domain: Element, there: GuestScreens) -> None:
-    """Give a running guest the screens of its destination. One without any gets none: libvirt would add devices."""
+    """Give a running guest its destination's screens. A guest without any gets none: libvirt would have to add
+    devices."""
     devices = domain.find("devices")
     if devices is None or devices.find("graphics") is None:
         return
@@ -161,13 +164,13 @@ def put_screens(domain: Element, there: GuestScreens) -> None:
         _add_vnc(devices, there.vnc)
     if there.spice is not None:
         _add_spice(devices, there.spice)
-    for target in devices.findall(f"channel/target[@name='{SPICE_CHANNEL}']/.."):  # the guest goes on to see it
+    for target in devices.findall(f"channel/target[@name='{SPICE_CHANNEL}']/.."):  # it must stay visible to the guest
         agent = there.spice is not None and there.spice.agent
         target.set("type", "spicevmc" if agent else "null")
 
 
 def put_lines(domain: Element, there: tuple[SerialLine, ...]) -> None:
-    """Serve a running guest's serial ports where its destination says; those beyond, on terminals of that host's."""
+    """Serve a running guest's serial ports where its destination says; the rest on terminals of that host."""
     serials = domain.findall("devices/serial")
     lines = (*there, *(None for _ in serials))
     for device, line in zip(serials, lines, strict=False):
@@ -177,7 +180,7 @@ def put_lines(domain: Element, there: tuple[SerialLine, ...]) -> None:
 
 
 def put_listen(graphics: Element, address: str) -> None:
-    """Change where a ``graphics`` element listens: in its attribute and in each of its ``listen`` elements."""
+    """Change the address on which a ``graphics`` element listens: its attribute and each of its ``listen`` elements."""
     graphics.set("listen", address)
     for listen in graphics.iterfind("listen[@type='address']"):
         listen.set("address", address)

@@ -1,4 +1,4 @@
-"""A guest's devices as libvirt's XML, one function a kind."""
+"""A guest's devices as libvirt's XML, one function for each kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AGENT_CHANNEL = "org.qemu.guest_agent.0"
 
 
 def add_devices(devices: Element, spec: GuestSpec) -> None:
-    """All of them: disks, controllers, interfaces, host devices, consoles and the small ones. It is called once a
+    """Add all devices: disks, controllers, interfaces, host devices, consoles and small ones. Called once per
     domain."""
     for disk in spec.disks:
         add_disk(devices, disk)
@@ -29,13 +29,13 @@ def add_devices(devices: Element, spec: GuestSpec) -> None:
 
 
 def add_host_device(devices: Element, spec: HostDeviceSpec) -> None:
-    """A PCI device of the host. ``managed``: libvirt takes it from its driver on the host, and gives it back."""
+    """Add a PCI device of the host. ``managed``: libvirt unbinds it from its host driver and rebinds it later."""
     device = add(devices, "hostdev", mode="subsystem", type_="pci", managed="yes" if spec.managed else "no")
     add_pci_address(add(device, "source"), spec.address)
 
 
 def add_pci_address(source: Element, address: str, **attributes: str) -> None:
-    """``address``: as 0000:03:10.1."""
+    """Add a PCI address. ``address``: in the form 0000:03:10.1."""
     domain, bus, rest = address.split(":")
     slot, function = rest.split(".")
     add(source, "address", **attributes, domain=f"0x{domain}", bus=f"0x{bus}", slot=f"0x{slot}",
@@ -43,7 +43,7 @@ def add_pci_address(source: Element, address: str, **attributes: str) -> None:
 
 
 def _hide_memory(devices: Element) -> None:
-    """Virtio devices of a guest whose memory is encrypted go through buffers that the host can read."""
+    """Route virtio devices of a guest with encrypted memory through buffers that the host can read."""
     virtio = [*(disk for disk in devices.iterfind("disk") if disk.find("target[@bus='virtio']") is not None),
               *(vif for vif in devices.iterfind("interface") if vif.find("model[@type='virtio']") is not None),
               *devices.iterfind("rng"), *devices.iterfind("memballoon"),
@@ -54,8 +54,8 @@ def _hide_memory(devices: Element) -> None:
 
 
 def add_disk(devices: Element, spec: DiskSpec) -> None:
-    """A ``disk`` element. Its chain of files ends at what the spec names: libvirt never looks into a file for its
-    base."""
+    """Add a ``disk`` element. Its backing chain ends where the spec says: libvirt never probes a file for its backing
+    file."""
     kind = "network" if spec.rbd else "block" if spec.block else "file"
     disk = add(devices, "disk", type_=kind, device=spec.device)
     add(disk, "driver", name="qemu", type_=spec.format, cache=spec.cache, io=spec.io, discard=spec.discard,
@@ -67,7 +67,7 @@ def add_disk(devices: Element, spec: DiskSpec) -> None:
         add(backing, "source", file=spec.backing.path)
         add(backing, "backingStore")
     elif spec.format != "raw" and spec.chain:
-        add(disk, "backingStore")  # an empty one: libvirt must not look for another
+        add(disk, "backingStore")  # empty: libvirt must not probe for another
     add(disk, "target", dev=spec.target, bus=spec.bus)
     if spec.throttle:
         iotune = add(disk, "iotune")
@@ -89,7 +89,7 @@ def add_disk(devices: Element, spec: DiskSpec) -> None:
 
 
 def add_source(disk: Element, spec: DiskSpec) -> None:
-    """Where the disk's data is: a file, a block device, or an image of a Ceph pool with whatever opens it."""
+    """Add the disk's source: a file, a block device, or an image of a Ceph pool with its authentication."""
     if spec.rbd is None:
         _add_luks(add(disk, "source", **{"dev" if spec.block else "file": spec.path}), spec)
         return
@@ -104,15 +104,14 @@ def add_source(disk: Element, spec: DiskSpec) -> None:
 
 
 def _add_luks(source: Element, spec: DiskSpec) -> None:
-    """Within the source: what is said of that is compared, and replaced, as a whole when a guest moves."""
+    """Add the encryption within the source, because a migration compares and replaces the source as a whole."""
     if spec.luks is not None:
         encryption = add(source, "encryption", format="luks", engine="qemu")
         add(encryption, "secret", type_="passphrase", uuid=spec.luks)
 
 
 def add_controllers(devices: Element, spec: GuestSpec) -> None:
-    """SCSI where a disk needs it, USB of the model asked for, and root ports of PCI Express for devices plugged in
-    later."""
+    """Add SCSI if a disk needs it, USB of the requested model, and PCI Express root ports for hot-plugged devices."""
     others = spec.devices
     if any(disk.bus == "scsi" for disk in spec.disks):
         add(devices, "controller", type_="scsi", index=0, model=others.scsi_model or "virtio-scsi")
@@ -125,7 +124,7 @@ def add_controllers(devices: Element, spec: GuestSpec) -> None:
 
 
 def add_vif(devices: Element, spec: VifSpec) -> None:
-    """An ``interface`` element; a whole card that is handed over is a ``hostdev``, of which libvirt sets nothing."""
+    """Add an ``interface`` element; a whole card is a ``hostdev``, which libvirt does not configure."""
     if spec.pci and spec.bare:
         add_host_device(devices, HostDeviceSpec(spec.pci))
         return
@@ -149,7 +148,7 @@ def add_vif(devices: Element, spec: VifSpec) -> None:
 
 
 def _add_wire(interface: Element, spec: VifSpec) -> None:
-    """What is behind the interface, on the host."""
+    """Add the host side of the interface."""
     if spec.pci:
         add_pci_address(add(interface, "source"), spec.pci, type_="pci")
     elif spec.bridge:
@@ -165,8 +164,8 @@ def _add_wire(interface: Element, spec: VifSpec) -> None:
 
 
 def add_small(devices: Element, spec: GuestDevices) -> None:
-    """Source of random numbers, watchdog, channel to the guest's agent, SPICE's channel, sound, TPM, IOMMU: each where
-    the spec has it. The memory balloon is always there."""
+    """Add the random number generator, watchdog, guest agent channel, SPICE's channel, sound, TPM and IOMMU that the
+    spec has. The memory balloon is always added."""
     if spec.rng_path:
         rng = add(devices, "rng", model="virtio")
         if spec.rng_bytes:
@@ -191,7 +190,8 @@ def add_small(devices: Element, spec: GuestDevices) -> None:
 
 
 def add_tpm(devices: Element, spec: TpmSpec) -> None:
-    """The guest's definition may come and go (a hard reboot makes it anew); the state is removed with the guest."""
+    """Add a TPM with persistent state: a hard reboot redefines the guest, and the state is removed only with the
+    guest."""
     backend = add(add(devices, "tpm", model=spec.model), "backend", type_="emulator", version=spec.version,
                   persistent_state="yes")
     if spec.secret:
@@ -199,7 +199,7 @@ def add_tpm(devices: Element, spec: TpmSpec) -> None:
 
 
 def add_iommu(devices: Element, model: str) -> None:
-    """``model`` as libvirt names it: intel, virtio, smmuv3."""
+    """Add an IOMMU. ``model`` in libvirt's form: intel, virtio, smmuv3."""
     iommu = add(devices, "iommu", model=model)
-    if model == "intel":  # interrupts are remapped; devices that are passed through see the guest's own mappings
+    if model == "intel":  # with interrupt remapping; passed-through devices see the guest's own mappings
         add(iommu, "driver", intremap="on", caching_mode="on", iotlb="on")

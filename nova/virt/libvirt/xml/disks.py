@@ -1,4 +1,4 @@
-"""A single disk as libvirt's XML, and where a guest's definition has the disks on volumes. Pure."""
+"""A single disk as libvirt's XML, and the disks on volumes in a guest's definition. Pure."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ ALIAS = "ua-"  # the prefix of aliases that are not libvirt's own
 
 
 def alias_of(volume_id: str) -> str:
-    """By which a disk on a volume is found again: its name may be another's later."""
+    """Return the alias by which a disk on a volume is found again: its target may later belong to another disk."""
     return ALIAS + volume_id
 
 
 def volume_of(disk: Element) -> str | None:
-    """The volume that a disk of a definition lies on; None: it lies on none."""
+    """Return the volume of a definition's disk; None if it is not on a volume."""
     alias = disk.find("alias")
     name = alias.get("name", "") if alias is not None else ""
     return name.removeprefix(ALIAS) if name.startswith(ALIAS) else None
 
 
 def remote_of(disk: Element) -> str | None:
-    """What of a disk is the same on every host: its volume, or its image in a pool. None: it is this host's alone."""
+    """Return the host-independent name of a disk: its volume, or its image in a pool. None if the disk is local."""
     source = disk.find("source")
     pooled = source.get("name") if disk.get("type") == "network" and source is not None else None
     return volume_of(disk) or pooled
 
 
 def find(definition: str, volume_id: str) -> Element | None:
-    """The disk on that volume."""
+    """Return the disk on that volume."""
     return next((disk for disk in ET.fromstring(definition).iterfind("devices/disk")
                  if volume_of(disk) == volume_id), None)
 
 
 def target_of(disk: Element) -> str:
-    """Its name (vda)."""
+    """Return the disk's target (vda)."""
     target = disk.find("target")
     return target.get("dev", "") if target is not None else ""
 
 
 def source_of(disk: Element) -> str:
-    """Its file, device, or pool/image; empty when it has none."""
+    """Return the disk's file, device, or pool/image; empty if it has none."""
     source = disk.find("source")
     return next((source.get(name, "") for name in ("file", "dev", "name") if source.get(name)), "") \
         if source is not None else ""
 
 
 def targets(definition: str) -> frozenset[str]:
-    """The names of all disks."""
+    """Return the targets of all disks."""
     return frozenset(target_of(disk) for disk in ET.fromstring(definition).iterfind("devices/disk"))
 
 
 def volume_targets(definition: str) -> dict[str, str]:
-    """The names of the disks on volumes, by volume."""
+    """Return the targets of the disks on volumes, by volume."""
     found = {volume_of(disk): target_of(disk) for disk in ET.fromstring(definition).iterfind("devices/disk")}
     return {volume: name for volume, name in found.items() if volume is not None}
 
 
 def remote_sources(definition: str) -> dict[str, str]:
-    """The disks on volumes, by volume, and those in a pool, by image, as the definition has them."""
+    """Return the XML of disks on volumes, by volume, and of disks in a pool, by image."""
     found = {remote_of(disk): disk for disk in ET.fromstring(definition).iterfind("devices/disk")}
     return {volume: ET.tostring(disk, encoding="unicode") for volume, disk in found.items() if volume is not None}
 
 
 def copy_to(spec: DiskSpec) -> str:
-    """Where a disk is copied to: no more than how that is reached."""
+    """Return the XML of a copy's destination: only the elements that describe its source."""
     devices = ET.Element("devices")
     add_disk(devices, spec)
     [disk] = devices
@@ -78,7 +78,7 @@ def copy_to(spec: DiskSpec) -> str:
 
 
 def with_source(definition: str, volume_id: str, spec: DiskSpec) -> str:
-    """The definition with what that volume's disk lies on in place of what it lay on."""
+    """Return the definition with the source of that volume's disk replaced."""
     domain = ET.fromstring(definition)
     [disk] = [one for one in domain.iterfind("devices/disk") if volume_of(one) == volume_id]
     there = ET.fromstring(copy_to(spec))
@@ -91,7 +91,8 @@ def with_source(definition: str, volume_id: str, spec: DiskSpec) -> str:
 
 
 def with_chains(definition: str, chains: Mapping[str, Sequence[tuple[str, str]]]) -> str:
-    """The definition with all that lies under the files of these volumes (path, format), the lowest last."""
+    """Return the definition with the complete backing chains of these volumes' files (path, format), the lowest
+    last."""
     domain = ET.fromstring(definition)
     for disk in domain.iterfind("devices/disk"):
         volume = volume_of(disk)
@@ -109,8 +110,8 @@ def with_chains(definition: str, chains: Mapping[str, Sequence[tuple[str, str]]]
 
 
 def device_xml(spec: DiskSpec, definition: str) -> str:
-    """To be plugged into the guest of that definition: one whose memory is encrypted reads buffers that the host can
-    write."""
+    """Return the XML of a disk to attach to the guest of that definition. A guest with encrypted memory needs buffers
+    that the host can write."""
     devices = ET.Element("devices")
     add_disk(devices, spec)
     [disk] = devices

@@ -17,7 +17,7 @@ from nova.virt.libvirt.xml.specs import (
     SysinfoSpec,
 )
 
-#: Monitoring tools look for this name space.
+#: The namespace of nova's metadata, which monitoring tools read.
 NOTES = "http://openstack.org/xmlns/libvirt/nova/1.1"
 ET.register_namespace("nova", NOTES)
 
@@ -25,7 +25,7 @@ X86 = frozenset({"x86_64", "i686"})
 
 
 def domain_xml(spec: GuestSpec) -> str:
-    """The whole domain, indented, the same text for the same spec."""
+    """Return the whole domain, indented; the same text for the same spec."""
     domain = ET.Element("domain", type=spec.virt_type)
     text(domain, "uuid", spec.uuid)
     text(domain, "name", spec.name)
@@ -92,7 +92,7 @@ def _add_boot(domain: Element, boot: BootSpec) -> None:
 
 
 def _add_firmware(os_: Element, boot: BootSpec) -> None:
-    """libvirt chooses the firmware among the host's by what is asked of it here."""
+    """Add the firmware requirements, by which libvirt chooses one of the host's firmwares."""
     firmware = add(os_, "firmware")
     if boot.secure:
         add(firmware, "feature", enabled="yes", name="enrolled-keys")
@@ -109,7 +109,7 @@ def _add_features(domain: Element, platform: PlatformSpec, boot: BootSpec) -> No
     if boot.arch in X86:
         add(features, "apic")
     if boot.secure:
-        add(features, "smm", state="on")  # only firmware in that mode may write the variables
+        add(features, "smm", state="on")  # only firmware in SMM may write the variables
     if platform.split_irqchip:
         add(features, "ioapic", driver="qemu")
     if platform.pmu is not None:

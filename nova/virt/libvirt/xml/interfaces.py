@@ -1,4 +1,4 @@
-"""A single interface as libvirt's XML, and where a guest's definition has it. Pure."""
+"""A single interface as libvirt's XML, and its element in a guest's definition. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from nova.virt.libvirt.xml.specs import VifSpec
 
 
 def device_xml(spec: VifSpec, definition: str) -> str:
-    """To be plugged into the guest of that definition: one whose memory is encrypted reads buffers that the host can
-    write."""
+    """Return the XML of an interface to attach to the guest of that definition. A guest with encrypted memory needs
+    buffers that the host can write."""
     devices = ET.Element("devices")
     add_vif(devices, spec)
     [device] = devices
@@ -22,7 +22,7 @@ def device_xml(spec: VifSpec, definition: str) -> str:
 
 
 def find(definition: str, spec: VifSpec) -> Element | None:
-    """The interface in a guest's definition: by its MAC address, or (a card handed over as it is) by the card's."""
+    """Return the interface in a guest's definition, found by its MAC address, or (a whole card) by its PCI address."""
     domain = ET.fromstring(definition)
     for interface in domain.iterfind("devices/interface"):
         mac = interface.find("mac")

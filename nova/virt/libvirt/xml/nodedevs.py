@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, kw_only=True)
 class NodeDevice:
-    """``address`` as 0000:81:00.0; ids as four hexadecimal digits. ``parent``: of a virtual function, its physical
-    one's address. ``names``: of its network interfaces."""
+    """A PCI device. ``address`` as 0000:81:00.0; ids as four hexadecimal digits. ``parent``: the address of a virtual
+    function's physical function. ``names``: of its network interfaces."""
 
     name: str
     address: str
@@ -23,7 +23,7 @@ class NodeDevice:
 
 
 def node_devices(texts: Iterable[str]) -> tuple[NodeDevice, ...]:
-    """From the XML of PCI, network and vDPA node devices, by address."""
+    """Parse the XML of PCI, network and vDPA node devices; return the PCI devices by address."""
     pci: dict[str, NodeDevice] = {}
     interfaces: dict[str, set[str]] = {}
     vdpa: set[str] = set()

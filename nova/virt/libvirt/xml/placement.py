@@ -1,4 +1,4 @@
-"""Where on its host a guest runs, as libvirt's XML (https://libvirt.org/formatdomain.html: CPU allocation and tuning,
+"""A guest's placement on its host as libvirt's XML (https://libvirt.org/formatdomain.html: CPU allocation and tuning,
 NUMA node tuning, memory backing)."""
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from collections.abc import Iterable
 from nova.virt.libvirt.xml.build import Element, add, text
 from nova.virt.libvirt.xml.specs import PlacementSpec
 
-REALTIME_PRIORITY = 1  # above all that is not realtime is enough
+REALTIME_PRIORITY = 1  # the lowest is enough: it is above all non-realtime threads
 
 
 def spelled(numbers: Iterable[int]) -> str:
-    """"0,1,8" of these, in order."""
+    """Format numbers as "0,1,8", sorted."""
     return ",".join(map(str, sorted(numbers)))
 
 
 def add_vcpus(domain: Element, count: int, spec: PlacementSpec) -> None:
-    """``cpuset``, where the spec has one: the host's processors that they may run on."""
+    """Add the virtual processors. ``cpuset``, if the spec has one: the host's processors that they may run on."""
     text(domain, "vcpu", count, cpuset=spelled(spec.cpuset) or None)
 
 
 def add_memory_backing(domain: Element, spec: PlacementSpec) -> None:
-    """Huge pages (KiB each), locked or shared memory. No element at all where the guest's memory is the usual kind."""
+    """Add huge pages (KiB each), locked or shared memory. Adds no element for a guest with default memory."""
     paged = [node for node in spec.nodes if node.page_kb is not None]
     if not (paged or spec.locked or not spec.shared_pages or spec.shared_memory):
         return
@@ -43,7 +43,7 @@ def add_memory_backing(domain: Element, spec: PlacementSpec) -> None:
 
 
 def add_tuning(domain: Element, amounts: Iterable[tuple[str, int]], spec: PlacementSpec) -> None:
-    """``amounts``: (shares | period | quota, value)."""
+    """Add the processor tuning. ``amounts``: (shares | period | quota, value)."""
     given = tuple(amounts)
     if not (given or spec.pins or spec.emulator or spec.realtime):
         return
@@ -56,7 +56,7 @@ def add_tuning(domain: Element, amounts: Iterable[tuple[str, int]], spec: Placem
 
 
 def add_pins(tuning: Element, spec: PlacementSpec) -> None:
-    """Into ``cputune``: each processor's own ones of the host, and those of the emulator's threads."""
+    """Add the pins to ``cputune``: the host processors of each virtual processor, and of the emulator's threads."""
     for vcpu, cpus in sorted(spec.pins.items()):
         add(tuning, "vcpupin", vcpu=vcpu, cpuset=spelled(cpus))
     if spec.emulator:
@@ -64,20 +64,20 @@ def add_pins(tuning: Element, spec: PlacementSpec) -> None:
 
 
 def add_numa_tuning(domain: Element, spec: PlacementSpec) -> None:
-    """The element ``numatune``, where the guest is tied to cells of its host; else nothing."""
+    """Add the element ``numatune`` if the guest is bound to cells of its host."""
     if spec.nodes:
         fill_numa_tuning(add(domain, "numatune"), spec)
 
 
 def fill_numa_tuning(tuning: Element, spec: PlacementSpec) -> None:
-    """Tie the memory to the host's cells, strictly; with cells of the guest's own, each of them to its own."""
+    """Bind the memory to the host's cells, strictly; if the guest has NUMA nodes, each to its own cell."""
     add(tuning, "memory", mode="strict", nodeset=spelled({node.host_cell for node in spec.nodes}))
     for node in spec.nodes if spec.numa else ():
         add(tuning, "memnode", cellid=node.id, mode="strict", nodeset=node.host_cell)
 
 
 def add_nodes(cpu: Element, spec: PlacementSpec) -> None:
-    """Memory in huge pages can be shared with another process of the host (a switch in user space)."""
+    """Add the guest's NUMA nodes. Huge pages can be shared with another process of the host (a user-space switch)."""
     if not spec.numa:
         return
     numa = add(cpu, "numa")

@@ -1,4 +1,4 @@
-"""What a domain's XML says of the guest as it runs, and the XML of a copy of its disks. Pure.
+"""Facts of a running guest from its domain XML, and the XML of a copy of its disks. Pure.
 
 https://libvirt.org/formatdomain.html, https://libvirt.org/formatbackup.html
 """
@@ -13,7 +13,8 @@ from nova.virt.libvirt.xml.devices import AGENT_CHANNEL
 
 
 def target_of(definition: str, path: str) -> str | None:
-    """The name (vda) of the disk whose source is ``path`` (a file, a device, pool/image); None: there is none such."""
+    """Return the name (vda) of the disk whose source is ``path`` (a file, a device, pool/image); None if there is
+    none."""
     for disk in ET.fromstring(definition).iterfind("devices/disk"):
         source, target = disk.find("source"), disk.find("target")
         if source is not None and target is not None and path in (
@@ -23,15 +24,15 @@ def target_of(definition: str, path: str) -> str | None:
 
 
 def has_agent(definition: str) -> bool:
-    """Whether the guest has a port for an agent in it."""
+    """Return whether the guest has a channel for a guest agent."""
     return ET.fromstring(definition).find(f"devices/channel/target[@name='{AGENT_CHANNEL}']") is not None
 
 
 def places(definition: str) -> dict[str, DevicePlace]:
-    """Where the guest sees its cards, by MAC address; those that are on no bus with addresses are left out."""
+    """Return the guest-visible PCI addresses of network cards, by MAC address; cards on other buses are omitted."""
     found = {}
     for card in ET.fromstring(definition).iterfind("devices/interface"):
-        mac, address = card.find("mac"), card.find("address")  # its own: a host device's source has another
+        mac, address = card.find("mac"), card.find("address")  # direct child: a host device's source has another
         if mac is not None and address is not None and address.get("type") == "pci":
             domain, bus, slot, function = (int(address.get(name, "0"), 0)
                                            for name in ("domain", "bus", "slot", "function"))
@@ -41,7 +42,7 @@ def places(definition: str) -> dict[str, DevicePlace]:
 
 
 def copy_xml(definition: str, target: str, path: str, image_format: str) -> str:
-    """A backup of the disk ``target`` into the new file ``path``, and of no other disk."""
+    """Return the XML of a backup of only the disk ``target`` into the new file ``path``."""
     backup = ET.Element("domainbackup", mode="push")
     copied = _one_disk(backup, definition, target, "backup", "yes")
     add(copied, "driver", type_=image_format)
@@ -50,7 +51,7 @@ def copy_xml(definition: str, target: str, path: str, image_format: str) -> str:
 
 
 def disk_snapshot_xml(definition: str, target: str, path: str, image_format: str) -> str:
-    """A snapshot of the disk ``target`` into the file ``path``, and of no other disk."""
+    """Return the XML of a snapshot of only the disk ``target`` into the file ``path``."""
     snapshot = ET.Element("domainsnapshot")
     made = _one_disk(snapshot, definition, target, "snapshot", "external")
     add(made, "driver", type_=image_format)
@@ -59,7 +60,8 @@ def disk_snapshot_xml(definition: str, target: str, path: str, image_format: str
 
 
 def _one_disk(parent: ET.Element, definition: str, target: str, what: str, value: str) -> ET.Element:
-    """The element of the disk ``target``, whose attribute ``what`` has that value; all others of the domain say no."""
+    """Return the element of the disk ``target``, with ``value`` in its attribute ``what``; it is "no" for all
+    others."""
     disks = add(parent, "disks")
     names = [disk.get("dev") for disk in ET.fromstring(definition).iterfind("devices/disk/target")]
     for name in names:
@@ -69,5 +71,5 @@ def _one_disk(parent: ET.Element, definition: str, target: str, what: str, value
 
 
 def copies_to(backup: str) -> frozenset[str]:
-    """The files that a backup writes to."""
+    """Return the files that a backup writes to."""
     return frozenset(target.get("file", "") for target in ET.fromstring(backup).iterfind("disks/disk/target"))

@@ -1,4 +1,4 @@
-"""What a guest is made of, as libvirt must be told. Memory in MiB; paths are of the host."""
+"""The specs of a guest and its devices, from which libvirt's XML is built. Memory in MiB; paths are of the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Topology(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CpuSpec:
-    """``mode`` none leaves the model to QEMU. ``features`` are (policy, name) pairs, policy require or disable."""
+    """A processor. ``mode`` none leaves the model to QEMU. ``features``: (policy, name), policy require or disable."""
 
     vcpus: int
     topology: Topology
@@ -23,13 +23,13 @@ class CpuSpec:
     model: str | None = None
     features: tuple[tuple[str, str], ...] = ()
     tuning: tuple[tuple[str, int], ...] = ()  # (shares | period | quota, value)
-    address_mode: str | None = None  # passthrough or emulate: where the number of physical address bits comes from
+    address_mode: str | None = None  # passthrough or emulate: the source of the number of physical address bits
     address_bits: int | None = None
 
 
 class NodeSpec(NamedTuple):
-    """A NUMA node of a guest: its virtual processors, its memory, and the host's cell that both are on. ``page_kb``
-    None: small pages."""
+    """A NUMA node of a guest: its virtual processors, its memory, and the host cell of both. ``page_kb`` None: small
+    pages."""
 
     id: int
     vcpus: tuple[int, ...]
@@ -40,10 +40,10 @@ class NodeSpec(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementSpec:
-    """Where on its host a guest runs. Processors are the host's numbers, virtual ones the guest's.
+    """A guest's placement on its host. Processors are numbered as on the host, virtual ones as in the guest.
 
-    ``cpuset``: of a guest that holds nothing, where it may float (() : everywhere). ``numa``: the guest sees the nodes.
-    ``pins``: virtual processor -> where it may run. ``realtime``: virtual processors.
+    ``cpuset``: the processors of a guest without pins (() : all). ``numa``: the guest sees the nodes.
+    ``pins``: virtual processor -> host processors. ``realtime``: virtual processors.
     """
 
     cpuset: tuple[int, ...] = ()
@@ -53,19 +53,19 @@ class PlacementSpec:
     emulator: tuple[int, ...] = ()
     realtime: tuple[int, ...] = ()
     locked: bool = False
-    shared_pages: bool = True  # the kernel may merge them with other guests' same ones
-    shared_memory: bool = False  # processes of the host's (a switch) read and write it
+    shared_pages: bool = True  # the kernel may merge identical pages of guests (KSM)
+    shared_memory: bool = False  # processes of the host (a switch) read and write it
 
 
 class HostDeviceSpec(NamedTuple):
-    """A PCI device of the host's. ``managed``: libvirt takes it from its driver and gives it back."""
+    """A PCI device of the host. ``managed``: libvirt unbinds it from its host driver and rebinds it later."""
 
     address: str
     managed: bool = True
 
 
 class EncryptionSpec(NamedTuple):
-    """AMD SEV: as libvirt's domain capabilities say of the host."""
+    """AMD SEV parameters, from the host's domain capabilities."""
 
     cbit: int
     reduced_bits: int
@@ -73,15 +73,15 @@ class EncryptionSpec(NamedTuple):
 
 
 class Backing(NamedTuple):
-    """The read-only file that an overlay shows where it was not written to. Named so that libvirt never guesses."""
+    """The read-only backing file of an overlay, with its format, so that libvirt never probes it."""
 
     path: str
     format: str
 
 
 class RbdAccess(NamedTuple):
-    """How QEMU reaches Ceph: its configuration file (empty: Ceph's own choice), which has the monitors unless ``hosts``
-    (address, port) names them, and as whom, with which of libvirt's secrets."""
+    """QEMU's access to Ceph: the configuration file (empty: Ceph's default), with the monitors unless ``hosts``
+    (address, port) has them, the user, and the uuid of the libvirt secret."""
 
     conf: str = ""
     user: str = ""
@@ -93,9 +93,9 @@ class RbdAccess(NamedTuple):
 class DiskSpec:
     """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from".
 
-    ``path`` is a file, a block device, or (with ``rbd``) pool/image. ``alias``: by what the disk is found again in a
-    definition. ``chain``: what lies under it is known (``backing``, or nothing); else libvirt looks. ``luks``: uuid of
-    libvirt's secret with the passphrase of what is encrypted.
+    ``path`` is a file, a block device, or (with ``rbd``) pool/image. ``alias``: finds the disk in a definition.
+    ``chain``: the backing chain is known (``backing``, or none); else libvirt probes it. ``luks``: uuid of the libvirt
+    secret with the passphrase of an encrypted disk.
     """
 
     path: str
@@ -106,7 +106,7 @@ class DiskSpec:
     block: bool = False
     rbd: RbdAccess | None = None
     cache: str = "none"
-    io: str | None = None  # native or threads; None leaves it to QEMU
+    io: str | None = None  # native or threads; None: QEMU's default
     discard: str | None = None
     serial: str | None = None
     boot_order: int = 0
@@ -123,10 +123,11 @@ class DiskSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VifSpec:
-    """An interface, as libvirt's types are called: a tap on a bridge (of Open vSwitch, with ``port_id``), a tap alone
-    (ethernet), a macvtap (direct), a socket (vhostuser) or a PCI device (hostdev). ``source``: attributes of its
-    element, beside the bridge; ``pci``: its device's address. ``bare``: the device is handed over as it is, without
-    a word about networks. ``backend`` qemu keeps the packets in QEMU where the kernel has no vhost.
+    """An interface, with libvirt's type: a tap on a bridge (of Open vSwitch, with ``port_id``), a tap alone (ethernet),
+    a macvtap (direct), a socket (vhostuser) or a PCI device (hostdev).
+
+    ``source``: attributes of its element, except the bridge; ``pci``: its device's address. ``bare``: the device is
+    passed through without network configuration. ``backend`` qemu processes packets in QEMU if the kernel has no vhost.
     """
 
     mac: str
@@ -150,7 +151,7 @@ class VifSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class BootSpec:
-    """From what the guest starts: its disks, or a kernel given directly."""
+    """The guest's boot source: its disks, or a kernel given directly."""
 
     arch: str
     machine: str | None = None
@@ -159,14 +160,14 @@ class BootSpec:
     command_line: str | None = None
     menu: bool = False
     efi: bool = False
-    secure: bool = False  # with the usual keys enrolled, so that it is in force from the first boot
+    secure: bool = False  # with the default keys enrolled, so that it is enforced from the first boot
     stateless: bool = False
-    nvram: str | None = None  # where the guest's own variables of the firmware are kept
+    nvram: str | None = None  # the file with the guest's firmware variables
 
 
 @dataclass(frozen=True, kw_only=True)
 class SysinfoSpec:
-    """SMBIOS facts that guests read. ``serial`` None: none is given."""
+    """SMBIOS data for the guest. ``serial`` None: no serial number."""
 
     manufacturer: str
     product: str
@@ -177,7 +178,7 @@ class SysinfoSpec:
 
 
 class TpmSpec(NamedTuple):
-    """An emulated TPM. ``secret``: uuid of libvirt's secret that its state is encrypted with."""
+    """An emulated TPM. ``secret``: uuid of the libvirt secret that encrypts its state."""
 
     model: str
     version: str
@@ -186,8 +187,8 @@ class TpmSpec(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SpiceSpec:
-    """A screen over SPICE. ``secure``: over TLS alone. ``agent``: the guest has a channel for SPICE's agent. The rest
-    is named as libvirt's elements are; None leaves it to QEMU."""
+    """A SPICE screen. ``secure``: only over TLS. ``agent``: the guest has a channel for SPICE's agent. The other fields
+    are named after libvirt's elements; None: QEMU's default."""
 
     listen: str
     secure: bool = False
@@ -200,7 +201,7 @@ class SpiceSpec:
 
 
 class SerialLine(NamedTuple):
-    """Where a serial port is served: ``host`` with ``port``, or ``path``, a unix socket."""
+    """The address of a serial port: ``host`` with ``port``, or ``path``, a unix socket."""
 
     host: str = ""
     port: int = 0
@@ -209,16 +210,16 @@ class SerialLine(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GuestDevices:
-    """Devices beside disks and interfaces. None, empty or 0: the guest has none of that kind."""
+    """Devices other than disks and interfaces. None, empty or 0: the guest has none of that kind."""
 
     serial_ports: int = 1
     console_log: str | None = None
-    lines: tuple[SerialLine, ...] = ()  # of the serial ports, in their order; the others are the host's own to open
+    lines: tuple[SerialLine, ...] = ()  # of the serial ports, in order; the rest are terminals of the host
     vnc_listen: str | None = None
     spice: SpiceSpec | None = None
     video_model: str | None = None
     video_ram_mb: int | None = None
-    pointer_bus: str | None = None  # usb or virtio; None: the machine's own mouse
+    pointer_bus: str | None = None  # usb or virtio; None: the machine's default mouse
     rng_path: str | None = None
     rng_bytes: int | None = None
     rng_period_ms: int | None = None
@@ -235,8 +236,8 @@ class GuestDevices:
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformSpec:
-    """What the machine tells of itself. ``pmu`` None leaves it to QEMU. ``split_irqchip``: what remaps interrupts
-    (an IOMMU) must do its part of their controllers."""
+    """The machine's features. ``pmu`` None: QEMU's default. ``split_irqchip``: QEMU emulates a part of the interrupt
+    controllers, which an IOMMU with interrupt remapping needs."""
 
     windows: bool = False
     kvm: bool = False
@@ -248,7 +249,7 @@ class PlatformSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class NoteSpec:
-    """What is noted in the domain for people and monitoring tools; libvirt keeps it and understands none of it."""
+    """Metadata of the domain for people and monitoring tools; libvirt stores it without interpretation."""
 
     release: str
     name: str
@@ -262,7 +263,7 @@ class NoteSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class GuestSpec:
-    """A whole guest."""
+    """The complete spec of a guest."""
 
     virt_type: str
     name: str

@@ -71,7 +71,7 @@ def test_resume_of_a_guest_whose_saved_memory_is_broken_or_gone_starts_it_with_a
     assert rig.driver.suspending.resume(order) == RUNNING and rig.hypervisor.saved == set()
     rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert rig.driver.suspending.resume(order) == RUNNING
-    assert len([one for one in caplog.records if "is started" in one.message]) == 2
+    assert len([one for one in caplog.records if "booting it" in one.message]) == 2
 
 
 def test_resume_that_fails_for_another_reason_keeps_the_saved_memory(rig, order):
@@ -113,7 +113,7 @@ def test_password_without_an_agent_is_a_conflict_that_says_what_is_missing(rig, 
     with pytest.raises(errors.Conflict, match="does not answer"):
         rig.driver.agent.set_password(silent.server_uuid, "root", "secret")
     rig.driver.lifecycle.shut_down(silent.server_uuid, 0)
-    with pytest.raises(errors.Conflict, match="does not run"):
+    with pytest.raises(errors.Conflict, match="is not running"):
         rig.driver.agent.set_password(silent.server_uuid, "root", "secret")
 
 

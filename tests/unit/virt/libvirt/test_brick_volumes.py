@@ -160,7 +160,7 @@ def test_connect_when_we_died_right_after_it_then_the_device_is_let_go_by_what_w
 @pytest.mark.parametrize("path", ["", "dev/sdb"])
 def test_connect_when_the_library_names_no_path_then_it_is_refused(host, path):
     host.brick.path = path
-    with pytest.raises(errors.host.Brick, match="no path"):
+    with pytest.raises(errors.host.Brick, match="no device path"):
         host.connect(iscsi())
     assert host.records() == []
 

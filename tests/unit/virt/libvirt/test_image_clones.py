@@ -58,12 +58,12 @@ def test_parent_when_one_of_the_places_is_good_then_it_is_that_one_with_its_size
 
 @pytest.mark.parametrize(("image", "locations", "reason"), [
     (Image(id=IMAGE, disk_format="qcow2"), [THERE], "qcow2, not raw"),
-    (RAW, [], "names no place"),
-    (RAW, [other(fsid="00000000-0000-0000-0000-000000000000")], "another cluster"),
-    (RAW, [other(image="another")], "the name of something else"),
+    (RAW, [], "has no location of it"),
+    (RAW, [other(fsid="00000000-0000-0000-0000-000000000000")], "not in the Ceph cluster of the guests' disks"),
+    (RAW, [other(image="another")], "the image's id as its name"),
     (RAW, [other(pool="vms")], "in the pool of the guests' disks"),
-    (RAW, [other(snapshot="gone")], "is not there"),
-    (RAW, [other(pool="nopool")], "is not there")])
+    (RAW, [other(snapshot="gone")], "does not exist"),
+    (RAW, [other(pool="nopool")], "does not exist")])
 def test_parent_when_a_place_is_not_the_images_own_or_not_here_then_the_reason_is_said(
         clones, image, locations, reason):
     with pytest.raises(errors.NovaError, match=reason) as error:

@@ -107,8 +107,8 @@ def test_layout_when_pages_are_reserved_then_the_cell_says_so():
 
 
 @pytest.mark.parametrize(("machine", "groups", "option", "why"), [
-    ("one-socket", {"compute": {"cpu_shared_set": "0-4"}}, "[compute]cpu_shared_set", "no processor 4"),
-    ("four-cells", {"compute": {"cpu_dedicated_set": "15"}}, "[compute]cpu_dedicated_set", "processor 15 that is on"),
+    ("one-socket", {"compute": {"cpu_shared_set": "0-4"}}, "[compute]cpu_shared_set", "processor 4 is not online"),
+    ("four-cells", {"compute": {"cpu_dedicated_set": "15"}}, "[compute]cpu_dedicated_set", "15 is not online"),
     ("one-socket", {"default": {"reserved_huge_pages": ["node:0,size:2048,count:300"]}},
      "[DEFAULT]reserved_huge_pages", "256 pages"),
     ("one-socket", {"default": {"reserved_huge_pages": ["node:1,size:2048,count:1"]}},
@@ -121,14 +121,14 @@ def test_layout_when_an_option_names_what_is_not_there_then_it_is_named(machine,
 
 
 @pytest.mark.parametrize(("groups", "option", "why"), [
-    ({"compute": {"cpu_shared_set": "0-3", "cpu_dedicated_set": "3-5"}}, "[compute]cpu_dedicated_set", "3 is in"),
-    ({"compute": {"cpu_shared_set": "x"}}, "[compute]cpu_shared_set", "part 1 is neither"),
+    ({"compute": {"cpu_shared_set": "0-3", "cpu_dedicated_set": "3-5"}}, "[compute]cpu_dedicated_set", "3 is also in"),
+    ({"compute": {"cpu_shared_set": "x"}}, "[compute]cpu_shared_set", "part 1 is not a CPU"),
     ({"default": {"reserved_huge_pages": ["node:0,size:2048"]}}, "[DEFAULT]reserved_huge_pages", "must be like"),
     ({"default": {"reserved_huge_pages": ["node:0,size:huge,count:1"]}}, "[DEFAULT]reserved_huge_pages", "must be"),
     ({"libvirt": {"pmem_namespaces": ["6GB"]}}, "[libvirt]pmem_namespaces", "must be like"),
     ({"libvirt": {"pmem_namespaces": ["a:ns0", "a:ns1"]}}, "[libvirt]pmem_namespaces", "twice"),
     ({"libvirt": {"pmem_namespaces": ["a:ns0|ns1", "b:ns1"]}}, "[libvirt]pmem_namespaces", "twice"),
-    ({"pci": {"device_spec": ["{"]}}, "[pci]device_spec", "no JSON"),
+    ({"pci": {"device_spec": ["{"]}}, "[pci]device_spec", "not JSON"),
 ])
 def test_placing_when_an_option_cannot_be_then_it_is_named(groups, option, why):
     with pytest.raises(errors.Invalid) as caught:

@@ -91,7 +91,7 @@ def test_spice_that_must_be_secure_has_a_tls_port_alone(rig, order):
     rig.set(consoles_of(10000))
     build(rig, order)
     rig.set(consoles_of(10000, secure=True))
-    with pytest.raises(errors.guest.NoSuchConsole, match="TLS alone"):  # it was made before
+    with pytest.raises(errors.guest.NoSuchConsole, match="TLS only"):  # it was made before
         rig.driver.remote_consoles.console_of(order.server_uuid, T.SPICE_DIRECT)
     rig.driver.lifecycle.destroy(order.server_uuid)
     rig.driver.lifecycle.start_new(order)
@@ -127,7 +127,7 @@ def test_serial_port_on_a_socket_is_found_and_its_folder_is_made(rig, order, tmp
 def test_guest_that_runs_and_has_no_port_yet_is_a_conflict(rig, order):
     build(rig, order)
     rig.hypervisor.shy = True
-    with pytest.raises(errors.Conflict, match="does not run"):
+    with pytest.raises(errors.Conflict, match="is not running"):
         rig.driver.remote_consoles.console_of(order.server_uuid, T.NOVNC)
 
 
@@ -136,7 +136,7 @@ def test_guest_from_before_the_option_was_switched_on_is_a_conflict_until_it_sta
     build(rig, order)
     rig.set(consoles_of(10000), vnc_listen="127.0.0.1")
     for kind in ALL:
-        with pytest.raises(errors.guest.NoSuchConsole, match="Stop and start it, which makes it anew"):
+        with pytest.raises(errors.guest.NoSuchConsole, match="Stop and start it to add the console"):
             rig.driver.remote_consoles.console_of(order.server_uuid, kind)
     rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     rig.driver.lifecycle.start_new(order)

@@ -152,7 +152,7 @@ def test_guest_whose_disks_are_gone_is_never_defined_without_them(rig, order, go
     for name in gone:
         (rig.root / order.server_uuid / name).unlink()
     for make in (rig.driver.lifecycle.start_new, rig.driver.lifecycle.define):
-        with pytest.raises(errors.Conflict, match="are not there: disk"):
+        with pytest.raises(errors.Conflict, match="are missing: disk"):
             make(order)
     assert rig.driver.lifecycle.power_state(order.server_uuid) is None
 
@@ -171,7 +171,7 @@ def test_image_whose_min_disk_is_larger_than_the_flavors_is_refused(rig, order):
 
 
 def test_image_that_left_the_cache_refuses_the_host(rig, order):
-    with pytest.raises(errors.HostRefused, match="not in this host's cache"):
+    with pytest.raises(errors.HostRefused, match="not in this host's image cache"):
         rig.driver.disks.create_disks(
             msgspec.structs.replace(order, image=Image(id="gone", disk_format="raw")), rig.images)
 

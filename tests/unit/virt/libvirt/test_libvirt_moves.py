@@ -217,7 +217,7 @@ def test_files_that_no_move_has_brought_are_not_overwritten(rig, order):
     build(rig.other, order)
     rig.other.driver.lifecycle.destroy(order.server_uuid)
     source = off(rig, order)
-    with pytest.raises(errors.HostRefused, match="another time"):
+    with pytest.raises(errors.HostRefused, match="has old files of guest"):
         rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
 
 
@@ -228,12 +228,12 @@ def test_source_that_lies_is_refused(rig, order, tmp_path):
                    cwd=tmp_path)
     bad = msgspec.structs.replace(source, facts={**source.facts, "records": source.facts["records"].replace(
         '"name":"disk"', '"name":"../disk"')})
-    with pytest.raises(errors.HostRefused, match="is called"):
+    with pytest.raises(errors.HostRefused, match="has the name"):
         rig.other.driver.cold_moves.fetch(move_order(order, bad), rig.other.images)
     rig.driver.cold_moves.restore_source(order.server_uuid)
     shutil.copyfile(tmp_path / "evil", rig.disk(order))
     evil = rig.driver.cold_moves.leave(order.server_uuid)
-    with pytest.raises(errors.HostRefused, match="keeps its content in another file"):
+    with pytest.raises(errors.HostRefused, match="has an external data file"):
         rig.other.driver.cold_moves.fetch(move_order(order, evil), rig.other.images)
     assert path.exists() and not rig.other.disk(order).exists()
 
@@ -272,7 +272,7 @@ def test_image_of_somebody_else_is_not_taken_for_the_base(rig, order):
 @pytest.mark.parametrize("address", ["127.0.0.1,file.server.type=unix", "", "-x", "a b"])
 def test_address_of_an_offer_that_is_none_is_refused(rig, order, address):
     source = msgspec.structs.replace(off(rig, order), address=address)
-    with pytest.raises(errors.HostRefused, match="are said to be"):
+    with pytest.raises(errors.HostRefused, match="its address is"):
         rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
 
 
@@ -350,7 +350,7 @@ def test_offer_without_a_free_port_is_a_refusal(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         (tmp_path / "f").write_bytes(b"x" * 512)
-        with pytest.raises(errors.host.Export, match="no port"):
+        with pytest.raises(errors.host.Export, match="none of the ports"):
             disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (port, port)))
     assert eventually(lambda: pid_files.running(tmp_path / disk_exports.PID_FILE) is None, 5), "nothing is left of it"
 
@@ -624,7 +624,7 @@ def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_b
         rig.hypervisor.power[uuid] = PowerState.PAUSED  # sent whole; what became of it there was not heard
         raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
     monkeypatch.setattr(rig.hypervisor, "migrate", cut_off)
-    with pytest.raises(errors.Unavailable, match="may run where it was sent"):
+    with pytest.raises(errors.Unavailable, match="may run on the destination"):
         rig.driver.live_moves.migrate(live_order, nobody, lambda: False)
     rig.hypervisor.power[order.server_uuid] = PowerState.RUNNING
     monkeypatch.setattr(rig.hypervisor, "migrate", lambda uuid, departure: (_ for _ in ()).throw(
@@ -718,10 +718,10 @@ def test_disks_that_are_no_files_are_refused_before_anything_is_touched(rig, ord
     folder = rig.driver.tools.folders.of(order.server_uuid)
     first, *others = folder.disks()
     folder.keep_disks((msgspec.structs.replace(first, store="lvm", place="vg/x"), *others))
-    with pytest.raises(errors.Conflict, match="kept as lvm"):
+    with pytest.raises(errors.Conflict, match="stored as lvm"):
         rig.driver.live_moves.describe(order.server_uuid)
     rig.driver.lifecycle.shut_down(order.server_uuid, 0)
-    with pytest.raises(errors.Conflict, match="kept as lvm"):
+    with pytest.raises(errors.Conflict, match="stored as lvm"):
         rig.driver.cold_moves.leave(order.server_uuid)
     assert rig.driver.lifecycle.power_state(order.server_uuid) == SHUTDOWN
     folder.keep_disks((first, *others))
@@ -804,12 +804,12 @@ def test_source_does_not_open_what_a_destination_makes_up(rig, order):
 
     def other(**changes) -> dict:
         return {"gate": msgspec.structs.replace(gate, **changes)}
-    for change, said in (({"gate": None}, "older release"), ({"facts": {}}, "does not tell"),
-                         (other(address="unix:///x"), "takes guests at"), (other(address="a;b"), "takes guests at"),
-                         (other(port=0), "takes guests at"), (other(port=65536), "takes guests at"),
-                         (other(secret="x"), "none"), (other(certificate="x" * 5000), "none"),
+    for change, said in (({"gate": None}, "older release"), ({"facts": {}}, "missing or invalid"),
+                         (other(address="unix:///x"), "its listener is"), (other(address="a;b"), "its listener is"),
+                         (other(port=0), "its listener is"), (other(port=65536), "its listener is"),
+                         (other(secret="x"), "is invalid"), (other(certificate="x" * 5000), "is invalid"),
                          (other(certificate="x"), "no way"),
-                         ({"facts": {"folder": "/x", "bases": "[", "vifs": ""}}, "does not tell")):
+                         ({"facts": {"folder": "/x", "bases": "[", "vifs": ""}}, "missing or invalid")):
         arrival = msgspec.structs.replace(going_to.arrival, **change)
         with pytest.raises(errors.HostRefused, match=said):
             rig.driver.live_moves.migrate(msgspec.structs.replace(going_to, arrival=arrival), nobody, lambda: False)

@@ -92,7 +92,7 @@ def test_swap_when_the_copy_comes_to_nothing_then_the_guest_has_the_old_one_and_
         hypervisor.block_hangs = True
     with pytest.raises(errors.NovaError) as refused:
         quick.driver.volumes.swap_volume(order, lambda: way == "stopped")
-    expected = {"refused": "different sizes", "odd": "pigeon", "stopped": "newer order", "stalled": "did not get on"}
+    expected = {"refused": "different sizes", "odd": "pigeon", "stopped": "newer order", "stalled": "made no progress"}
     assert expected[way] in refused.value.message
     assert sources(quick, order) == [old, old, old] and not hypervisor.block_jobs
     hypervisor.block_hangs = False

@@ -173,7 +173,7 @@ def _drain(caller: Caller, length: int, into: bytearray) -> None:
 def test_call_when_it_belongs_to_no_migration_then_the_source_is_told_why_and_the_log_too(joined, caplog):
     libvirtd = Caller(joined, Channel.LIBVIRT)
     refused = libvirtd.ask(call(143))
-    assert refused.status == Status.ERROR and b"belongs to no migration" in refused.payload
+    assert refused.status == Status.ERROR and b"is not part of a migration" in refused.payload
     assert libvirtd.ask(opening()).status == Status.OK
     joined.there.close(UUID)
     assert "libvirt's procedure 143" in caplog.text and UUID in str([one.__dict__ for one in caplog.records])
@@ -205,7 +205,7 @@ def test_memory_when_its_socket_is_another_daemons_then_it_is_not_taken(ends):
         libvirtd.ask(preparing(given(ends)))
         ends.qemu(Channel.MEMORY)
         assert Caller(ends, Channel.MEMORY).say(b"pages") == b""
-        assert any("served by user 0" in note for note in other.notes(UUID))
+        assert any("belongs to user 0" in note for note in other.notes(UUID))
 
 
 def connected(ends: Ends, gate, secret: str, letter: bytes = b"l", certificate: str | None = None) -> bytes:
@@ -240,7 +240,7 @@ def test_tunnel_when_the_gate_is_another_one_then_it_tells_no_secret(ends):
     try:
         ends.here.open_tunnel(UUID, msgspec.structs.replace(gate, port=other.port))
         assert Caller(ends, Channel.LIBVIRT).say(opening().encode()) == b""
-        assert eventually(lambda: any("is not reached" in note for note in ends.here.notes(UUID)), 5)
+        assert eventually(lambda: any("cannot reach the destination" in note for note in ends.here.notes(UUID)), 5)
         assert ends.here.notes("another") == [], "nobody came as far as a secret"
     finally:
         ends.here.close("another")
@@ -251,7 +251,7 @@ def test_tunnel_when_the_destination_is_gone_then_the_source_ends_at_once_and_sa
     assert Caller(joined, Channel.LIBVIRT).say(opening().encode()) == b""
     assert eventually(lambda: bool(joined.here.notes(UUID)), 5)
     joined.here.close(UUID)
-    assert "the destination is not reached at 127.0.0.1" in caplog.text
+    assert "cannot reach the destination at 127.0.0.1" in caplog.text
 
 
 def test_gate_when_it_is_opened_again_then_it_is_the_same_until_the_guest_is_another(ends):

@@ -114,8 +114,8 @@ def test_device_when_it_is_not_managed_then_libvirt_leaves_it_alone():
 
 @pytest.mark.parametrize(("held", "why"), [
     (packing(cell(vcpus=(0,), pins={0: 1})), "1 processors"), (packing(cell(), cell(1)), "4 processors"),
-    (packing(cell(memory_mb=256)), "256 MB"), (packing(cell(pins={5: 1})), "has not got"),
-    (packing(realtime=(2,)), "has not got"),
+    (packing(cell(memory_mb=256)), "256 MB"), (packing(cell(pins={5: 1})), "does not have"),
+    (packing(realtime=(2,)), "does not have"),
     (Packing(devices=(PackedDevice(address="0000:81:10.2", request=0, kind="vdpa"),)), "vdpa"),
     (Packing(devices=(PackedDevice(address="0000:81:10.2", request=0, kind="type-VF", id="port"),)), "for a port")])
 def test_packing_that_does_not_fit_its_flavor_is_refused(held, why):

@@ -274,7 +274,7 @@ def test_trash_when_ceph_is_away_then_the_thread_says_so_and_another_may_begin(c
     trash = PoolTrash(1, 0.0, Hasty(ceph, 1))
     for number in (1, 2):
         assert eventually(lambda wanted=number: trash.watch(pool(ceph)) or caplog.text.count(
-            "cannot be emptied") >= wanted, 10)
+            "could not empty the trash") >= wanted, 10)
 
 
 def test_removal_of_a_server_when_its_disk_is_open_then_it_succeeds_at_once(ceph, source):

@@ -197,5 +197,5 @@ def test_rescue_disk_of_a_host_with_raw_disks_is_a_copy(raw_rig, tmp_path):
 
 
 def test_rescue_image_that_is_not_here_refuses_the_host(rig, order):
-    with pytest.raises(errors.HostRefused, match="not in this host's cache"):
+    with pytest.raises(errors.HostRefused, match="not in this host's image cache"):
         rescue(rig, order)

@@ -85,16 +85,16 @@ def test_devices_when_two_specs_fit_then_the_first_says_what_is_told():
 
 
 @pytest.mark.parametrize(("text", "why"), [
-    ("{1", "no JSON"), ('"x"', "object"), ('{"vendor_id": "8086x"}', "vendor_id"), ('{"product_id": 5}', "product_id"),
-    ('{"address": "x"}', "0000:81:00.0"), ('{"address": "0000:zz:00.0"}', "bus is no"), ('{"address": 5}', "address"),
+    ("{1", "not JSON"), ('"x"', "object"), ('{"vendor_id": "8086x"}', "vendor_id"), ('{"product_id": 5}', "product_id"),
+    ('{"address": "x"}', "0000:81:00.0"), ('{"address": "0000:zz:00.0"}', "is neither"), ('{"address": 5}', "address"),
     ('{"address": {"bus": "("}}', "regular expression"), ('{"address": {"car": "1"}}', "domain, bus"),
-    ('{"address": "81:00.0", "devname": "ens4"}', "not by both"), ('{"managed": "perhaps"}', "managed"),
+    ('{"address": "81:00.0", "devname": "ens4"}', "not both"), ('{"managed": "perhaps"}', "managed"),
     ('{"address": "*:*:*.*.*"}', "0000:81:00.0")])
 def test_parse_when_a_spec_cannot_be_then_it_is_named(text, why):
     with pytest.raises(errors.config.DeviceSpec) as caught:
         specs.parse(['{"vendor_id": "8086"}', text])
     said = caught.value.message
-    assert "[pci]device_spec: in number 2 of them, " in said and why in said and text not in said.removesuffix(".")
+    assert "[pci]device_spec: in its value 2, " in said and why in said and text not in said.removesuffix(".")
 
 
 # --- providers

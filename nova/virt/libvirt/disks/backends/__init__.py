@@ -1,4 +1,4 @@
-"""Where guests' disks are kept. A disk's record says where, whatever the settings say later."""
+"""Back ends of guests' disks. A disk's record names its back end, even after the settings change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Backend", "Backends", "Format", "PooledBackend", "Space"]
 
 
 class Backends:
-    """All of this host's, made when they are needed. ``host``: what no other host is called."""
+    """The back ends of this host, created on demand. ``host``: a name that is unique among hosts."""
 
     def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner,
                  host: Callable[[], str] = lambda: "", clock: concurrency.Clock | None = None) -> None:
@@ -32,7 +32,7 @@ class Backends:
         self._trash = PoolTrash(settings.rbd_retries, settings.rbd_retry_s, clock or concurrency.Clock())
 
     def of(self, disk: DiskRecord) -> Backend:
-        """By the record; host.NoBackend when this host has none of the kind."""
+        """Return the back end of a record. Raises host.NoBackend if this host does not have it."""
         if disk.store == "file":
             kind = Qcow2Files if disk.format == "qcow2" else RawFiles
             return kind(self._settings, self._tool, self._runner)
@@ -45,34 +45,34 @@ class Backends:
         raise errors.host.NoBackend(store=disk.store, place=disk.place)
 
     def pooled(self, disk: DiskRecord) -> PooledBackend:
-        """Of a record that is ``pooled``. host.NoBackend."""
+        """Return the back end of a ``pooled`` record. Raises host.NoBackend."""
         if disk.store != "rbd":
             raise errors.host.NoBackend(store=disk.store, place=disk.place)
         return self._rbd(disk.place.partition("/")[0])
 
     def begin(self) -> None:
-        """Once, at start: what an earlier process left in the pool's trash goes."""
+        """Empty the pool's trash of images that an earlier process left. Called once, at start."""
         if self._settings.store == "rbd":
             self._trash.watch(self._pool(self._settings.place))
 
     def drop_bases(self, names: Iterable[str]) -> None:
-        """These files are in the image cache no more: their copies in the pool go, where no disk lies over them."""
+        """Remove the pool's copies of these files, which left the image cache, unless a disk is backed by them."""
         if self._settings.store == "rbd":
             for name in names:
                 self._rbd(self._settings.place).drop_base(name)
 
     def space(self) -> Space:
-        """Of the back end that new disks are kept in."""
+        """Return the space of the back end for new disks."""
         place = f"{self._settings.place}/" if self._settings.place else ""
         return self.of(DiskRecord(kind="root", name="disk", format="raw", size_bytes=0, store=self._settings.store,
                                   place=place)).space()
 
     def image_clones(self) -> RbdImageClones | None:
-        """What new root disks are made clones of. None where disks are not in Ceph."""
+        """Return the source of image clones for new root disks; None if disks are not in Ceph."""
         return RbdImageClones(self._pool(self._settings.place)) if self._settings.store == "rbd" else None
 
     def snapshots(self) -> RbdSnapshots | None:
-        """What makes snapshots within Ceph. None: they are files."""
+        """Return the maker of snapshots within Ceph; None if snapshots are files."""
         settings = self._settings
         if settings.store != "rbd" or not settings.snapshot_pool:
             return None

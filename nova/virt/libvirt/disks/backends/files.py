@@ -22,9 +22,9 @@ PART = ".part"
 
 
 class FileDisks:
-    """What the two have in common: their disks lie beside the guest."""
+    """The common part of both formats: files in the guest's folder."""
 
-    shared = False  # whether ``instances_path`` is, a move finds out by itself
+    shared = False  # a move detects whether ``instances_path`` is shared
 
     def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner) -> None:
         self._settings, self._tool, self._runner = settings, tool, runner
@@ -33,7 +33,7 @@ class FileDisks:
         return folder.file(disk.name).exists()
 
     def own(self, folder: Folder, disk: DiskRecord) -> None:
-        """No other host sees it (or its folder says whose it is)."""
+        """Do nothing: no other host sees the disk, or the folder names its owner."""
 
     def grow(self, folder: Folder, disk: DiskRecord) -> None:
         self._tool.resize(ImageFile(str(folder.file(disk.name)), disk.format, disk.backing or ""), disk.size_bytes)
@@ -50,7 +50,7 @@ class FileDisks:
         return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def _take_space(self, part: Path, disk: DiskRecord) -> None:
-        """From the file system, now, where the operator wants it: what lies in the file stays as it is."""
+        """Allocate the disk's space now, if so configured; the file's content does not change."""
         if not self._settings.preallocate or disk.device != "disk":
             return
         keep_size = ["-n"] if disk.format != "raw" else []
@@ -63,7 +63,7 @@ class FileDisks:
 
 
 class RawFiles(FileDisks):
-    """Copies of their image."""
+    """Raw files: full copies of their image."""
 
     def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
         with whole(folder.file(disk.name)) as part:
@@ -83,7 +83,7 @@ class RawFiles(FileDisks):
 
 
 class Qcow2Files(RawFiles):
-    """A root disk lies over its image in the host's cache, where its record names one."""
+    """qcow2 files: a root disk is an overlay of its image in the host's cache, if its record names one."""
 
     def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
         if base is None or not disk.backing:
@@ -94,7 +94,7 @@ class Qcow2Files(RawFiles):
             self._take_space(part, disk)
 
     def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
-        """Formatted as a raw file, then brought into its format (both are holes but for the file system's tables)."""
+        """Format a raw file and convert it (both are sparse except for the file system's tables)."""
         with whole(folder.file(disk.name)) as part, scratch(folder, f"{disk.name}.raw{PART}") as raw:
             format_file(self._runner, raw, disk.size_bytes, wanted)
             self._tool.convert(ImageFile(str(raw), "raw"), ImageFile(str(part), disk.format))
@@ -102,7 +102,7 @@ class Qcow2Files(RawFiles):
 
 
 def format_file(runner: CommandRunner, path: Path, size_bytes: int, wanted: Format) -> None:
-    """A new sparse file with a file system in it."""
+    """Create a sparse file with a file system."""
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as target:
         target.truncate(size_bytes)
     filesystems.make(runner, wanted.name, wanted.label, str(path))
@@ -110,7 +110,7 @@ def format_file(runner: CommandRunner, path: Path, size_bytes: int, wanted: Form
 
 @contextlib.contextmanager
 def scratch(folder: Folder, name: str) -> Iterator[Path]:
-    """A name for a file that is gone when the block ends."""
+    """Yield the path of a temporary file, which is removed at the end of the block."""
     path = folder.file(name)
     path.unlink(missing_ok=True)
     try:
@@ -121,7 +121,7 @@ def scratch(folder: Folder, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name to make ``path`` under; it gets its own when the block ends well, and is gone when it doesn't."""
+    """Yield a temporary path for ``path``; rename it at the end of the block, or remove it if the block fails."""
     part = path.with_name(f"{path.name}{PART}")
     part.unlink(missing_ok=True)
     try:

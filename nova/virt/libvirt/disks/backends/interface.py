@@ -1,4 +1,4 @@
-"""What keeps guests' disks: one small interface, one module a kind."""
+"""The interface of disk back ends, with one module for each kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.virt.libvirt.disks.records import DiskRecord
 
 
 class Format(NamedTuple):
-    """A file system to make on an empty disk."""
+    """A file system to create on an empty disk."""
 
     name: str
     label: str
@@ -24,57 +24,58 @@ class Space(NamedTuple):
 
 
 class Backend(Protocol):
-    """Each disk appears whole, by one rename; each call may be repeated. HostRefused when there is no space."""
+    """A disk back end. Each disk is created atomically, by a rename. Calls are safe to repeat, and raise HostRefused if
+    there is no space."""
 
-    #: Whether other hosts see the same disks, so that a move takes none along.
+    #: Whether other hosts see the same disks, so that a move copies none.
     shared: bool
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
-        """Whether the whole disk is there. What is half made has another name, and does not count."""
+        """Return whether the complete disk exists. An incomplete one has another name, and does not count."""
 
     def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
-        """A disk that shows ``base`` (None: nothing), of the record's size."""
+        """Create a disk with the content of ``base`` (None: empty), of the record's size."""
 
     def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
-        """A formatted disk."""
+        """Create a formatted disk."""
 
     def own(self, folder: Folder, disk: DiskRecord) -> None:
-        """The disk is this host's from now on: where hosts see each other's, no other one removes it."""
+        """Make this host the disk's owner: other hosts that see the disk do not remove it."""
 
     def grow(self, folder: Folder, disk: DiskRecord) -> None:
-        """To the record's size."""
+        """Grow the disk to the record's size."""
 
     def source(self, folder: Folder, disk: DiskRecord) -> str:
-        """What qemu-img reads it by, in the record's format: a file, a device, an address."""
+        """Return the name by which qemu-img reads it, in the record's format: a file, a device, an address."""
 
     def remove(self, folder: Folder, disk: DiskRecord) -> None:
-        """With what was made of it before it was whole. Nothing when it is not there, or another host's."""
+        """Remove the disk and incomplete versions of it. Does nothing if it does not exist, or is another host's."""
 
     def space(self) -> Space:
-        """Bytes of the place where new disks are kept: all, and those that are free."""
+        """Return the bytes of the storage for new disks: total and free."""
 
 
 class PooledBackend(Backend, Protocol):
-    """A back end whose disks all hosts see. Each call may be repeated."""
+    """A back end whose disks all hosts share. Calls are safe to repeat."""
 
     def create_clone(self, folder: Folder, disk: DiskRecord, parent: CloneParent, whole: bool) -> None:
-        """A disk that shows an image of the image service's, of the record's size. ``whole``: it has a copy of all that
-        it shows, so that the image may go."""
+        """Create a disk as a clone of an image of the image service, of the record's size. ``whole``: it has a copy of
+        all data, so that the image may be removed."""
 
     def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
-        """The disk has the content of a raw file from now on, and is this host's."""
+        """Replace the disk's content with that of a raw file, and make this host its owner."""
 
     def keep(self, folder: Folder, disk: DiskRecord) -> None:
-        """Remember what it has now. Until ``take_back`` or ``let_go`` no host removes it."""
+        """Keep the disk's current state. Until ``take_back`` or ``let_go``, no host removes the disk."""
 
     def take_back(self, folder: Folder, disk: DiskRecord) -> None:
-        """It is this host's, as it was when it was kept."""
+        """Restore the kept state, and make this host the disk's owner."""
 
     def let_go(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
-        """It need not be kept. It goes if it is nobody else's by now, and not ``used`` here."""
+        """Drop the kept state. Removes the disk if no other host owns it and it is not ``used`` here."""
 
     def disown(self, folder: Folder, disk: DiskRecord) -> None:
-        """It is this host's no more. Nothing when it is another's."""
+        """End this host's ownership of the disk. Does nothing if it is another host's."""
 
     def renew(self, folder: Folder, disk: DiskRecord) -> None:
-        """Remove one of another size, by the same name."""
+        """Remove a disk of the same name and another size."""

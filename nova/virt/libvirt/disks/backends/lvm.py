@@ -1,4 +1,4 @@
-"""Logical volumes: ``place`` of a record is group/volume. What one leaves is overwritten before another may get it."""
+"""Logical volumes: ``place`` of a record is group/volume. Removed volumes are wiped before their space is reused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LogicalVolumes:
         self._lvm.rename(part, _name(disk))
 
     def own(self, folder: Folder, disk: DiskRecord) -> None:
-        """No other host sees it (or its folder says whose it is)."""
+        """Do nothing: no other host sees the disk, or the folder names its owner."""
 
     def grow(self, folder: Folder, disk: DiskRecord) -> None:
         self._lvm.grow(_name(disk), disk.size_bytes)

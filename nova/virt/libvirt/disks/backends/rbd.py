@@ -1,9 +1,9 @@
 """Images in a Ceph pool: ``place`` of a record is pool/image. A root disk is a clone of its image: of the image
-service's own where that is in the same cluster, else of a copy that the pool has once. Every host sees the same disks.
+service's own image if that is in the same cluster, else of the pool's single copy. Every host sees the same disks.
 
-So a disk says whose it is: ``nova-host`` is the host that may remove it (or nobody, ``-``: whoever has a record of it
-may). A host that a guest left in a cold move has the disk as it was then in the snapshot ``nova-resize``. Until the
-move is confirmed it is noted in ``nova-kept``, and no other host removes the disk.
+So each disk names its owner: ``nova-host`` is the host that may remove it (``-``: any host with a record of it may).
+When a guest leaves a host in a cold migration, the snapshot ``nova-resize`` keeps the disk's state for that host. Until
+the move is confirmed, ``nova-kept`` names that host, and no other host removes the disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOBODY = "-"
 
 
 class RbdDisks:
-    """``snapshots``: those that are made within Ceph, where the operator wants that."""
+    """Disks in a Ceph pool. ``snapshots``: made within Ceph, if so configured."""
 
     shared = True
 
@@ -81,7 +81,7 @@ class RbdDisks:
         return self._rbd.pool.uri(_name(disk))
 
     def remove(self, folder: Folder, disk: DiskRecord) -> None:
-        """Not what another host keeps, or has now."""
+        """Remove the disk, unless another host keeps or owns it."""
         self._remove(_name(disk) + PART)
         notes = self._rbd.notes(_name(disk))
         if KEPT in notes:
@@ -92,14 +92,14 @@ class RbdDisks:
             self._remove(_name(disk))
 
     def space(self) -> Space:
-        """An equal part of the pool for each host that keeps disks in it: else all of them together would promise it as
-        often as there are hosts."""
+        """Return an equal share of the pool for each host with disks in it; otherwise every host would report the whole
+        pool."""
         total, free = self._rbd.space()
         count = self._hosts.count(self._rbd)
         return Space(total // count, free // count)
 
     def drop_base(self, file_name: str) -> bool:
-        """Remove an image of the cache from the pool; False when guests' disks lie over it."""
+        """Remove a copy of a cached image from the pool; False if guests' disks are clones of it."""
         name = f"{BASE}{file_name}"
         if self._rbd.size(name) is None:
             return True
@@ -108,7 +108,7 @@ class RbdDisks:
         self._rbd.remove(name)
         return True
 
-    # --- what a move does: PooledBackend
+    # --- PooledBackend: the steps of a move
 
     def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
         part, notes = self._old_part_gone(disk), self._rbd.notes(_name(disk))
@@ -126,7 +126,7 @@ class RbdDisks:
 
     def take_back(self, folder: Folder, disk: DiskRecord) -> None:
         size = self._rbd.size(_name(disk))
-        if disk.kind == "swap" and size != disk.size_bytes:  # the destination had another, by the same name
+        if disk.kind == "swap" and size != disk.size_bytes:  # the destination created another one of the same name
             self._remove(_name(disk))
             self.create_empty(folder, disk, Format("swap", filesystems.label("swap", 0)))
         self.own(folder, disk)
@@ -148,7 +148,7 @@ class RbdDisks:
         if self._rbd.size(_name(disk)) not in (None, disk.size_bytes):
             self._remove(_name(disk))
 
-    # --- inside
+    # --- internal
 
     def _forget(self, disk: DiskRecord) -> None:
         self._rbd.drop(_name(disk), AS_IT_WAS)
@@ -159,7 +159,8 @@ class RbdDisks:
             self._trash.watch(self._rbd)
 
     def _base(self, folder: Folder, base: Base) -> str:
-        """The pool's copy of the image, made by the first host that needs it; another's, should it be quicker."""
+        """Return the pool's copy of the image, created by the first host that needs it; if several do, the first
+        wins."""
         name = f"{BASE}{Path(base.path).name}"
         if SNAPSHOT in self._rbd.frozen(name):
             return name
@@ -169,7 +170,7 @@ class RbdDisks:
         return name
 
     def _bring_base(self, folder: Folder, base: Base, name: str) -> None:
-        part = f"{name}.{folder.path.name}{PART}"  # this guest's own: other hosts may bring the same image
+        part = f"{name}.{folder.path.name}{PART}"  # unique to this guest: other hosts may import the same image
         self._rbd.remove(part)
         with contextlib.ExitStack() as stack:
             path = Path(base.path)
