@@ -1,1 +1,2 @@
-"""Decides what must happen, in which order, and what is true. The only room that speaks to the database."""
+"""The conductor: decides which changes happen and in which order, and keeps the records. Only this package accesses the
+database."""

@@ -1,4 +1,4 @@
-"""The numbers in EC2's ids, made when a thing is first named so."""
+"""Numbers in EC2 IDs, allocated when a resource is first named by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.model.ec2 import IMAGE, INSTANCE, may_be_id
 
 
 def numbers(deps: Deps, kind: str, ids: Sequence[str]) -> Mapping[str, int]:
-    """id -> number, of all of them. One statement where all have a number, three where some have none."""
+    """Return id -> number for all IDs. One statement if all have numbers, three otherwise."""
     if not ids:
         return {}
     with deps.api.reading() as tx:
@@ -28,6 +28,6 @@ def numbers(deps: Deps, kind: str, ids: Sequence[str]) -> Mapping[str, int]:
 
 
 def of_guest(deps: Deps, row: ServerRow) -> Mapping[str, int]:
-    """What a guest is told of itself and its images: what EC2's API calls them."""
+    """Return the EC2 numbers of a guest and its images, for the guest's metadata."""
     images = [one for one in (row.image_id, row.kernel_id, row.ramdisk_id) if may_be_id(one)]
     return {**numbers(deps, INSTANCE, [row.uuid]), **numbers(deps, IMAGE, images)}

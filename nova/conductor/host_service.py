@@ -1,6 +1,7 @@
-"""ConductorHostRPC: small on purpose, and every call is checked against the host that makes it.
+"""Service of ConductorHostRPC. It is small on purpose, and checks every call against the host that makes it.
 
-The receiver has already checked that ``host`` is who sent it; here every row a call names must be that host's.
+The receiver has already checked that ``host`` is the sender. Here, every row that a call names must belong to that
+host.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ LOG = logging.getLogger(__name__)
 
 SECRET_LENGTH = 64  # characters
 
-#: What registers by this contract, and the contracts that it serves.
+#: Binaries that register by this contract, and the contracts that they serve.
 SERVED: dict[str, tuple[type[Contract], ...]] = {
     services.COMPUTE: (ComputeRPC,), services.NETWORK: (NetworkRPC,), services.METADATA: ()}
 
-MOST_GUESTS = 10_000  # of one host
-RANGES_S = 2.0  # for which an answer to "where are guests" serves all hosts
+MOST_GUESTS = 10_000  # guests of one host
+RANGES_S = 2.0  # seconds for which one read of the guests' ranges serves all hosts
 
 
 class HostService:
@@ -64,8 +65,8 @@ class HostService:
 
     def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic,
                  send_echo: Callable[[type[Contract], str], None] | None = None, shared: bool = False) -> None:
-        """``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`. ``shared``: of upstream mode, where hosts come by
-        the control daemons' vhost and enrol themselves."""
+        """Create the service. ``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`. ``shared``: for upstream mode,
+        where hosts use the control daemons' vhost and enroll themselves."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
         self._send_echo, self._shared = send_echo, shared
         self.strangers, self.volumes, self.hypervisors = Strangers(deps), VolumeActions(deps), HypervisorReports(deps)
@@ -75,8 +76,8 @@ class HostService:
     # -- the daemon itself
 
     def register(self, host: HostName, registration: Registration) -> Registered:
-        """host.NotYours: it speaks for another host; host.NoHostDaemon, host.NotEnrolledFor, PeerTooOld;
-        host.WrongIdentity, host.Renamed."""
+        """Register one of the host's daemons. Raises host.NotYours if it names another host; host.NoHostDaemon,
+        host.NotEnrolledFor, PeerTooOld; host.WrongIdentity, host.Renamed."""
         _same(host, registration.host)
         _check_daemon(registration)
 
@@ -95,45 +96,48 @@ class HostService:
             enrolments.keep_addresses(tx, host, registration.addresses)
         self.deps.cell.transact(write)
         if registration.secret:
-            LOG.info("%s brought its secret", host)
+            LOG.info("host %s registered its signing key", host)
         return self.daemons.register(registration)
 
     def change_secret(self, host: HostName, secret: str) -> None:
-        """host.WeakSecret."""
+        """Replace the host's secret. Raises host.WeakSecret."""
         if len(secret) != SECRET_LENGTH:
             raise errors.host.WeakSecret(host=host, length=SECRET_LENGTH)
         self.deps.cell.transact(lambda tx: enrolments.keep_secret(tx, host, secret, self.deps.secret_wrap,
                                                                   keep_former=True))
-        LOG.info("%s has a new secret; the one before is good for an hour", host)
+        LOG.info("host %s changed its secret; the previous one stays valid for an hour", host)
 
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
-        """host.NotYours: it speaks for another host."""
+        """Record a heartbeat, and send an echo if the daemon asks for one. Raises host.NotYours if it names another
+        host."""
         _same(host, beat.host)
         alive = self.daemons.heartbeat(beat)
         return msgspec.structs.replace(alive, echoed=True) if self._echoed(host, beat) else alive
 
     def _echoed(self, host: HostName, beat: Heartbeat) -> bool:
-        """Whether an echo is on its way to the host, or has nowhere to go: then it hears nothing, either."""
+        """True if an echo was sent to the host, or the host has no queue for it: then it does not receive RPC
+        either."""
         contracts = SERVED.get(beat.binary)
         if not beat.wants_echo or not contracts or self._send_echo is None:
             return False
         try:
             self._send_echo(contracts[0], host)
         except errors.daemon.RpcNotDelivered:
-            LOG.warning("%s on %s beats, and has no queue for orders", beat.binary, host)
+            LOG.warning("%s on host %s sends heartbeats but has no queue for orders", beat.binary, host)
         except errors.NovaError:
             return False
         return True
 
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
-        """A host with cleanups is told so: what it gives back late, nobody else can have."""
+        """Record a heartbeat, and tell a host with pending cleanups to look for them: resources that it releases late
+        are unavailable to others."""
         _same(host, beat.host)
         if self.daemons.heartbeat(beat).owes and beat.binary == "nova-compute":
-            with contextlib.suppress(errors.NovaError):  # the next beat says it again
+            with contextlib.suppress(errors.NovaError):  # the next heartbeat repeats it
                 self.deps.compute.look_for_debts(host)
 
     def known_host(self, host: HostName) -> KnownHost:
-        """In three statements, of this host alone."""
+        """Return the host's enrolment and services. Three statements, about this host alone."""
         with self.deps.cell.reading() as tx:
             rows = services.select(tx, ServiceQuery(host=host, hidden=True))
             down = self.deps.settings.service_down_time
@@ -141,9 +145,9 @@ class HostService:
                 services.value(row, clock, down, "") for row, clock in rows if row.binary in SERVED))
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
-        """host.NotYours, host.BadInventory, host.NotRegistered, host.NodeNotYours. Schedulers hear of it where it says
-        anything new. Of what it claims too much is not used until an operator accepts it
-        (:mod:`nova.model.placement.room`)."""
+        """Store a host's inventory, and send changes to the schedulers. Excessive amounts are not used until an
+        operator accepts them (:mod:`nova.model.placement.room`). Raises host.NotYours, host.BadInventory,
+        host.NotRegistered, host.NodeNotYours."""
         _same(host, inventory.host)
         _check_numbers(inventory)
 
@@ -156,20 +160,20 @@ class HostService:
         if believed is None:
             return
         if believed.newly_beyond:
-            LOG.warning("%s claims much more %s than it had: no more than twice that is used until you say "
+            LOG.warning("host %s claims much more %s than before; capped at twice the previous amount until you run "
                         "'nova-manage host accept %s'", host, ", ".join(believed.newly_beyond), host)
         self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory, believed.limits))
         self.deps.feed.host_changed(host)
 
-    # -- its guests
+    # -- guests of the host
 
     def report_power(self, host: HostName, report: PowerReport) -> None:
-        """host.NotYours. Guests that should be off are stopped."""
+        """Record reported power states, and stop the guests that should be off. Raises host.NotYours."""
         _same(host, report.host)
         power_sync.report(self.deps, report)
 
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
-        """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""
+        """Set servers of a running batch that are up to ACTIVE now; failures wait for the batch's answer."""
         done = {outcome.server_uuid: outcome for outcome in outcomes if outcome.ok}
         self.deps.cell.transact(lambda tx: self._finish_early(tx, host, operation_ids, done))
 
@@ -179,17 +183,17 @@ class HostService:
             states.show_active(tx, entry, int(done[entry.server_uuid].power_state))
 
     def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
-        """Of an operation that is not its server's newest any more, nothing is kept."""
+        """Store progress reports. Reports of an operation that is no longer its server's newest are dropped."""
         def write(tx: Connection) -> None:
             for report in reports:
-                # of a live migration that this host sends, and its operation is still the server's newest
+                # only for a live migration that this host sends, while its operation is the server's newest
                 if states.note_progress(tx, host, report.server_uuid, report.epoch, report.percent):
                     migrations.report(tx, report.server_uuid, host, report.progress)
         self.deps.cell.transact(write)
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
-        """One answer for each that was asked, in their order. A server that is gone may not. Invalid: more than any
-        host has."""
+        """Return one permission for each that was asked, in the same order. Orders for deleted servers are refused.
+        Raises Invalid for more guests than any host has."""
         _check_count(asked)
         with self.deps.cell.reading() as tx:
             newest = servers.epochs(tx, [one.server_uuid for one in asked])
@@ -197,8 +201,9 @@ class HostService:
                                 granted=newest.get(one.server_uuid) == one.epoch) for one in asked)
 
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
-        """``have``: uuids of the guests that the host has. What no record says is gone may not be removed: such a guest
-        is in neither part. Of servers that never were there it hears nothing. Invalid: more than any host has."""
+        """Return the guests that the host should have, and its guests that are gone. ``have``: UUIDs of the host's
+        guests. A guest without a record of its deletion is in neither part, so that it is not removed. The answer never
+        includes servers that were never on the host. Raises Invalid for more guests than any host has."""
         _check_count(have)
         with self.deps.cell.reading() as tx:
             here = servers.on_host(tx, host)
@@ -211,7 +216,7 @@ class HostService:
         return (*expected, *[self._expected(row, now) for row in gone if row.host == host or row.uuid in was_here])
 
     def _expected(self, row: AnyRow | ServerRow, now: Time | None) -> ExpectedGuest:
-        """``now``, by the database's clock, for one that is gone."""
+        """Return a guest as its host expects it. ``now``: the database's time, for a deleted server."""
         gone_s = int((now - row.deleted_at).total_seconds()) if now is not None and row.deleted_at else 0
         name = servers.instance_name(self.deps.settings.instance_name_template, row.id, row.uuid)
         return ExpectedGuest(server_uuid=row.uuid, instance_name=name, epoch=row.epoch, vm_state=row.vm_state,
@@ -219,24 +224,27 @@ class HostService:
                              gone=now is not None, gone_s=max(0, gone_s))
 
     def report_strangers(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
-        """host.NotYours, stranger.BadReport. Of strangers that nobody asked to be removed the host hears nothing."""
+        """Store reported orphans and return those to remove, if an operator ordered it. Raises host.NotYours,
+        stranger.BadReport."""
         _same(host, report.host)
         return self.strangers.report(host, report)
 
     def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
-        """See the contract. Errors of the volume service's client."""
+        """Detach volumes that a guest has released; see the contract. Raises errors of the volume service's client."""
         self.volumes.detach_given_up(host, server_uuid, volume_ids)
 
     def report_hypervisor_down(self, host: HostName, report: HypervisorDown) -> None:
-        """See the contract. Nothing is kept."""
+        """Log and announce that the hypervisor is down; see the contract. Stores no data."""
         self.hypervisors.down(host, report)
 
     def report_volume_usage(self, host: HostName, counts: tuple[VolumeCounts, ...]) -> None:
-        """See the contract. Nothing is kept: what nobody listens to is not even read."""
+        """Send volume usage notifications; see the contract. Stores no data, and reads none if notifications are
+        off."""
         resources.volume_usage(self.deps, host, counts)
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
-        """The claim goes back first: whoever dies in between is asked again, as the cleanup is still pending."""
+        """Complete a pending cleanup. The claim is released first: after a crash in between the host is asked again, as
+        the cleanup is still pending."""
         with self.deps.cell.reading() as tx:
             found = services.pending_cleanup(tx, host, debt_id)
             row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
@@ -245,7 +253,7 @@ class HostService:
             return
         uuid, last = found
         going = row is not None and row.task_state == TaskState.DELETING.value
-        here = row is not None and not going and row.host == host  # then the server needs its own claim
+        here = row is not None and not going and row.host == host  # the server still needs its own claim
         if last and (move or not here):
             self.deps.feed.after_release(self.deps.api.transact(
                 lambda tx: ledger.release_on(tx, uuid, host, move if here else "")))
@@ -255,27 +263,28 @@ class HostService:
             if move:
                 migrations.complete(tx, move)
         self.deps.cell.transact(drop)
-        LOG.info("%s did its pending cleanup", host, extra={"server": uuid})
+        LOG.info("host %s completed its pending cleanup", host, extra={"server": uuid})
 
-    # -- what its guests ask
+    # -- requests of guests
 
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        """guest.UnknownName: no such guest, or none that this host may ask for; Invalid, Unavailable: what Neutron says
-        of its network."""
+        """Return a guest's metadata facts. Raises guest.UnknownName if there is no such guest, or this host may not ask
+        for it. Raises Invalid and Unavailable from Neutron's answers about its network."""
         return self.guests.guest_facts(host, query)
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
-        """guest.UnknownName: no such guest, or none that this host may ask for; guest.PasswordKept."""
+        """Store a guest's password. Raises guest.UnknownName if there is no such guest, or this host may not ask for
+        it; guest.PasswordKept."""
         self.guests.set_guest_password(host, password)
 
     # -- networks
 
     def host_firewall(self, host: HostName) -> HostFirewall:
-        """Nothing but a mark, where Neutron's agents filter."""
+        """Return the host's firewall; only a mark if Neutron's agents filter."""
         return self.deps.networking.firewall_on(host)
 
     def guest_ranges(self, host: HostName) -> tuple[str, ...]:
-        """In two statements, whose answer serves all hosts for some seconds."""
+        """Return the ranges of guests' addresses. Two statements, whose result serves all hosts for some seconds."""
         now = self._clock()
         if now - self._ranges_at > RANGES_S:
             with self.deps.cell.reading() as tx:
@@ -284,12 +293,13 @@ class HostService:
         return self._ranges
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
-        """Its own, and the multi-host networks in which it has guests or an address; a single statement."""
+        """Return the host's own networks, and the multi-host networks in which it has guests or an address. One
+        statement."""
         with self.deps.cell.reading() as tx:
             return networks.on_host(tx, host=host)
 
     def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
-        """network.NotFound, also when this host does not serve it."""
+        """Return a network that the host serves. Raises network.NotFound, also if another host serves it."""
         with self.deps.cell.reading() as tx:
             found = networks.on_host(tx, host=host, uuids_=[network_uuid])
         if not found:
@@ -297,8 +307,8 @@ class HostService:
         return found[0]
 
     def report_lease(self, host: HostName, lease: LeaseChange) -> None:
-        """host.NotYours. Only ``add`` and ``del`` say anything; an address that is not its network's changes
-        nothing."""
+        """Record a DHCP lease change. Only ``add`` and ``del`` have an effect; addresses of other hosts' networks are
+        ignored. Raises host.NotYours."""
         _same(host, lease.host)
         if lease.action in ("add", "del"):
             self.deps.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,
@@ -307,12 +317,12 @@ class HostService:
 
 def _check_count(named: Sequence[object]) -> None:
     if len(named) > MOST_GUESTS:
-        raise errors.Invalid(f"{len(named)} guests are named; a host has {MOST_GUESTS} at most.")
+        raise errors.Invalid(f"{len(named)} guests are named; a host has at most {MOST_GUESTS}.")
 
 
 def _check_numbers(inventory: Inventory) -> None:
-    """Our messages carry numbers that are infinite or none, and JSON does not: kept so, they could not be read again,
-    and the news of all hosts would end with this one."""
+    """Check that all numbers of an inventory are finite. RPC messages can carry infinity and NaN, but JSON cannot.
+    Stored ones could not be read again, and would end the updates about all hosts."""
     try:
         decoding.from_json(msgspec.json.encode(inventory), Inventory)
     except msgspec.ValidationError as error:
@@ -320,7 +330,8 @@ def _check_numbers(inventory: Inventory) -> None:
 
 
 def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
-    """Those of the deleted servers that were on the host earlier: moved from or to it, or left for it to clear up."""
+    """Return the deleted servers that were on the host earlier: moved from or to it, or with a pending cleanup on
+    it."""
     if not uuids:
         return set()
     pending = {one.server_uuid for one in services.pending_cleanups(tx, host)}
@@ -337,7 +348,7 @@ def _same(host: str, other: str) -> None:
 
 
 def _check_daemon(registration: Registration) -> None:
-    """A host's daemons register here, with what they serve."""
+    """Check that the daemon runs on hosts, and serves only its contracts."""
     if registration.binary not in SERVED:
         raise errors.host.NoHostDaemon(host=registration.host, binary=registration.binary)
     check_words(registration)

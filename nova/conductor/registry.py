@@ -1,4 +1,4 @@
-"""All workflows, by what they are to a server."""
+"""All workflows, grouped by their effect on a server."""
 
 from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.actions.delete import DELETE_SERVER, RESTORE_SERVER, SOFT_DELETE_SERVER, STOP_DELETED_SERVER
@@ -27,16 +27,16 @@ from nova.conductor.actions.volume.volume_snapshots import MERGE_VOLUME_SNAPSHOT
 from nova.conductor.actions.volume.volume_swaps import SWAP_VOLUME
 from nova.conductor.actions.volume.volumes import ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME
 
-#: In a server's life, on its host.
+#: Actions on a server that stays on its host.
 ON_ONE_HOST = (
     START_SERVER, STOP_SERVER, SOFT_REBOOT, HARD_REBOOT, PAUSE_SERVER, UNPAUSE_SERVER, SUSPEND_SERVER, RESUME_SERVER,
     RESCUE_SERVER, UNRESCUE_SERVER, CHANGE_PASSWORD, CRASH_SERVER, CREATE_IMAGE, CREATE_BACKUP, REBUILD_SERVER,
     SOFT_DELETE_SERVER, STOP_DELETED_SERVER, RESTORE_SERVER, SHELVE_SERVER, SHELVE_OFFLOAD_SERVER, UNSHELVE_SERVER)
 
-#: From one host to another.
+#: Moves from one host to another.
 MOVES = (RESIZE, MIGRATE, CONFIRM_RESIZE, REVERT_RESIZE, LIVE_MIGRATE, EVACUATE)
 
-#: A server's devices that come and go, and what is made of its volumes.
+#: Attaching and detaching a server's devices, and images and snapshots of its volumes.
 OF_DEVICES = (ATTACH_INTERFACE, DETACH_INTERFACE, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME, SWAP_VOLUME,
               SNAPSHOT_VOLUME, MERGE_VOLUME_SNAPSHOT, CREATE_IMAGE_STOPPED)
 

@@ -1,6 +1,6 @@
-"""What the volume service says of volumes that it writes an image over (event ``volume-reimaged``).
+"""Events of the volume service about volumes that it writes an image to (``volume-reimaged``).
 
-It is told to one process of many, and may be lost: who waits also asks for the volume's status.
+An event reaches only one of many processes, and may be lost: waiting code also polls the volume's status.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FAILED = "failed"
 
 
 class ReimageNews:
-    """Statuses of events, by the volume; of those volumes alone that somebody here waits for."""
+    """Statuses from events, by volume; only of volumes that this process waits for."""
 
     def __init__(self) -> None:
         self._said: dict[str, str] = {}
@@ -21,7 +21,7 @@ class ReimageNews:
 
     @contextlib.contextmanager
     def expected(self, volume_id: str) -> Iterator[None]:
-        """While it lasts, what is said of the volume is kept."""
+        """Keep events about the volume while the context lasts."""
         with self._changed:
             self._said[volume_id] = ""
         try:
@@ -31,14 +31,14 @@ class ReimageNews:
                 self._said.pop(volume_id, None)
 
     def tell(self, volume_id: str, status: str) -> None:
-        """An event came: ``completed`` or ``failed``."""
+        """Record an event with status ``completed`` or ``failed``."""
         with self._changed:
             if volume_id in self._said:
                 self._said[volume_id] = status
                 self._changed.notify_all()
 
     def wait(self, volume_id: str, seconds: float) -> str:
-        """What is said of an expected volume within so long, once; empty: nothing."""
+        """Return the status of the next event about an expected volume, once; "" after the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._said[volume_id]), seconds)
             said, self._said[volume_id] = self._said[volume_id], ""

@@ -1,4 +1,4 @@
-"""ConductorRPC: each call is answered by the one part that knows its noun."""
+"""Services of the conductor's contracts, assembled from parts: one part for each kind of resource."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ from nova.rpc.interface import Contract
 
 
 def announced(deps: Deps, contract: type[Contract], whole: Assembled) -> Assembled:
-    """With the calls that change something told of, where notifications are on."""
+    """Return the service with notifications about calls that change resources, if notifications are on."""
     for name in contract.methods:
         setattr(whole, name, announce.announced(deps, name, getattr(whole, name)))
     return whole
 
 
-#: Deps, ``create_servers`` and ``list_servers`` -> what answers the calls about VPN servers.
+#: Deps, ``create_servers`` and ``list_servers`` -> the implementation of the calls about VPN servers.
 MakeCloudpipes = Callable[
     [Deps, Callable[[NewServer], CreatedServers], Callable[[ServerListQuery], ServerPage]], object]
 
 
 def conductor_service(deps: Deps, daemons: Daemons, cloudpipes: MakeCloudpipes = NoCloudpipes) -> Assembled:
-    """The service behind the topic ``conductor``."""
+    """Return the service behind the topic ``conductor``."""
     servers, admission, volumes = Servers(deps), CreateAdmission(deps), VolumeActions(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
@@ -79,15 +79,15 @@ def conductor_service(deps: Deps, daemons: Daemons, cloudpipes: MakeCloudpipes =
 
 
 def proxies_service(daemons: Daemons) -> Assembled:
-    """The service behind the topic ``conductor-proxy``."""
+    """Return the service behind the topic ``conductor-proxy``."""
     return assemble(ConductorProxyRPC, ControlDaemons(daemons, PROXIES))
 
 
 def schedulers_service(deps: Deps, daemons: Daemons) -> Assembled:
-    """The service behind the topic ``conductor-scheduler``."""
+    """Return the service behind the topic ``conductor-scheduler``."""
     return assemble(ConductorSchedulerRPC, ControlDaemons(daemons, SCHEDULERS), Hosts(deps))
 
 
 def metadata_service(deps: Deps, daemons: Daemons) -> Assembled:
-    """The service behind the topic ``conductor-metadata``."""
+    """Return the service behind the topic ``conductor-metadata``."""
     return assemble(ConductorMetadataRPC, MetadataServices(deps, daemons), GuestAnswers(deps, believed=True))

@@ -1,6 +1,7 @@
-"""What the volume service is still to be told: tried at once by whoever makes it due, and again until it is done.
+"""Pending cleanups in the volume service: tried immediately when they become due, and repeated until they succeed.
 
-A server is gone for its user at once, whatever the volume service answers; what it holds there goes when that is back.
+A server is gone for its user immediately, also if the volume service fails. Its volumes and attachments are released
+when that service is back.
 """
 
 from __future__ import annotations
@@ -36,27 +37,28 @@ from nova.model.volumes import BlockDevice, snapshot_name
 
 LOG = logging.getLogger(__name__)
 
-AT_ONCE = (COMPLETE, ATTACHMENT, VOLUME, REPLACED)  # no doubts, in which others have a say
-TARGET = "target:"  # in the migration_status of a volume that another one (its id follows) is moved to
+AT_ONCE = (COMPLETE, ATTACHMENT, VOLUME, REPLACED)  # cleanups that do not depend on the server's other operations
+TARGET = "target:"  # migration_status prefix of a migration's target volume; the source volume's ID follows
 BATCH = 50
-FIRST_S, LONGEST_S = 30, 3600  # between two tries: as long as it has lasted, within these
-SOON_S, OFTEN_S = 5, 60  # the same of what waits for the server alone
+FIRST_S, LONGEST_S = 30, 3600  # limits of the pause between two tries, which doubles with each
+SOON_S, OFTEN_S = 5, 60  # the same for cleanups that wait only for the server
 
 
 def pay_for(deps: Deps, server_uuid: str, kinds: Collection[str] = AT_ONCE) -> None:
-    """What is due of a server's attachments and volumes, now. Never raises for the volume service's sake."""
+    """Do the due cleanups of a server's attachments and volumes now. Errors of the volume service are logged, never
+    raised."""
     with deps.cell.reading() as tx:
         found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in kinds]
     pay(deps, found)
 
 
 def pay(deps: Deps, cleanups: Sequence[Cleanup]) -> None:
-    """These, in an order in which they can be done."""
+    """Do these cleanups, in an order in which they can succeed."""
     for one in sorted(cleanups, key=lambda cleanup: list(WAYS).index(cleanup.kind)):
         try:
             done = WAYS[one.kind].do(deps, one)
         except errors.NovaError as error:
-            LOG.warning("the volume service does not %s %s, which is tried again: %s", WAYS[one.kind].words, one.what,
+            LOG.warning("could not %s %s in the volume service; retrying later: %s", WAYS[one.kind].words, one.what,
                         error.message, extra={"server": one.server_uuid})
             continue
         if done:
@@ -64,7 +66,7 @@ def pay(deps: Deps, cleanups: Sequence[Cleanup]) -> None:
 
 
 def run(deps: Deps) -> int:
-    """One turn of all that is due; how many were tried."""
+    """Run one turn of the due cleanups and return the number of tries."""
     with deps.cell.reading() as tx:
         due = volumes.due(tx, BATCH)
     mine = [one for one in due if deps.cell.transact(functools.partial(
@@ -74,7 +76,7 @@ def run(deps: Deps) -> int:
 
 
 def _complete(deps: Deps, one: Cleanup) -> bool:
-    """Nothing where the attachment has gone since."""
+    """Complete an attachment; no error if it is gone."""
     with contextlib.suppress(errors.NotFound):
         deps.volumes.complete(one.what)
     return True
@@ -92,8 +94,8 @@ def _delete_volume(deps: Deps, one: Cleanup) -> bool:
 
 
 def _delete_unknown(deps: Deps, one: Cleanup) -> bool:
-    """Attachments of the server to the volume of which its record does not know. While an operation works on the
-    server, nobody can say which these are."""
+    """Delete the server's attachments to the volume that its record does not have. While an operation works on the
+    server, these are not known."""
     with deps.cell.reading() as tx:
         if operations.any_open(tx, one.server_uuid):
             return False
@@ -101,15 +103,14 @@ def _delete_unknown(deps: Deps, one: Cleanup) -> bool:
                  for id in (device.attachment_id, device.next_attachment_id)}
     for found in deps.volumes.list_attachments(one.server_uuid, one.what):
         if found.id not in known:
-            LOG.warning("gave back attachment %s of volume %s, which no record has", found.id, one.what,
+            LOG.warning("deleted attachment %s of volume %s, which has no record", found.id, one.what,
                         extra={"server": one.server_uuid})
             deps.volumes.delete_attachment(found.id)
     return True
 
 
 def _in_use_again(deps: Deps, one: Cleanup) -> bool:
-    """A detach that came to nothing: the volume is the server's as before. Where it did come to its end meanwhile,
-    there is nothing to say."""
+    """Roll back a failed detach: the volume stays attached. If the detach did succeed meanwhile, no call is needed."""
     with deps.cell.reading() as tx:
         if operations.any_open(tx, one.server_uuid):
             return False
@@ -121,7 +122,7 @@ def _in_use_again(deps: Deps, one: Cleanup) -> bool:
 
 
 def keep_in_use(deps: Deps, volume_id: str) -> None:
-    """A volume that is to be detached stays where it is. Errors of the client."""
+    """Keep a volume attached that is in state "detaching". Raises errors of the client."""
     if deps.volumes.get(volume_id).status == "detaching":
         deps.volumes.roll_detaching(volume_id)
 
@@ -132,7 +133,7 @@ def _replaced(deps: Deps, one: Cleanup) -> bool:
 
 
 def _not_replaced(deps: Deps, one: Cleanup) -> bool:
-    """While an operation works on the server, the volume may come to its place yet."""
+    """End a failed migration, unless an operation still works on the server: the volume may still be swapped in."""
     with deps.cell.reading() as tx:
         if operations.any_open(tx, one.server_uuid):
             return False
@@ -141,8 +142,8 @@ def _not_replaced(deps: Deps, one: Cleanup) -> bool:
 
 
 def end_migration(deps: Deps, volume_id: str, failed: bool) -> None:
-    """Tell the volume service how its move to this volume went: it exchanges the ids of both, or deletes this one.
-    Nothing where it knows already. Errors of the client."""
+    """Report the result of a migration to this volume. The volume service exchanges the IDs of both, or deletes this
+    one. No call if it knows already. Raises errors of the client."""
     with contextlib.suppress(errors.NotFound):
         status = deps.volumes.get(volume_id).migration_status or ""
         if status.startswith(TARGET):
@@ -150,12 +151,12 @@ def end_migration(deps: Deps, volume_id: str, failed: bool) -> None:
 
 
 def _delete_snapshots(deps: Deps, one: Cleanup) -> bool:
-    """Of an image that never got whole. While its operation goes forward, they are what it is made of. The image goes
-    first: it can't get whole after that."""
+    """Delete the snapshots of an image that was never completed. While its operation runs forward, the image depends on
+    them. The image is deleted first: it cannot become complete after that."""
     with deps.cell.reading() as tx:
         if operations.under_way(tx, one.server_uuid, {"create_image_stopped"}) == "do":
             return False
-    with contextlib.suppress(errors.NotFound, errors.Forbidden):  # its owner has protected it
+    with contextlib.suppress(errors.NotFound, errors.Forbidden):  # the owner has protected the image
         if deps.images.show(one.what).status == "active":
             return True
         deps.images.delete(one.what)
@@ -170,7 +171,8 @@ def _attach(deps: Deps, one: Cleanup) -> bool:
 
 
 def _detach(deps: Deps, one: Cleanup) -> bool:
-    """Where it was taken back meanwhile, the guest shall have the volume, which it may have given up."""
+    """Resume a detach. If it was rolled back meanwhile, attach the volume again, since the guest may have released
+    it."""
     def action(device: BlockDevice) -> str:
         goes = deps.volumes.get(device.volume_id).status == "detaching"
         return "detach_volume" if goes else "attach_volume"
@@ -178,9 +180,9 @@ def _detach(deps: Deps, one: Cleanup) -> bool:
 
 
 def _resume(deps: Deps, one: Cleanup, action: Callable[[BlockDevice], str]) -> bool:
-    """Begin what was overtaken, as soon as nothing else works on the server and its state allows it; nothing where the
-    volume is not the server's any more. The row goes in the transaction of that beginning: one that is there afterwards
-    is of the next overtaking."""
+    """Begin an overtaken action again, as soon as no other operation works on the server and its state allows it. No
+    action if the server no longer has the volume. The row is deleted in the beginning's transaction, so that a later
+    row belongs to the next overtaking."""
     with deps.cell.reading() as tx:
         if operations.any_open(tx, one.server_uuid):
             return False
@@ -204,7 +206,7 @@ def _resume(deps: Deps, one: Cleanup, action: Callable[[BlockDevice], str]) -> b
     except errors.WrongState:
         return False
     if entry is not None:
-        LOG.info("%s of volume %s, which another operation had overtaken, goes on", wanted, one.what,
+        LOG.info("resuming %s of volume %s after another operation had overtaken it", wanted, one.what,
                  extra={"server": one.server_uuid})
         deps.runner.start([entry])
     return False
@@ -216,7 +218,8 @@ def _device(tx: Connection, one: Cleanup) -> BlockDevice | None:
 
 
 class Way(NamedTuple):
-    """What is done for a cleanup (whether it is over then), in words and in deed; seconds between two tries."""
+    """A kind of cleanup: its log text, its function (True if the cleanup is done), and the seconds between two
+    tries."""
 
     words: str
     do: Callable[[Deps, Cleanup], bool]
@@ -224,18 +227,18 @@ class Way(NamedTuple):
     longest_s: int = LONGEST_S
 
     def pause_s(self, tries: int) -> int:
-        """After so many that were in vain."""
+        """Return the pause after this number of failed tries, in seconds."""
         return min(self.first_s * 2 ** min(tries, 10), self.longest_s)
 
 
-#: In an order in which they can be done: a volume can be deleted when nobody has it, and it has no snapshots.
+#: In the order in which they can succeed: a volume can be deleted when it has no attachments and no snapshots.
 WAYS = {
     COMPLETE: Way("complete attachment", _complete), ATTACHMENT: Way("delete attachment", _delete_attachment),
-    RESERVATION: Way("say who has volume", _delete_unknown),
-    TO_ATTACH: Way("say how far the attach is of volume", _attach, SOON_S, OFTEN_S),
-    TO_DETACH: Way("say how far the detach is of volume", _detach, SOON_S, OFTEN_S),
-    DETACHING: Way("take back the detaching of volume", _in_use_again),
-    REPLACED: Way("end the migration to volume", _replaced),
-    NOT_REPLACED: Way("give up the migration to volume", _not_replaced),
+    RESERVATION: Way("delete unknown attachments of volume", _delete_unknown),
+    TO_ATTACH: Way("resume the attach of volume", _attach, SOON_S, OFTEN_S),
+    TO_DETACH: Way("resume the detach of volume", _detach, SOON_S, OFTEN_S),
+    DETACHING: Way("roll back the detaching of volume", _in_use_again),
+    REPLACED: Way("complete the migration to volume", _replaced),
+    NOT_REPLACED: Way("cancel the migration to volume", _not_replaced),
     IMAGE_SNAPSHOTS: Way("delete the snapshots for image", _delete_snapshots),
     VOLUME: Way("delete volume", _delete_volume)}

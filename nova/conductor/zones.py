@@ -1,7 +1,7 @@
-"""Availability zones: which a host is in, whether one that is asked for exists, and servers that follow their hosts.
+"""Availability zones: the zone of a host, checks of requested zones, and updates of servers' rows.
 
-A zone is metadata of an aggregate (api database); what uses it is in the cell: its services, and the zone that each
-server's row shows. The two never change in one transaction, so :class:`ZoneSweep` repairs what a crash leaves between.
+A zone is metadata of an aggregate (api database). Its users are in the cell: services, and the zone that each server's
+row shows. The two never change in one transaction, so :class:`ZoneSweep` repairs differences after a crash.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LOG = logging.getLogger(__name__)
 
 
 def for_server(deps: Deps, op: Op, claimed: Sequence[ProviderUsage]) -> Result:
-    """The zone that a server gets with the host of its claim; aggregate.ZoneHostMoved when it asked for another: the
-    host was moved since the scheduler chose it."""
+    """Return the zone of the host that a server has claimed. Returns aggregate.ZoneHostMoved if the server asked for
+    another zone: the host was moved since the scheduler chose it."""
     made = next((one.zone for one in claimed if one.provider_id == op.progress.provider_id), None)
     zone = made or deps.settings.default_availability_zone
     wanted = op.server.pinned_availability_zone
@@ -31,13 +31,13 @@ def for_server(deps: Deps, op: Op, claimed: Sequence[ProviderUsage]) -> Result:
 
 
 def of_hosts(deps: Deps, hosts: Collection[str] | None = None) -> dict[str, str]:
-    """host -> zone, of those that are not in the default one."""
+    """Return host -> zone, for hosts outside the default zone."""
     with deps.api.reading() as tx:
         return aggregates.zones(tx, hosts)
 
 
 def check(deps: Deps, zone: str | None) -> None:
-    """aggregate.ZoneNotAvailable unless an enabled compute host is in the zone. None asks for none."""
+    """Check that an enabled compute host is in the zone; None passes. Raises aggregate.ZoneNotAvailable."""
     if zone is None:
         return
     with deps.cell.reading() as tx:
@@ -53,7 +53,7 @@ def check(deps: Deps, zone: str | None) -> None:
 
 
 def follow(deps: Deps, changed: Iterable[str] | None = None) -> None:
-    """Let servers' rows show the zone their hosts are in, of these hosts (all, for None). Repeating it is harmless."""
+    """Write the hosts' zones into their servers' rows, for these hosts (None for all). Repeating it is harmless."""
     default = deps.settings.default_availability_zone
     with deps.api.reading() as tx:
         placed = aggregates.zones(tx, None if changed is None else sorted(set(changed)))
@@ -76,11 +76,12 @@ def _write(tx: Connection, moved: dict[str, list[str]]) -> None:
 
 
 class ZoneSweep:
-    """After each change of aggregates, once more: a conductor may have died before it told the servers' rows, and a
-    create may have read the zone just before. Nothing to do costs one read."""
+    """Sweep that repeats :func:`follow` after each change of aggregates. A conductor may have died before it updated
+    the servers' rows, or a create may have read the zone just before. Costs one read if the aggregates are
+    unchanged."""
 
     def __init__(self) -> None:
-        self._seen = self._done = 0  # stamps: of the last turn, and the one for which all is right
+        self._seen = self._done = 0  # stamps: of the last turn, and of the last completed state
 
     def __call__(self, deps: Deps) -> None:
         with deps.api.reading() as tx:
@@ -88,27 +89,27 @@ class ZoneSweep:
         if stamp == self._done:
             return
         follow(deps)
-        if stamp == self._seen:  # quiet for a whole turn: what was under way has ended
+        if stamp == self._seen:  # unchanged for a whole turn: pending creates have ended
             self._done = stamp
         self._seen = stamp
 
 
 class ForgottenHosts:
-    """Providers and aggregate members of hosts whose compute service was taken out: left by a crash in between.
+    """Sweep of providers and aggregate members of hosts whose compute service was removed: left by a crash in between.
 
-    A host is forgotten when two turns in a row find it so, and its providers only as they were the first time: a host
-    that registers again meanwhile makes new ones, or changes them.
+    A host is removed if two turns in a row find it so, and its providers only if they are unchanged since the first
+    turn. A host that registers again meanwhile creates new ones, or changes them.
     """
 
     def __init__(self) -> None:
-        self._before: dict[int, int] = {}  # provider -> generation, of the turn before
+        self._before: dict[int, int] = {}  # provider -> generation, as of the previous turn
         self._members: set[str] = set()
 
     def __call__(self, deps: Deps) -> None:
         with deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx)
             members = aggregates.members(tx)
-        with deps.cell.reading() as tx:  # after them: what registers first cannot be missed
+        with deps.cell.reading() as tx:  # read after the others, so that no new registration is missed
             alive = services.compute_hosts(tx)
         orphans = {row.id: row.generation for row in providers if row.host not in alive}
         lost = {key: generation for key, generation in orphans.items() if self._before.get(key) == generation}
@@ -120,6 +121,6 @@ class ForgottenHosts:
             LOG.warning("removed %d resource providers of hosts whose compute service is deleted", len(lost))
         if gone:
             deps.api.transact(lambda tx: aggregates.forget_hosts(tx, gone))
-            LOG.warning("took hosts whose compute service is deleted out of their aggregates: %s",
+            LOG.warning("removed hosts whose compute service is deleted from their aggregates: %s",
                         ", ".join(sorted(gone)))
             deps.feed.aggregates_changed()

@@ -1,1 +1,1 @@
-"""One file a story: what is refused at once, its own steps, the workflow and its endings, top to bottom."""
+"""Server actions, one module each: the checks on the request, the action's own steps, its workflow and its endings."""

@@ -1,4 +1,4 @@
-"""Actions that are begun by their names alone: what each is to know is read here."""
+"""Actions that start with only their name: this module determines their arguments."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nova.db.sql.engine import Connection
 from nova.model.server.servers import ServerMemo, ServerOrder
 from nova.model.server.states import TaskState, VmState
 
-#: What is not begun by its name alone, but by a call of its own.
+#: Actions that have an RPC call of their own and cannot be started by name.
 OWN_CALLS = frozenset({"create", "rebuild", "createImage", "create_image_stopped", "createBackup", "rescue",
                        "changePassword", "shelve", "unshelve", "attach_interface", "detach_interface"})
 
 
 def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
-    """Begin what is ordered: a delete may be a soft one, and a restore goes back to what was deleted."""
+    """Start the ordered action; a delete may become a soft delete, and a restore returns to the deleted state."""
     if order.action in OWN_CALLS:
         raise errors.server.HasOwnCall(action=order.action)
     if order.action in ("delete", "force_delete"):
@@ -32,8 +32,11 @@ def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
 
 
 def _begin_delete(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
-    """For good, where deleted servers are not kept, where it is forced, and where there is nothing to keep: the server
-    never ran, or was deleted before."""
+    """Start a delete, or a soft delete if deleted servers are kept for a while.
+
+    The delete is immediate if soft delete is off, if it is forced, if the server never ran, or if it was deleted
+    before.
+    """
     force = order.action == "force_delete" or order.arguments.get("force") == "true"
     if force or deps.settings.reclaim_instance_interval <= 0:
         return begin(deps, tx, "delete", order.uuid, Arguments())
@@ -45,7 +48,8 @@ def _begin_delete(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entr
 
 
 def _restoring(row: ServerRow) -> Restore:
-    """A shelved server is shelved again (but one whose unshelve was overtaken by its delete has a guest)."""
+    """Return how to restore a server. A shelved server becomes shelved again, unless a delete overtook its unshelve: it
+    has a guest then."""
     was = (row.memo or ServerMemo()).deleted_from
     if was == VmState.SHELVED.value or (was == VmState.SHELVED_OFFLOADED.value and row.host is None):
         return Restore(becomes=was)

@@ -1,4 +1,4 @@
-"""What several stories refuse at once: images, flavors, keypairs, how many things a server is given."""
+"""Checks that several actions make on the request: images, flavors, keypairs, limits of metadata and injected files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nova.model.server.keypairs import Keypair
 from nova.model.server.server_orders import ResizeServer
 from nova.model.server.servers import NewServer
 
-ENCRYPTION_KEY = "cinder_encryption_key_id"  # property of an image whose data are encrypted
+ENCRYPTION_KEY = "cinder_encryption_key_id"  # image property: set if the image data is encrypted
 
 
 def usable_image(deps: Deps, image_id: str) -> Image:
-    """An image that a server can be made of, as the user who asks sees it. server.BadImage, server.BadImageProperty;
-    Unavailable.
+    """Return an image that servers can be created from, as visible to the requesting user.
 
-    Its kernel and ramdisk are looked up likewise: hosts fetch them with credentials that see everybody's images.
+    Its kernel and ramdisk are checked in the same way, because hosts fetch them with credentials that can read the
+    images of all projects. Raises server.BadImage, server.BadImageProperty or Unavailable.
     """
     image = _active_image(deps, image_id)
     for part in (image.kernel_id, image.ramdisk_id):
@@ -43,23 +43,23 @@ def _active_image(deps: Deps, image_id: str) -> Image:
     try:
         image: Image = deps.images.show(image_id, as_user=True)
     except (errors.NotFound, errors.Forbidden):
-        raise errors.server.BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+        raise errors.server.BadImage(image_id=image_id, reason="it does not exist or is not visible to you") from None
     if image.status != "active":
         raise errors.server.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
     return image
 
 
 def check_disk_of(image: Image | None) -> None:
-    """server.BadImageProperty: a disk of a host cannot be made of it, as it was made of an encrypted volume. An image
-    without an id stands for what is on a volume, which is decrypted."""
+    """Raise server.BadImageProperty if the image was made from an encrypted volume, so that no host can make a disk of
+    it. An image without an id describes the contents of a volume, which are decrypted."""
     if image is not None and image.id and ENCRYPTION_KEY in image.properties:
         raise errors.server.BadImageProperty(image_id=image.id, reason=(
-            "it was made of an encrypted volume, so only a volume can be made of it: create one (openstack volume "
-            "create --image), and a server that boots from it"))
+            "it was made from an encrypted volume, so it can only become a volume: create one (openstack volume create "
+            "--image), and a server that boots from it"))
 
 
 def keypair(tx: Connection, user_id: str, name: str | None) -> Keypair | None:
-    """The user's keypair of that name; None asks for none. server.BadKeypair."""
+    """Return the user's keypair of that name, or None without a name. Raises server.BadKeypair if it does not exist."""
     if not name:
         return None
     try:
@@ -69,8 +69,12 @@ def keypair(tx: Connection, user_id: str, name: str | None) -> Keypair | None:
 
 
 def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
-    """server.BadFlavor: it is disabled; Forbidden: a root disk of 0 GB, for who may not have that; and as
-    ``check_fits``. ``image`` None: the disk is made empty, and nothing has to fit."""
+    """Check that the flavor can be used for the server. ``image`` None: its disk is created empty, so no size is
+    checked.
+
+    Raises server.BadFlavor if the flavor is disabled, Forbidden for a root disk of 0 GB if the user may not have one,
+    and the errors of ``check_fits``.
+    """
     if flavor.disabled:
         raise errors.server.BadFlavor(flavor_id=order.flavor_id)
     if image is None:
@@ -81,8 +85,10 @@ def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeS
 
 
 def check_fits(flavor: Flavor, image: Image) -> None:
-    """server.FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image).
-    server.ImageAndFlavor: they contradict each other."""
+    """Check that the image fits in the flavor's memory and root disk (0 GB: as large as the image).
+
+    Raises server.FlavorTooSmall, or server.ImageAndFlavor if the two contradict each other.
+    """
     check_together(flavor, image)
     if flavor.memory_mb < image.min_ram_mb:
         raise errors.server.FlavorTooSmall(reason="Flavor's memory is too small for requested image: it has "
@@ -99,7 +105,7 @@ def check_fits(flavor: Flavor, image: Image) -> None:
 
 
 def check_items(metadata: Mapping[str, str], files: Mapping[str, str], limits: Mapping[str, int]) -> None:
-    """quota.TooMany of what a server is given: metadata, and files (path -> base64)."""
+    """Check a server's metadata and injected files (path -> base64) against the limits. Raises quota.TooMany."""
     if not quota.fits(limits.get("metadata_items", -1), 0, len(metadata)):
         raise errors.quota.TooMany(what="too many items of metadata", limit=limits["metadata_items"])
     if not quota.fits(limits.get("injected_files", -1), 0, len(files)):
@@ -114,33 +120,37 @@ def check_items(metadata: Mapping[str, str], files: Mapping[str, str], limits: M
 
 
 def _decoded_bytes(contents: str) -> int:
-    """How many bytes base64 text stands for."""
+    """Return the length of base64 text after decoding, in bytes."""
     packed = "".join(contents.split())
     return len(packed) // 4 * 3 - packed[-2:].count("=")
 
 
 def wants_drive(image: Image | None) -> bool:
-    """Whether the image says that its servers must have a config drive (``img_config_drive``)."""
+    """True if the image requires a config drive for its servers (``img_config_drive``)."""
     return image is not None and image.properties.get("img_config_drive") == "mandatory"
 
 
 
 def check_together(flavor: Flavor, image: Image) -> None:
-    """server.ImageAndFlavor: the flavor and the image contradict each other, so that no host could make the guest."""
+    """Raise server.ImageAndFlavor if the flavor and the image contradict each other, so that no host can run the
+    guest."""
     found = image_flavor_conflicts.conflict(image.properties, flavor.extra_specs)
     if found is not None:
         raise errors.server.ImageAndFlavor(**found._asdict())
 
 
 def check_needs(deps: Deps, flavor: Flavor, image: Image | None) -> Needs:
-    """What they ask of a host. Invalid: no host could give it, or it is not defined
-    (:mod:`nova.model.scheduling.requirements`)."""
+    """Return the requirements of the flavor and the image on a host. Raises Invalid if they are undefined or if no host
+    can satisfy them (:mod:`nova.model.scheduling.requirements`)."""
     return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases)
 
 
 def check_same_place(deps: Deps, flavor: Flavor, old: Image | None, image: Image) -> None:
-    """server.RebuildOtherTopology: with this image, the server would have to be packed anew on its host. Invalid: no
-    host could give what it asks for. Its devices stay as they are, whatever their aliases mean by now."""
+    """Check that the server keeps its PCI and NUMA claim on its host with the new image. Its devices stay as they are,
+    even if their aliases have changed since.
+
+    Raises server.RebuildOtherTopology if the claim would change, and Invalid if no host can satisfy the requirements.
+    """
     specs = {name: value for name, value in flavor.extra_specs.items() if name != DEVICES}
     bare = msgspec.structs.replace(flavor, extra_specs=specs)
     now, then = (_guest(check_needs(deps, bare, one)) for one in (old, image))
@@ -152,14 +162,14 @@ def _guest(needs: Needs) -> GuestTopology | None:
     return needs.requirements.topology.guest if needs.requirements else None
 
 
-AUTO, MANUAL = "AUTO", "MANUAL"  # whether the root file system is grown to its disk
+AUTO, MANUAL = "AUTO", "MANUAL"  # AUTO: grow the root file system to its disk
 
 DISABLED = "disabled"
 
 
 def disk_config(order: NewServer, image: Image | None) -> str:
-    """AUTO or MANUAL: as asked for; else as the image says; else MANUAL. server.DiskConfigDisabled where the image
-    forbids it."""
+    """Return AUTO or MANUAL: the requested value, else the image's, else MANUAL. Raises server.DiskConfigDisabled if
+    the image forbids AUTO."""
     if not order.disk_config_asked:
         return AUTO if _says_of_disk(image) in ("true", "1", "yes", "on") else MANUAL
     check_disk_config(order.disk_config, image)
@@ -167,7 +177,7 @@ def disk_config(order: NewServer, image: Image | None) -> str:
 
 
 def check_disk_config(wanted: str | None, image: Image | None) -> None:
-    """server.DiskConfigDisabled: AUTO, of an image that forbids it."""
+    """Raise server.DiskConfigDisabled if AUTO is requested for an image that forbids it."""
     if wanted == AUTO and image is not None and _says_of_disk(image) == DISABLED:
         raise errors.server.DiskConfigDisabled(image=image.id)
 

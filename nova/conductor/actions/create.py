@@ -1,7 +1,8 @@
-"""Create a server: what is refused at once, the ledger's rows, the servers in BUILD, and the workflow that builds them.
+"""Create a server: the checks on the request, the ledger's rows, the servers in BUILD, and the workflow that builds
+them.
 
-All that a request names is looked up before anything is made, so that what cannot be had is a 400 that names the field
-and not a server in ERROR.
+All names in a request are resolved before anything is created. An invalid name is therefore a 400 error that names the
+field, and not a server in ERROR.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from nova.model.volumes import BlockDevice, as_large_as_root, local, root_of
 
 
 def check_place(tx: Connection, order: NewServer) -> None:
-    """The host and the node that are asked for are there: one statement (of the cell) for each that is named."""
+    """Check that the requested host and node exist, with one statement (of the cell) for each that is named."""
     if order.host and order.host not in services.compute_hosts(tx):
         raise errors.server.NoSuchHost(host=order.host)
     if order.node:
@@ -59,14 +60,17 @@ def check_place(tx: Connection, order: NewServer) -> None:
 
 
 class Joining(NamedTuple):
-    """The group's key, locked, and how many servers may join it (None: any number)."""
+    """A server group's key, locked, and how many servers may still join it (None: no limit)."""
 
     key: int
     room: int | None
 
 
 def joining(tx: Connection, order: NewServer, who: context.RequestContext, limits: Mapping[str, int]) -> Joining | None:
-    """None when the request asks for no group. server.BadGroup; OverQuota when fewer than ``min_count`` fit in."""
+    """Lock the requested group; return None if the request names no group.
+
+    Raises server.BadGroup, or OverQuota if fewer than ``min_count`` servers may join.
+    """
     name = hinted(order.scheduler_hints)
     if name is None:
         return None
@@ -83,7 +87,7 @@ def joining(tx: Connection, order: NewServer, who: context.RequestContext, limit
 
 
 def join(tx: Connection, group: Joining | None, server_uuids: list[str], who: context.RequestContext) -> None:
-    """In the transaction that opens the servers' ledger rows."""
+    """Add the servers to the group, in the transaction that opens their ledger rows."""
     if group is not None:
         server_groups.join(tx, group.key, server_uuids, str(who.user_id))
 
@@ -91,11 +95,11 @@ def join(tx: Connection, group: Joining | None, server_uuids: list[str], who: co
 ROOT_NAME = "/dev/vda"
 MAX_HOSTNAME = 63
 MAX_NAME = 255
-MOST_AT_ONCE = 1000  # servers of one request: more are several requests
+MOST_AT_ONCE = 1000  # servers of one request
 
 
 class LookedUp(NamedTuple):
-    """What the request's names turned out to be."""
+    """The objects that the names in a request resolve to."""
 
     flavor: Flavor
     image: Image | None
@@ -105,21 +109,23 @@ class LookedUp(NamedTuple):
     key_type: str
     limits: Mapping[str, int]
     project_limits: Mapping[str, int]
-    each: Mapping[str, int]  # what quota counts of one server
+    each: Mapping[str, int]  # quota usage of one server
     volumes: WantedVolumes
 
 
 class CreateAdmission:
-    """``create_servers`` of ConductorRPC."""
+    """The ``create_servers`` call of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps, self._volumes = deps, VolumesOfCreate(deps)
 
     def create_servers(self, order: NewServer) -> CreatedServers:
-        """Once it answers, the servers are in the journal. A message that comes twice gives the first's answer. What
-        cannot be had is refused before anything is made: server.BadImage, server.BadFlavor, server.BadNetwork,
-        server.BadKeypair, aggregate.ZoneNotAvailable and other errors of the kind Invalid; OverQuota; Forbidden
-        without a user and a project; Unavailable names the service that was asked."""
+        """Create the servers: they are in the journal when this returns. A redelivered message gets the first result.
+
+        Every check is made before anything is created. Raises server.BadImage, server.BadFlavor, server.BadNetwork,
+        server.BadKeypair, aggregate.ZoneNotAvailable and other errors of the kind Invalid; OverQuota; Forbidden without
+        a user and a project; Unavailable, with the name of the service that did not answer.
+        """
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
@@ -160,7 +166,7 @@ class CreateAdmission:
                               security_groups=parts.network.security_groups)
 
     def _take_volumes(self, wanted: WantedVolumes, uuid_list: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
-        """The last thing that may be refused: the servers are not counted then, either."""
+        """Reserve the volumes, as the last step that can be refused: the servers' ledger rows are closed again then."""
         try:
             return self._volumes.take(wanted, uuid_list)
         except errors.NovaError:
@@ -168,7 +174,7 @@ class CreateAdmission:
             raise
 
     def _made_before(self, order: NewServer) -> CreatedServers | None:
-        """The answer to a request that came before: its message was handed out twice, and this is the second."""
+        """Return the result of the first delivery, if this message is a redelivery."""
         with self.deps.api.reading() as tx:
             known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
@@ -187,7 +193,7 @@ class CreateAdmission:
         if 0 <= most < count:
             raise errors.server.TooManyLocalDisks(count=count, most=most)
         wanted = self._volumes.look_up(create_volumes.named(disks.volumes, ROOT_NAME, count), _zone(self.deps, order))
-        if root_of(wanted.devices) is not None:  # what is on the volume is no image's data any more
+        if root_of(wanted.devices) is not None:  # the volume's contents are no longer an image's data
             image = msgspec.structs.replace(wanted.image or image or Image(id=""), id="")
         with self.deps.api.reading() as tx:
             each = self.deps.quotas.counted(local(flavor, wanted.devices), image.properties if image else {})
@@ -201,7 +207,7 @@ class CreateAdmission:
                         key.type if key else "ssh", limits, project_limits, each, wanted)
 
     def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
-        """Networks and groups, each known, and the host that is asked for, too."""
+        """Check the networks and security groups of the request, and the requested host and node."""
         if order.host or order.node:
             with self.deps.cell.reading() as tx:
                 check_place(tx, order)
@@ -210,7 +216,8 @@ class CreateAdmission:
                                                        order.may_use_external))
 
     def _open_ledger(self, order: NewServer, parts: LookedUp, who: context.RequestContext) -> tuple[int, list[str]]:
-        """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
+        """Open ledger rows for as many servers as quota allows, between min_count and max_count. Raises OverQuota if it
+        allows fewer than min_count."""
         facts = ServerFacts(flavor=_kept(parts.flavor), image_id=parts.image.id if parts.image else "",
                             availability_zone=parts.volumes.zone)
 
@@ -247,9 +254,9 @@ class CreateAdmission:
 
 
 def sane_hostname(name: str, fallback: str) -> str:
-    """A host name made of a display name: lower case letters, digits and dashes (RFC 1123), at most 63 long.
+    """Return a host name derived from a display name: lower case letters, digits and dashes (RFC 1123), at most 63.
 
-    Dots become dashes too: ``web.1`` is no name in a domain ``1``.
+    Dots become dashes too: ``web.1`` is not a host ``web`` in a domain ``1``.
     """
     ascii_name = name.encode("ascii", "ignore").decode()
     words = re.sub(r"[^\w-]+", "", re.sub(r"[ _.]", "-", ascii_name)).lower().strip("-")
@@ -257,7 +264,8 @@ def sane_hostname(name: str, fallback: str) -> str:
 
 
 def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, host name) of each server: several get ``-1``, ``-2`` ... behind both, and none has one of its own."""
+    """(name, host name) of each server: several get the suffix ``-1``, ``-2`` ... on both, and cannot set a host
+    name."""
     if order.max_count == 1:
         return [(order.name, order.hostname or sane_hostname(order.name, f"Server-{uuid_list[0]}"))]
     base = sane_hostname(order.name, "")
@@ -267,28 +275,28 @@ def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _numbered(text: str, index: int, most: int) -> str:
-    """``text-index``, cut in the text where it would be longer than ``most``."""
+    """Return ``text-index``, with the text cut so that the result is at most ``most`` characters long."""
     return f"{text[:most - len(str(index)) - 1]}-{index}"
 
 
 def _uuid(order: NewServer, index: int) -> str:
-    """A server's uuid, the same whenever the request is read."""
+    """Return a server's UUID, which is the same for each delivery of the request."""
     return str(uuids.uuid5(uuids.UUID(order.key), str(index))) if order.key else str(uuids.uuid4())
 
 
 def _reservation(order: NewServer) -> str:
-    """``r-`` and eight letters or digits, the request's own."""
+    """Return the request's reservation id: ``r-`` and eight letters or digits."""
     chosen = random.Random(order.key or None)
     return f"r-{''.join(chosen.choices('abcdefghijklmnopqrstuvwxyz0123456789', k=8))}"
 
 
 def _kept(flavor: Flavor) -> Flavor:
-    """A flavor as its servers keep it, whatever becomes of it."""
+    """Return the flavor as stored with its servers, independent of later changes to the flavor."""
     return msgspec.structs.replace(flavor, projects=())
 
 
 def _zone(deps: Deps, order: NewServer) -> str | None:
-    """The zone that is asked for."""
+    """Return the requested availability zone, or the default zone."""
     return order.availability_zone or deps.settings.default_schedule_zone
 
 
@@ -323,7 +331,8 @@ def _memo(order: NewServer) -> ServerMemo | None:
 
 
 def _disks(local_disks: Sequence[LocalDisk], flavor: Flavor) -> tuple[Disk, ...] | None:
-    """The ephemeral and swap disks the request (or its image) names, within the flavor's; None: as the flavor says."""
+    """Return the ephemeral and swap disks of the request or its image, within the flavor's limits; None: the
+    flavor's."""
     if not local_disks:
         return None
     ephemeral = [disk for disk in local_disks if disk.kind == "ephemeral"]
@@ -352,24 +361,25 @@ def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context
 
 
 def launched(ops: Sequence[Op]) -> Mapping[str, object]:
-    """Their hosts said how they are; one that fell silent had reported that they run."""
+    """Record the power states that the hosts reported. The default is RUNNING: if a host no longer answers, it had
+    already reported the guests as running."""
     reported = {op.uuid: op.progress.power_state for op in ops}
     return {"launched_at": utc_now(), "power_state": PerServer({
         uuid: PowerState.RUNNING.value if state is None else state for uuid, state in reported.items()})}
 
 
-take_host = steps.TakeNextHost()                              # the chosen host first, then its alternates
+take_host = steps.TakeNextHost()                              # the selected host first, then its alternates
 CREATE_SERVER = Workflow(
     "create",                                                 # a row of model.states.ACTIONS
-    steps.AwaitVolumes(),                                     # made and reserved; undo: free, and those made go
+    steps.AwaitVolumes(),                                     # create and reserve; undo: release, delete the created
     steps.SelectHosts(),                                      # SchedulerRPC.select_hosts: hosts and alternates
-    take_host,                                                # --- what depends on the host stands below ---
+    take_host,                                                # --- the steps below depend on the host ---
     steps.ClaimResources(),                                   # one api-db transaction; undo: release
-    steps.ConnectVolumes(task=TaskState.BLOCK_DEVICE_MAPPING),  # the host may use them; undo: reserved alone
-    steps.BindNetworks(task=TaskState.NETWORKING),            # addresses; undo: give them back
+    steps.ConnectVolumes(task=TaskState.BLOCK_DEVICE_MAPPING),  # allow the host to use them; undo: only reserve
+    steps.BindNetworks(task=TaskState.NETWORKING),            # addresses; undo: return them
     steps.BuildGuests(task=TaskState.SPAWNING),               # ComputeRPC.build_guests; undo: destroy_guests
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
-    again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
+    again_on=(errors.Unavailable,),                           # retry while the scheduler is unavailable
     ending=launched,
     asks=CreateArguments,
 )

@@ -1,4 +1,5 @@
-"""Delete a server: it overtakes whatever runs, and leaves nothing behind. A soft delete can be undone for a while."""
+"""Delete a server: a delete overtakes any running action and removes everything. A soft delete can be undone for a
+while."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ from nova.model.server.servers import ServerMemo
 
 
 class DestroyGuests(Step):
-    """Leave nothing of the guests, on every host the server was or may have been on."""
+    """Remove the guests from every host where the server was or may have been."""
 
     uses = (*ORDERS, "journal")
     event = "compute_terminate_instance"
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
-        """From here on it may be whole no more, and only a delete goes on with it, should this one fail."""
+        """Mark the server as being destroyed: it may be incomplete from here on, so after a failure only another delete
+        may act on it."""
         for op in ops:
             op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
         return {"memo": PerServer({op.uuid: op.server.memo for op in ops})}
@@ -39,7 +41,8 @@ class DestroyGuests(Step):
         return [self._everywhere(deps, op) for op in ops]
 
     def _everywhere(self, deps: Deps, op: Op) -> Result:
-        """All hosts are asked, also when one fails. The first failure ends the delete, and the owner learns of it."""
+        """Destroy the guest on each host, also after one fails. The first failure fails the delete and is reported to
+        the owner."""
         hosts = dict.fromkeys([op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed])
         failures = []
         for host in filter(None, hosts):
@@ -55,12 +58,12 @@ class DestroyGuests(Step):
 
 
 def gone(ops: Sequence[Op]) -> Mapping[str, object]:
-    """The rows stay, marked as deleted, until the purge."""
+    """Mark the rows as deleted; they stay until the purge."""
     return {"deleted": servers.c.id, "deleted_at": utc_now(), "terminated_at": utc_now(), "power_state": 0}
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """Its moves are over with the server itself: a delete that failed leaves them as they are, for the next one."""
+    """Cancel the server's open moves after a successful delete. A failed delete leaves them for the next delete."""
     memo = op.server.memo
     moved = (memo and memo.move) or set(op.progress.claimed) - {op.server.host}
     if error is None and (op.asked(Arguments).hosts is not None or moved):
@@ -70,43 +73,43 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
 
 DELETE_SERVER = Workflow(
     "delete",
-    steps.FenceLedger(),                                      # what was overtaken claims nothing any more
-    DestroyGuests(),                                          # on each host it was or may be on; or that host owes it
-    steps.DropVolumes(),                                      # attachments, and volumes that go with it
-    steps.DropImages(),                                       # a shelved disk, snapshots that never got whole
-    steps.UnbindNetworks(),                                   # addresses go back
-    steps.ReleaseResources(),                                 # the claim, then the quota, once
-    again_on=(errors.Unavailable, errors.HostRefused),        # nothing is undone: it is tried again
+    steps.FenceLedger(),                                      # stop overtaken operations from claiming
+    DestroyGuests(),                                          # on each possible host; else a pending cleanup
+    steps.DropVolumes(),                                      # attachments, and volumes deleted with the server
+    steps.DropImages(),                                       # a shelved disk, incomplete snapshots
+    steps.UnbindNetworks(),                                   # return the addresses
+    steps.ReleaseResources(),                                 # the claim, then the quota, one time
+    again_on=(errors.Unavailable, errors.HostRefused),        # retry: a delete is never undone
     ending=gone,
     closing=closed,
 )
 
 
 class Restore(Arguments):
-    """What a restore is begun with. ``becomes``: the vm_state after it; ``start``: its guest runs then."""
+    """Arguments of a restore. ``becomes``: the vm_state after it; ``start``: the guest runs after it."""
 
     becomes: str
     start: bool = False
 
 
 def soft_deleted(ops: Sequence[Op]) -> Mapping[str, object]:
-    """(One server: no request deletes several.)"""
+    """Record the soft delete and the vm_state before it. (One server: no request deletes several.)"""
     return {**powered(ops), **remembering(ops, soft_deleted_at=utcnow(), deleted_from=ops[0].server.vm_state)}
 
 
 def restored(ops: Sequence[Op]) -> Mapping[str, object]:
-    """A shelved server is shelved again; a stopped one runs."""
+    """Set the state after a restore: a shelved server becomes shelved again; a stopped one is running."""
     return {**powered(ops), **remembering(ops, soft_deleted_at=None, deleted_from=None),
             "vm_state": PerServer({op.uuid: op.asked(Restore).becomes for op in ops})}
 
 
 SOFT_DELETE_SERVER = Workflow(
     "soft_delete",
-    steps.StopIfThere(event="compute_soft_delete_instance"),  # what it holds it keeps until it is reclaimed
+    steps.StopIfThere(event="compute_soft_delete_instance"),  # it keeps its resources until it is reclaimed
     ending=soft_deleted,
 )
 
-#: Its host was away when it was deleted, or somebody started its guest behind the cloud's back.
+#: Stops a soft-deleted server whose host was down at the delete, or whose guest was started outside nova.
 STOP_DELETED_SERVER = Workflow("stop_deleted", steps.StopGuests(), ending=powered)
 
 RESTORE_SERVER = Workflow(

@@ -1,4 +1,4 @@
-"""What several workflows' endings write on the servers' rows."""
+"""Changes to the servers' rows that the endings of several workflows share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from nova.model.server.servers import ServerMemo
 
 
 def powered(ops: Sequence[Op]) -> Mapping[str, object]:
-    """Power states as the hosts told them; where one told none, what is known stays."""
+    """Return the power states that the hosts reported; servers without a report keep their power state."""
     reported = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state}
     return {"power_state": PerServer(reported)} if reported else {}
 
 
 def memo_of(op: Op) -> ServerMemo:
-    """What the server remembers; an empty memo where it has none."""
+    """Return the server's memo, or an empty one."""
     found: ServerMemo | None = op.server.memo
     return found or ServerMemo()
 
 
 def remembering(ops: Sequence[Op], **fields: object) -> Mapping[str, object]:
-    """The servers' memos with these fields."""
+    """Return the servers' memos, with these fields replaced."""
     return {"memo": PerServer({op.uuid: msgspec.structs.replace(memo_of(op), **fields) for op in ops})}

@@ -1,4 +1,4 @@
-"""Evacuation: the server's host is down, and it is made anew on another, without a word to the host that it was on."""
+"""Evacuation: rebuild a server on another host while its own host is down, without contacting that host."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 
 class Evacuations:
-    """Calls of ConductorRPC."""
+    """The evacuation calls of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def evacuate_server(self, order: EvacuateServer) -> None:
-        """server.NotFound, server.WrongState; move.EvacuateHostInUse: its host is up; of the target host.NotFound,
-        move.OwnHost, move.HostDown."""
+        """Start to evacuate a server whose host is down.
+
+        Raises server.NotFound, server.WrongState; move.EvacuateHostInUse if the server's host is up; for the target
+        host.NotFound, move.OwnHost, move.HostDown.
+        """
         def check(tx: Connection, row: ServerRow) -> None:
             if host_up(self.deps, tx, row.host or ""):
                 raise errors.move.EvacuateHostInUse(host=row.host)
@@ -57,23 +60,25 @@ class Evacuations:
 
 
 class Evacuation(moving.MoveArguments):
-    """What an evacuation is begun with. ``on_shared_storage``: as who asked said it; None: the hosts find out."""
+    """Arguments of an evacuation. ``on_shared_storage``: as the request states; None: the hosts detect it."""
 
     on_shared_storage: bool | None = None
     stay_off: bool = False
 
 
 class Evacuate(CleanUpEarlierMoves):
-    """What the evacuation overtook is settled, as far as that is possible without the server's own host."""
+    """Finish the overtaken move, as far as possible without the server's own host."""
 
     event = "rebuild_server"
     source_answers = False
 
 
 class RebuildAtDestination(AskDestination):
-    """The server is made at the destination: from its disks where the storage is shared, else from its image. It is the
-    destination's when all this ends well: until then another evacuation may overtake it. Undo: nothing of it is left
-    there but disks that may be its only ones."""
+    """Rebuild the server at the destination: from its disks on shared storage, else from its image.
+
+    It belongs to the destination only when the evacuation succeeds; until then another evacuation may overtake it.
+    Undo: remove it there, but keep disks that may be its only ones.
+    """
 
     uses = (*ORDERS, "journal", "networking")
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
@@ -108,7 +113,7 @@ class RebuildAtDestination(AskDestination):
 
 
 def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
-    """It is the destination's from here on. What was off stays off, and so does what was asked to."""
+    """Assign the server to the destination. A server that was off, or with ``stay_off``, stays off."""
     places = {op.uuid: moving.row_at(op, moving.destination(op)) for op in ops}
     off = {op.uuid for op in ops if not moving.runs(op) or op.asked(Evacuation).stay_off}
     return {**{name: PerServer({uuid: place[name] for uuid, place in places.items()})
@@ -120,7 +125,8 @@ def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """The old host owes the removal of its guest; its claim there stays until that is paid."""
+    """Add a pending cleanup that removes the guest from the old host; its claim there stays until the cleanup is
+    done."""
     move = moving.move_of(op)
     if error is not None:
         migrations.advance(tx, move, status=status.FAILED)
@@ -137,13 +143,13 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
 take_host = steps.TakeNextHost()
 EVACUATE = Workflow(
     "evacuate",
-    Evacuate(),                                               # what it overtook is settled, without the old host
+    Evacuate(),                                               # finish the overtaken move, without the old host
     steps.SelectHosts(),
-    take_host,                                                # --- what depends on the host stands below ---
-    moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
-    steps.ConnectAtDestination(),                             # volumes; undo: the old host's alone
-    RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),    # undo: destroyed there, or owed
-    steps.MoveVolumes(),                                      # the old host may use none any more
+    take_host,                                                # --- the steps below depend on the host ---
+    moves.ClaimMove(),                                        # claim both hosts; undo: only the old one
+    steps.ConnectAtDestination(),                             # volumes; undo: only the old host's
+    RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),    # undo: destroy there, or pending cleanup
+    steps.MoveVolumes(),                                      # revoke the old host's access
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=evacuated,

@@ -1,4 +1,4 @@
-"""One interface more of a server that lives, or one less."""
+"""Attach or detach a network interface of an existing server."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from nova.model.network.networks import Interface, RequestedNetwork
 from nova.model.server.servers import ServerQuery
 
 ATTACH, DETACH = "attach_interface", "detach_interface"
-WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
-UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothing, that may last
+WAIT_S = 50.0  # upper limit; the caller's rpc_response_timeout also limits it
+UNDO_WAIT_S = 5.0  # for an attach that is being undone: it may take long if the host does not answer
 
 
 class InterfaceActions:
-    """The calls of InterfaceCalls. ``wait_s``: how long an attach may keep its caller waiting; ``undo_wait_s``: for
-    one before it that failed."""
+    """The calls of InterfaceCalls. ``wait_s``: maximum wait of an attach; ``undo_wait_s``: maximum wait for an earlier
+    attach that failed and is being undone."""
 
     def __init__(self, deps: Deps, wait_s: float = WAIT_S, undo_wait_s: float = UNDO_WAIT_S) -> None:
         self.deps, self._wait_s, self._undo_wait_s = deps, wait_s, undo_wait_s
 
     def list_interfaces(self, query: ServerQuery) -> tuple[Interface, ...]:
-        """In the guest's order. server.NotFound outside the scope; Unavailable: the network service."""
+        """Return the server's interfaces in the guest's order. Raises server.NotFound outside the scope, Unavailable if
+        the network service does not answer."""
         with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
         return tuple(self.deps.networking.interfaces_now(row))
@@ -50,7 +51,7 @@ class InterfaceActions:
         end = time.monotonic() + waits_s
         try:
             checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
-        except errors.server.FixedIpInUse as error:  # a create's words, whose code is another
+        except errors.server.FixedIpInUse as error:  # raised for creates, with another error code
             raise errors.server.InterfaceAddressInUse(None, **error.data) from None
         entry = self._begin(ATTACH, server_uuid, lambda row: AttachInterface(wish=checked), end)
         return self._attached(entry, end, waits_s)
@@ -64,28 +65,31 @@ class InterfaceActions:
         self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.patience().left_s))
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
-        """Done when it answers. NotSupported by the network service in use, or what that raises."""
+        """Add a fixed IP address, before this returns. Raises NotSupported if the network service has no such call."""
         self._addresses("add_fixed_address")(server_uuid, network_id)
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
-        """Done when it answers. NotSupported by the network service in use; network.NotItsAddress."""
+        """Remove a fixed IP address, before this returns. Raises NotSupported if the network service has no such call,
+        and network.NotItsAddress."""
         self._addresses("remove_fixed_address")(server_uuid, address)
 
-    # -- within
+    # -- helpers
 
     def _addresses(self, call: str) -> Callable[[str, str], None]:
-        """The back end's own way: what it changes of the server's interfaces it writes itself."""
+        """Return the network back end's own method, which writes its changes of the server's interfaces itself."""
         back_end = self.deps.networking
         found = (getattr(part, call, None) for part in (back_end.networks, getattr(back_end, "single", None)))
         method: Callable[[str, str], None] | None = next(filter(None, found), None)
         if method is None:
-            raise errors.NotSupported(f"The network service in use ({self.deps.networking.name}) has no {call}.")
+            raise errors.NotSupported(f"The network service in use ({self.deps.networking.name}) lacks {call}.")
         return method
 
     def _begin(self, action: str, uuid: str, arguments: Callable[[ServerRow], Arguments], end: float
                ) -> states.Entry:
-        """Begin and run it. One at a time a server, in the order in which they come in the end: the states' table lets
-        an action overtake these, and they must not overtake each other."""
+        """Start the action when no other attach or detach runs on the server; waiting requests have no fixed order.
+
+        The state table allows an action to overtake these, but they must not overtake each other.
+        """
         def write(tx: Connection) -> states.Entry | str:
             locked(tx, uuid)
             direction = operations.under_way(tx, uuid, (ATTACH, DETACH))
@@ -103,12 +107,12 @@ class InterfaceActions:
         return entry
 
     def _attached(self, entry: states.Entry, end: float, waits_s: float) -> Interface:
-        """The interface, once the guest has it; or why it never will."""
+        """Wait until the guest has the interface and return it, or raise the error that the operation failed with."""
         found = waiting.succeeded(self.deps, entry, end, waits_s)
         return self._made(entry, decoding.convert(found.data["interface"], Interface))
 
     def _made(self, entry: states.Entry, made: Interface) -> Interface:
-        """As the server's row has it now; what came after it may have changed it, or taken it away again."""
+        """Return the interface as the server's row has it now: later actions may have changed or removed it."""
         with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, entry.server_uuid, Scope(), True)
         return next((one for one in row.interfaces or () if one.id == made.id), made)
@@ -117,29 +121,29 @@ class InterfaceActions:
 LOG = logging.getLogger(__name__)
 
 class AttachInterface(Arguments):
-    """What is asked for, as its back end checked it."""
+    """Arguments of an attach: the request, as the network back end validated it."""
 
     wish: RequestedNetwork
 
 
 class DetachInterface(Arguments):
-    """The interface that is to go; None: of an attaching, which :class:`OperationProgress` tells."""
+    """Arguments of a detach: the interface to remove. None for an attach, whose :class:`OperationProgress` names it."""
 
     interface: Interface | None = None
 
 
 def interface_of(op: Op) -> Interface | None:
-    """What the operation is about; None before it is known."""
+    """Return the operation's interface, or None if it is not known yet."""
     return op.progress.interface or op.asked(DetachInterface).interface
 
 
 def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
-    """What begins to detach a port (server, port) and waits for nobody: where Neutron says that it is gone."""
+    """Return a function (server, port) that starts to detach a port without waiting, for ports that Neutron deleted."""
     return InterfaceActions(deps, wait_s=0.0, undo_wait_s=0.0).detach_interface
 
 
 class TakeInterface(Step):
-    """The server has one more interface, the last in the guest's order; undo: it goes back to where it came from."""
+    """Add an interface to the server, as the last in the guest's order; undo: return it to its source."""
 
     uses = ("networking",)
 
@@ -160,7 +164,7 @@ class TakeInterface(Step):
         try:
             made = deps.networking.make_interface(op, op.asked(AttachInterface).wish)
         except errors.daemon.WorkflowNotYet:
-            raise  # it may be there, and nobody can say: whoever goes on finds out
+            raise  # it may exist: the next run of the operation finds out
         except errors.NovaError as error:
             return error
         before, after = op.server.interfaces or (), _with(op, made)
@@ -176,8 +180,10 @@ class TakeInterface(Step):
 
 
 class DropInterface(Step):
-    """The server's row has it no more, and its address or port is nobody's (or, a port that was given, free). The
-    guest has lost it before: there is no way back."""
+    """Remove the interface from the server's row, and release its address or port (a port of the user becomes free).
+
+    The guest has already lost it, so this step cannot be undone.
+    """
 
     uses = ("networking",)
 
@@ -190,23 +196,25 @@ class DropInterface(Step):
 
 
 class InterfaceStep(Step):
-    """An order to the guest's host about the operation's interface."""
+    """A step that sends an order about the operation's interface to the guest's host."""
 
     def send(self, deps: Deps, op: Op, plugged: bool) -> Result:
-        """The guest shall have it, or not: with all else that it has."""
+        """Order the host to plug or unplug the interface; the order describes the whole guest."""
         host, interface = op.server.host, interface_of(op)
         if not host:
             return errors.server.NoHost(server=op.uuid)
         if interface is None:
-            return errors.Bug(f"operation {op.entry.id} does not know its interface")
+            return errors.Bug(f"operation {op.entry.id} has no interface")
         call = deps.compute.attach_interfaces if plugged else deps.compute.detach_interfaces
         [result] = results_of([op], call(host, (interface_order(deps, op, interface, plugged),)))
         return result if isinstance(result, errors.NovaError) else {**result, "host": host}
 
 
 class PlugInterface(InterfaceStep):
-    """The guest has it. Undo: it has not; a host that can't be told keeps the operation waiting, for the address must
-    not be another's while the guest may use it."""
+    """Plug the interface into the guest. Undo: unplug it; the operation waits for a host that does not answer.
+
+    The address must not go to another server while the guest may still use it.
+    """
 
     uses = ORDERS
     event = "compute_attach_interface"
@@ -224,8 +232,10 @@ class PlugInterface(InterfaceStep):
 
 
 class UnplugInterface(InterfaceStep):
-    """The guest has given it up; from here on there is no way back. Undo: it has it again, by its host's next start at
-    the latest, for the server's row never lost it."""
+    """Unplug the interface from the guest: the point of no return. Undo: plug it in again.
+
+    It returns by the host's next start of the guest at the latest, because the server's row still has it.
+    """
 
     uses = ORDERS
     event = "compute_detach_interface"
@@ -248,12 +258,12 @@ class UnplugInterface(InterfaceStep):
             if isinstance(result, errors.Overtaken):
                 raise result
             if isinstance(result, errors.NovaError):
-                LOG.warning("an interface that could not be detached may be missing until the guest's next start: %s",
+                LOG.warning("detach failed and the interface may be missing until the guest's next start: %s",
                             result.message, extra={"server": op.uuid})
 
 
 def interface_order(deps: Deps, op: Op, interface: Interface, plugged: bool) -> InterfaceOrder:
-    """``build``: the guest as it is after it."""
+    """Return the order to the host; ``build`` describes the guest after it."""
     build = build_order(deps, op.server, op, fence(op))
     rest = tuple(one for one in build.interfaces if one.id != interface.id)
     whole = build.interfaces if plugged and len(rest) < len(build.interfaces) else rest
@@ -264,8 +274,10 @@ def interface_order(deps: Deps, op: Op, interface: Interface, plugged: bool) -> 
 
 
 def _with(op: Op, interface: Interface) -> tuple[Interface, ...]:
-    """The server's interfaces with this one: in its place where it has one, else behind the others. What an earlier
-    try in a transaction that was rolled back had taken is not among them."""
+    """Return the server's interfaces including this one, in its existing place or at the end.
+
+    An interface that an earlier try took, in a transaction that was rolled back, is left out.
+    """
     earlier, current = interface_of(op), tuple(op.server.interfaces or ())
     if earlier is not None and earlier.id != interface.id:
         current = tuple(one for one in current if one.id != earlier.id)
@@ -295,14 +307,14 @@ def _remove(deps: Deps, ops: Sequence[Op]) -> None:
 
 ATTACH_INTERFACE = Workflow(
     "attach_interface",
-    TakeInterface(),   # an address, or a port, bound on the server's host; undo: given back
-    PlugInterface(),   # the guest has it, now or at its next start; undo: unplugged
+    TakeInterface(),   # bind an address or a port on the server's host; undo: release it
+    PlugInterface(),   # give it to the guest, now or at its next start; undo: unplug
     asks=AttachInterface,
 )
 
 DETACH_INTERFACE = Workflow(
     "detach_interface",
-    UnplugInterface(),                                        # the guest gives it up; undo: plugged in again
-    DropInterface(),                                          # nobody's, or the user's own port again
+    UnplugInterface(),                                        # remove it from the guest; undo: plug it in again
+    DropInterface(),                                          # delete it, or return the user's port
     asks=DetachInterface,
 )

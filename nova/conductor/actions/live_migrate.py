@@ -1,4 +1,4 @@
-"""Live migration: the guest runs all the time, here or there. It can be aborted, forced to an end, or waited for."""
+"""Live migration: the guest keeps running on one of the two hosts. A client can abort, force or await the migration."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
-CHECKS_S, LOOK_S = 40.0, 0.2  # how long old versions wait for the checks ahead of a live migration
-TRIES, PAUSE_S = 5, 1.0  # an order to send may be on its way to the source when it is to be stopped
+CHECKS_S, LOOK_S = 40.0, 0.2  # timeout and poll interval of requests in old API versions that wait for the checks
+TRIES, PAUSE_S = 5, 1.0  # for an abort that arrives before the source has the order to migrate
 
 
 class _Order(NamedTuple):
-    """What the source is told, and the action that records it."""
+    """The data of an order to the source host, and the action record that it is logged in."""
 
     source: str
     epoch: int
@@ -52,14 +52,18 @@ class _Order(NamedTuple):
 
 
 class LiveMigrations:
-    """Calls of ConductorRPC. Neither begins an operation, which would overtake the one that runs."""
+    """The live migration calls of ConductorRPC. Abort and force start no operation, which would overtake the
+    migration."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def live_migrate_server(self, order: LiveMigrateServer) -> None:
-        """server.NotFound, server.WrongState; move.HostDown: of the server or the target; move.NoSuchHost,
-        move.OwnHost; move.ChecksFailed, where the order waits for the checks."""
+        """Start to live-migrate a server.
+
+        Raises server.NotFound, server.WrongState; move.HostDown if the server's host or the target is down;
+        move.NoSuchHost, move.OwnHost; move.ChecksFailed if the order waits for the checks.
+        """
         def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.HostDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost)
@@ -71,17 +75,22 @@ class LiveMigrations:
             wait_for_checks(self.deps, entry)
 
     def abort_live_migration(self, order: MigrationOrder) -> None:
-        """Answered before the source has heard of it; the server's actions tell how it ended. server.NotFound,
-        server.WrongState; move.MigrationNotFound, move.MigrationNotLive, move.MigrationWrongStatus."""
+        """Abort a live migration. The call returns before the source has received it; the server's actions show the
+        result.
+
+        Raises server.NotFound, server.WrongState; move.MigrationNotFound, move.MigrationNotLive,
+        move.MigrationWrongStatus.
+        """
         def write(tx: Connection) -> _Order | None:
             move, recorded = self._record(tx, "live_migration_cancel", order, (QUEUED, PREPARING, RUNNING))
-            return None if migrations.cancel(tx, move.id) else recorded  # the workflow sees it before it sends anything
+            return None if migrations.cancel(tx, move.id) else recorded  # the workflow reads it before it sends
         recorded = self.deps.cell.transact(write)
         if recorded is not None:
             self._send(self.deps.compute.abort_migration, "compute_live_migration_abort", order, recorded)
 
     def force_live_migration(self, order: MigrationOrder) -> None:
-        """The migration must be running. Answered, and errors, as ``abort_live_migration``."""
+        """Force a running live migration to complete. Returns early and raises the same errors as
+        ``abort_live_migration``."""
         recorded = self.deps.cell.transact(
             lambda tx: self._record(tx, "live_migration_force_complete", order, (RUNNING,))[1])
         self._send(self.deps.compute.force_migration, "compute_live_migration_force_complete", order, recorded)
@@ -107,7 +116,7 @@ class LiveMigrations:
 
     def _send(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder,
               recorded: _Order) -> None:
-        """Beside the caller: the source may take its time, or be away."""
+        """Send the order in the background, because the source may be slow or not answer."""
         concurrency.spawn(contextvars.copy_context().run, self._send_now, call, event, order, recorded,
                           name="migration")
 
@@ -119,7 +128,7 @@ class LiveMigrations:
                 call(recorded.source, order.uuid, recorded.epoch)
                 fault = None
                 break
-            except errors.Conflict as error:  # none is under way there, yet or any more
+            except errors.Conflict as error:  # no migration runs there: not yet, or no longer
                 fault = error.message
                 if attempt == TRIES or not self._sent(order):
                     break
@@ -128,7 +137,7 @@ class LiveMigrations:
                 fault = error.message
                 break
         if fault:
-            LOG.warning("host %s did not do what was asked of a live migration: %s", recorded.source, fault,
+            LOG.warning("host %s did not abort or force the live migration: %s", recorded.source, fault,
                         extra={"server": order.uuid})
         done = ActionEvent(event=event, started_at=begun, finished_at=utcnow(), result="Error" if fault else "Success",
                            host=recorded.source, details=fault, step=event)
@@ -140,7 +149,7 @@ class LiveMigrations:
 
 
 def wait_for_checks(deps: Deps, entry: states.Entry) -> None:
-    """Old versions answer when it is known whether the guest can go. move.ChecksFailed."""
+    """Wait until the checks of a live migration are done, as old API versions do. Raises move.ChecksFailed."""
     end = time.monotonic() + CHECKS_S
     while time.monotonic() < end:
         with deps.cell.reading() as tx:
@@ -154,22 +163,22 @@ def wait_for_checks(deps: Deps, entry: states.Entry) -> None:
 
 
 def _raise_fault(deps: Deps, entry: states.Entry) -> None:
-    """What failed, when it failed before anything was sent: a migration that is over by now may have gone well."""
+    """Raise the failure if it came before the guest was sent: a migration that has ended by now may have succeeded."""
     with deps.cell.reading() as tx:
         action = actions.get(tx, ActionQuery(server_uuid=entry.server_uuid, request_id=entry.request_id))
     if action.message and not any(one.step == "MigrateGuests" for one in action.events):
-        raise errors.move.ChecksFailed(why=action.fault or "it could not be begun")
+        raise errors.move.ChecksFailed(why=action.fault or "it could not be started")
 
 
 class LiveMigrate(moving.MoveArguments):
-    """What a live migration is begun with. ``block``: disks are copied; None: the hosts find out."""
+    """Arguments of a live migration. ``block``: copy the disks; None: the hosts detect it."""
 
     block: bool | None = None
     over_commit: bool | None = None
 
 
 class DescribeGuest(MoveStep):
-    """What the destination must know of the guest."""
+    """Get the description of the guest that the destination needs from the source."""
 
     uses = ORDERS
     event = "compute_check_can_live_migrate_source"
@@ -180,7 +189,7 @@ class DescribeGuest(MoveStep):
 
 
 class PrepareLiveMigration(MoveStep):
-    """The destination compares processors, makes room and plugs; undo: nothing of it is left there."""
+    """Prepare the destination: compare the CPUs, reserve resources and plug networks; undo: remove all of it there."""
 
     uses = (*ORDERS, "journal", "networking")
     event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
@@ -196,8 +205,8 @@ class PrepareLiveMigration(MoveStep):
         return {"arrival": arrival, "shared": arrival.shared}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        """Where it is not known whether both hosts see the same disks, they are not touched: they may be the guest's
-        only ones."""
+        """Remove the guest at the destination. Its disks are kept if it is unknown whether the hosts share storage:
+        they may be the guest's only ones."""
         for op in ops:
             if op.progress.host:
                 remove(deps, op, moving.destination(op), keep_disks=op.progress.shared is not False)
@@ -205,8 +214,8 @@ class PrepareLiveMigration(MoveStep):
 
 
 class MigrateGuests(MoveStep):
-    """The source sends the guest: the point of no return. A source that says nothing may have done it all the same:
-    the destination knows."""
+    """Order the source to send the guest: the point of no return. If the source does not answer, it may still have sent
+    the guest, so the destination is asked."""
 
     uses = (*ORDERS, "journal")
     status, event, decisive = RUNNING, "compute_live_migration", True
@@ -220,33 +229,34 @@ class MigrateGuests(MoveStep):
             ask(deps, ComputeRPC.migrate_guests, end.host, op, order)
         except errors.Overtaken:
             raise
-        except errors.Unavailable as error:  # of the host itself, or of the hypervisor there
+        except errors.Unavailable as error:  # the host or its hypervisor
             return self._without_answer(deps, op, error)
         except errors.NovaError as error:
             raise errors.move.SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
         return {"committed": True}
 
     def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, AnyColumn]:
-        """From here on the source may not hand over any more; whether it has is asked after that."""
+        """Fence the source, so that it can no longer hand over the guest; then ask the destination whether it
+        arrived."""
         op.entry = deps.journal.leave_behind(op.entry, lambda tx: None)
         host = taken(op).host
         try:
             outcome = ask(deps, ComputeRPC.land_guests, host, op, moving.move_order(deps, op, moving.destination(op)))
-        except (errors.host.NoAnswer, errors.Conflict):  # away as well; or it still arrives
+        except (errors.host.NoAnswer, errors.Conflict):  # the destination is down too, or the guest is still arriving
             raise errors.daemon.WorkflowNotYet(what=f"host {moving.source(op).host} or {host}") from None
         except errors.NotFound:
             raise errors.move.SourceFailed(host=moving.source(op).host, server=op.uuid, why=error.message) from None
         return {"committed": True, "power_state": int(outcome.power_state)}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        """What is still sent, whatever the source said, is not sent any more."""
+        """Abort any migration that still runs at the source; errors of the source are ignored."""
         for op in ops:
             with contextlib.suppress(errors.NovaError):
                 deps.compute.abort_migration(moving.source(op).host, op.uuid, op.entry.epoch)
 
 
 class ArriveAtDestination(MoveStep):
-    """The server is the destination's. There is no way back, but for a guest that is not there at all."""
+    """Assign the server to the destination. Undo only happens if the guest is missing there."""
 
     uses = (*ORDERS, "networking")
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
@@ -269,7 +279,7 @@ class ArriveAtDestination(MoveStep):
             raise error from None
         except errors.Overtaken:
             raise
-        except errors.NovaError as error:  # it runs there, whatever is wrong with it
+        except errors.NovaError as error:  # the guest runs there, in spite of the error
             return {"stranded": error.message}
         return {"power_state": int(outcome.power_state)}
 
@@ -282,7 +292,7 @@ class ArriveAtDestination(MoveStep):
 
 
 class CleanSource(MoveStep):
-    """Nothing is left where the server was; but disks that the destination sees too are its own now."""
+    """Remove the guest from the source; disks on shared storage now belong to the destination and are kept."""
 
     uses = (*ORDERS, "journal")
 
@@ -292,7 +302,7 @@ class CleanSource(MoveStep):
 
 
 def arrived(ops: Sequence[Op]) -> Mapping[str, object]:
-    """In the state it was; but a guest that its new host could not make its own is in ERROR there."""
+    """Keep the server's state; a guest that its new host could not take over is set to ERROR there."""
     changes: dict[str, Any] = {"memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None)
                                                   for op in ops})}
     power = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state is not None}
@@ -307,13 +317,13 @@ def arrived(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """move.Cancelled is what somebody asked to be stopped, and was."""
+    """Close the migration as completed, cancelled (a user's cancel request stopped it) or failed."""
     if error is None:
         migrations.advance(tx, moving.move_of(op), status=status.COMPLETED)
         return {}
     cancelled = actions.any_since(tx, op.uuid, "live_migration_cancel", op.entry.id)
     migrations.advance(tx, moving.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
-    if op.progress.committed:  # it runs there, and nothing of that could be undone: the next move settles what is left
+    if op.progress.committed:  # it runs there and cannot be undone: the next move cleans up
         return {**moving.row_at(op, moving.destination(op)), "vm_state": VmState.ERROR.value}
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
@@ -323,17 +333,17 @@ LIVE_MIGRATE = Workflow(
     "live-migration",
     moves.CleanUpEarlierMoves(event="conductor_live_migrate_instance"),
     steps.SelectHosts(),
-    take_host,                                                # --- what depends on the host stands below ---
-    moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
-    moves.CheckDestination(),                                 # it answers
-    steps.ConnectAtDestination(),                             # volumes; undo: the source's alone
-    DescribeGuest(),                                          # the source says what there is to come
-    PrepareLiveMigration(),                                   # the destination is ready; undo: destroyed, or owed
+    take_host,                                                # --- the steps below depend on the host ---
+    moves.ClaimMove(),                                        # claim both hosts; undo: only the old one
+    moves.CheckDestination(),                                 # check that it answers
+    steps.ConnectAtDestination(),                             # volumes; undo: only the source's
+    DescribeGuest(),                                          # the source describes the guest
+    PrepareLiveMigration(),                                   # undo: destroy there, or pending cleanup
     MigrateGuests(),                                          # the point of no return
-    ArriveAtDestination(),                                    # the row is the destination's, and so is the guest
-    CleanSource(),                                            # nothing is left there, or it is owed
-    steps.MoveVolumes(),                                      # the source may use none any more
-    moves.EndMove(),                                          # the old place is free
+    ArriveAtDestination(),                                    # the row and the guest belong to the destination
+    CleanSource(),                                            # remove the guest there, or pending cleanup
+    steps.MoveVolumes(),                                      # revoke the source's access
+    moves.EndMove(),                                          # release the old claim
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=arrived,

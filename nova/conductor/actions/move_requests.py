@@ -1,4 +1,4 @@
-"""What all moves share at the door: both hosts are looked at; the journal's row and the move's are written as one."""
+"""The start of all moves: check both hosts, then write the rows of the journal and the migration in one transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nova.model.server.migrations import NewMigration
 
 
 def base(deps: Deps, row: ServerRow) -> dict[str, AnyColumn]:
-    """What every move must know of where the server comes from."""
+    """Return the facts about the server's current place that every move needs."""
     name = servers.instance_name(deps.settings.instance_name_template, row.id, row.uuid)
     return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,
             "old_flavor": row.flavor, "instance_name": name}
@@ -32,35 +32,38 @@ ArgumentsKind = type[moving.MoveArguments]
 
 
 class MovePlan(NamedTuple):
-    """A move that is asked for. ``check`` is called with the server's row, under its lock."""
+    """A requested move. ``check`` is called with the server's row, under its lock."""
 
     action: str
     type: str
     status: str
     uuid: str
     asks: ArgumentsKind
-    asked: Mapping[str, object]  # those of its fields that are the request's
+    asked: Mapping[str, object]  # the fields that come from the request
     check: Callable[[Connection, ServerRow], None]
     flavor: Flavor | None = None
     row: Mapping[str, Any] = {}
-    owner: quota.Owner | None = None  # of a resize: whose quota it counts in
+    owner: quota.Owner | None = None  # of a resize: the project and user whose quota it counts in
 
 
 def host_up(deps: Deps, tx: Connection, host: str) -> bool | None:
-    """Whether its nova-compute was seen lately, and nobody said that it is down. None: there is none of that host."""
+    """True if the host's nova-compute has reported lately and is not forced down. None: the host has no
+    nova-compute."""
     return services.host_up(tx, host, deps.settings.service_down_time)
 
 
 def check_source(deps: Deps, tx: Connection, row: ServerRow, down: type[errors.NovaError]) -> None:
-    """Raises ``down`` when the server's host is not up."""
+    """Raise ``down`` if the server's host is not up."""
     if not host_up(deps, tx, row.host or ""):
         raise down(host=row.host)
 
 
 def check_target(deps: Deps, tx: Connection, row: ServerRow, host: str | None, unknown: type[errors.NovaError],
                   must_be_up: bool = True) -> None:
-    """``host`` None: the scheduler shall choose, and nothing is looked at. Raises ``unknown`` for a host without
-    nova-compute; move.OwnHost; move.HostDown, unless it need not be up yet."""
+    """Check the target host of a move. ``host`` None: the scheduler chooses, so there is nothing to check.
+
+    Raises ``unknown`` for a host without nova-compute; move.OwnHost; move.HostDown unless it may still be down.
+    """
     if host is None:
         return
     up = host_up(deps, tx, host)
@@ -73,9 +76,11 @@ def check_target(deps: Deps, tx: Connection, row: ServerRow, host: str | None, u
 
 
 def begin_move(deps: Deps, plan: MovePlan, secrets: Mapping[str, object] | None = None) -> states.Entry:
-    """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
-    and written within it: a conductor that dies in between has counted too much (see
-    nova.conductor.upkeep.quota_repair)."""
+    """Write the journal's row and the migration's in one transaction of the cell, and start the move.
+
+    The quota usage of a resize is checked and written within it. A conductor that dies in between has counted too much
+    (see nova.conductor.upkeep.quota_repair).
+    """
     entry = deps.cell.transact(lambda tx: _write(deps, tx, plan))
     deps.runner.start([entry], secrets=secrets)
     return entry
@@ -102,7 +107,8 @@ def _write(deps: Deps, tx: Connection, plan: MovePlan) -> states.Entry:
 
 
 def count_resize(deps: Deps, entry: states.Entry, row: ServerRow, flavor: Flavor, whose: quota.Owner) -> None:
-    """The larger of both flavors, if quota lets it: under the project's lock, as for a create. OverQuota."""
+    """Count the larger of both flavors, under the project's lock as for a create. Raises OverQuota if quota forbids
+    it."""
     image = row.image.properties if row.image else {}
     old, new = (deps.quotas.counted(one, image) for one in (row.flavor, flavor))
     wanted = {name: amount - old.get(name, 0) for name, amount in new.items() if amount > old.get(name, 0)}

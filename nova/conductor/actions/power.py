@@ -1,4 +1,4 @@
-"""Start, stop, reboot, pause, suspend, and what is done to the system inside: one order to the server's host each."""
+"""Power actions and actions inside the guest: start, stop, reboot, pause, suspend; each is one order to the host."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 
 class Passwords:
-    """Calls of ConductorRPC."""
+    """The password call of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def change_password(self, order: ChangePassword) -> None:
-        """Begun when it answers. server.NotFound, server.WrongState, server.NoHost. The password is kept in memory
-        alone."""
+        """Start to set the guest's password, which is kept only in memory. Raises server.NotFound, server.WrongState,
+        server.NoHost."""
         entry = self.deps.cell.transact(lambda tx: begin_on_host(self.deps, tx, "changePassword", order.uuid,
                                                                   lambda row: Arguments()))
         self.deps.runner.start([entry], secrets={"password": order.password})
@@ -59,7 +59,8 @@ class CrashGuests(GuestStep):
 
 
 class SetPasswords(GuestStep):
-    """Passwords are in memory only: whoever takes over from a runner that died has none to set."""
+    """Set the administrator's password. Passwords are only in memory, so a conductor that takes over the operation of a
+    dead runner has none to set, and the operation fails."""
 
     call, event = ComputeRPC.set_passwords, "compute_set_admin_password"
 
@@ -75,7 +76,7 @@ class SetPasswords(GuestStep):
 
 
 def _administrator(image: Image | None) -> str:
-    """Whose password it is: as the image says, else what its system calls that user."""
+    """Return the user whose password is set: as the image says, else the usual name in its operating system."""
     properties = image.properties if image is not None else {}
     usual = "Administrator" if properties.get("os_type", "").lower() == "windows" else "root"
     return properties.get("os_admin_user") or usual
@@ -86,14 +87,14 @@ STOP_SERVER = Workflow("stop", steps.StopGuests(), ending=powered)
 SOFT_REBOOT = Workflow("soft_reboot", RebootGuests(reboot="soft"), ending=powered)
 HARD_REBOOT = Workflow(
     "hard_reboot",
-    CheckAttachments(),                                      # volumes that the server has only here, or only at Cinder
+    CheckAttachments(),                                      # find volumes attached only in nova, or only in Cinder
     RebootGuests(reboot="hard"),
     ending=powered,
 )
 
-PAUSE_SERVER = Workflow("pause", PauseGuests(), ending=powered)        # its memory stays on the host
+PAUSE_SERVER = Workflow("pause", PauseGuests(), ending=powered)        # the guest's memory stays on the host
 UNPAUSE_SERVER = Workflow("unpause", UnpauseGuests(), ending=powered)
-SUSPEND_SERVER = Workflow("suspend", SuspendGuests(), ending=powered)  # its memory goes to the host's disk
+SUSPEND_SERVER = Workflow("suspend", SuspendGuests(), ending=powered)  # the guest's memory is saved to the host's disk
 RESUME_SERVER = Workflow("resume", ResumeGuests(), ending=powered)
 
 

@@ -1,4 +1,4 @@
-"""Rebuild a server: new disks from an image, on its own host, with its own addresses."""
+"""Rebuild a server: create new disks from an image, on its own host and with its addresses."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from nova.model.server.states import TaskState, VmState
 from nova.model.volumes import as_large_as_root, local
 from nova.rpc.contracts.compute import ComputeRPC
 
-#: Fields of the order that are columns of the row, as they stand.
+#: Fields of the order that are copied to columns of the same name.
 PLAIN = ("name", "description", "hostname", "user_data", "access_ip_v4", "access_ip_v6", "disk_config",
          "trusted_certs")
 
 
 class OfImage(Value):
-    """Columns of a server's row that say what it is made of."""
+    """Columns of a server's row that describe its image."""
 
     image: Image | None
     image_id: str
@@ -56,7 +56,7 @@ class OfImage(Value):
 
 
 class Rebuild(RootReimage):
-    """What a rebuild is begun with. ``old``: what the server was made of."""
+    """Arguments of a rebuild. ``old``: the image columns before it."""
 
     old: OfImage
     other_image: bool = False
@@ -65,16 +65,18 @@ class Rebuild(RootReimage):
 
 
 class Rebuilds:
-    """A call of ConductorRPC. ``detail`` answers what the server is then."""
+    """The rebuild call of ConductorRPC. ``detail`` returns the server after its row is written."""
 
     def __init__(self, deps: Deps, detail: Callable[[ServerQuery], ServerDetail]) -> None:
         self.deps, self._detail = deps, detail
 
     def rebuild_server(self, order: RebuildServer) -> ServerDetail:
-        """The server as the rebuild will make it: its row is written when this answers. server.NotFound,
-        server.WrongState; server.BadImage, server.BadImageProperty, server.FlavorTooSmall, server.ImageAndFlavor,
-        server.RebuildOtherTopology, server.DiskConfigDisabled; server.BadKeypair, OverQuota; of a server that boots
-        from a volume, as rebuild_root.check."""
+        """Start to rebuild a server and return it as it will be after the rebuild: its row is already written.
+
+        Raises server.NotFound, server.WrongState; server.BadImage, server.BadImageProperty, server.FlavorTooSmall,
+        server.ImageAndFlavor, server.RebuildOtherTopology, server.DiskConfigDisabled; server.BadKeypair, OverQuota; and
+        the errors of rebuild_root.check for a server that boots from a volume.
+        """
         row = row_of(self.deps, order.uuid)
         image = usable_image(self.deps, order.image_id)
         root = rebuild_root.check(self.deps, row, order, image)
@@ -82,7 +84,7 @@ class Rebuilds:
         checks.check_same_place(self.deps, row.flavor, row.image, image)
         if "disk_config" in order.fields:
             checks.check_disk_config(order.disk_config, image)
-        if root is not None:  # what is on a volume is no image's data any more
+        if root is not None:  # the volume's contents are no longer an image's data
             image = msgspec.structs.replace(image, id="")
         checks.check_disk_of(image)
         changes = {**_of_image(image, row), **{name: getattr(order, name) for name in PLAIN if name in order.fields},
@@ -93,7 +95,7 @@ class Rebuilds:
         return answer
 
     def _checked(self, order: RebuildServer) -> Mapping[str, AnyColumn]:
-        """The changes that must be looked up, or fit the quota."""
+        """Return the row changes that need a lookup or a quota check."""
         who = context.current()
         whose = quota.owner(self.deps, who.project_id, who.user_id)
         with self.deps.api.reading() as tx:
@@ -110,7 +112,8 @@ class Rebuilds:
 
     def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, object], root: RootRebuild | None
                ) -> states.Entry:
-        """The fields are written with the journal's row: whoever runs it finds them."""
+        """Write the changed fields in the same transaction as the journal's row, so that any conductor that runs it has
+        them."""
         def arguments(row: ServerRow) -> Rebuild:
             old = OfImage(**{name: getattr(row, name) for name in OfImage.__struct_fields__})
             return Rebuild(old=old, other_image=root.other_image if root else order.image_id != row.image_id,
@@ -127,7 +130,7 @@ def _of_image(image: Image, row: ServerRow) -> Mapping[str, object]:
 
 
 def _change_metadata(tx: Connection, order: RebuildServer) -> Mapping[str, str]:
-    """All of the server's metadata after it: what is asked for is all there is then."""
+    """Return all of the server's metadata after the rebuild: requested metadata replaces the old."""
     now = servers.children(tx, [order.uuid])[0].get(order.uuid, {})
     if "metadata" not in order.fields:
         return now
@@ -135,12 +138,12 @@ def _change_metadata(tx: Connection, order: RebuildServer) -> Mapping[str, str]:
     return dict(order.metadata)
 
 
-NOTHING = Resources(vcpus=0, memory_mb=0, disk_gb=0)  # what it takes it has already
+NOTHING = Resources(vcpus=0, memory_mb=0, disk_gb=0)  # the server already has its resources
 
 
 class RebuildScheduled(Step):
-    """Another image: the scheduler's filters say whether this very host suits it. Undo: while the guest is what it
-    was, its row shows the old image again."""
+    """Ask the scheduler's filters whether the server's own host suits its new image. Undo: restore the old image in the
+    row, unless the guest has already changed."""
 
     uses = ("cell", "scheduler", "settings")
     event = "rebuild_server"
@@ -153,7 +156,7 @@ class RebuildScheduled(Step):
 
     @staticmethod
     def _asked(deps: Deps, op: Op) -> Result:
-        """(Not asked about a host that takes no new servers: this is none.)"""
+        """Ask the scheduler. (Hosts that accept no new servers are not checked: a rebuild is not a new server.)"""
         [selection] = deps.scheduler.select_hosts(_request(deps, op))
         if selection.hosts:
             return {}
@@ -176,7 +179,8 @@ def _request(deps: Deps, op: Op) -> PlacementRequest:
 
 
 def _traits_alone(wishes: HostRequirements | None) -> HostRequirements | None:
-    """What the new image (or the flavor) asks that the node can do; all else it holds already."""
+    """Return only the traits that the new image or the flavor requires of the node: the server holds its resources
+    already."""
     unnamed = [msgspec.structs.replace(group, resources={}) for group in wishes.request.groups if not group.suffix
                ] if wishes else []
     if not any(group.required or group.forbidden for group in unnamed):
@@ -185,7 +189,7 @@ def _traits_alone(wishes: HostRequirements | None) -> HostRequirements | None:
 
 
 class CountAsRebuilt(Step):
-    """Outside of its cell, too, the server is known by its new image."""
+    """Record the server's new image in the quota ledger, outside its cell."""
 
     uses = ("api",)
     pure = True
@@ -202,7 +206,7 @@ class CountAsRebuilt(Step):
 
 
 class RebuildGuests(GuestStep):
-    """A server that was off stays off."""
+    """Order the host to rebuild the guest; a server that was off stays off."""
 
     call, event, plugs = ComputeRPC.rebuild_guests, "compute_rebuild_instance", True
 
@@ -215,18 +219,18 @@ class RebuildGuests(GuestStep):
 
 
 def rebuilt(ops: Sequence[Op]) -> Mapping[str, object]:
-    """What was off is off, and what failed before is well."""
+    """Keep a stopped server stopped, make any other active, and clear an earlier fault."""
     after = {op.uuid: VmState.STOPPED if op.asked(Rebuild).was_off else VmState.ACTIVE for op in ops}
     return {**powered(ops), "vm_state": PerServer({uuid: state.value for uuid, state in after.items()}),
             "launched_at": utc_now(), "fault": None}
 
 
 REBUILD_SERVER = Workflow(
-    "rebuild",                                                # its admission wrote what the server is to be
-    RebuildScheduled(),                                       # does another image suit its host? undo: it has the old
+    "rebuild",                                                # the request already wrote the server's new fields
+    RebuildScheduled(),                                       # does the host suit the image? undo: the old image
     CountAsRebuilt(),                                         # the ledger's facts
-    *rebuild_root.steps(),                                    # the image is on the root volume; undo: while it is not
-    RebuildGuests(task=TaskState.REBUILD_SPAWNING),           # ComputeRPC.rebuild_guests: there is no way back
+    *rebuild_root.steps(),                                    # write the image to the root volume; undo: until it is
+    RebuildGuests(task=TaskState.REBUILD_SPAWNING),           # ComputeRPC.rebuild_guests: cannot be undone
     again_on=(errors.Unavailable,),
     ending=rebuilt,
     asks=Rebuild,

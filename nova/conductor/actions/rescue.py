@@ -1,4 +1,4 @@
-"""Rescue and unrescue: another system boots beside the server's disks, and goes again."""
+"""Rescue and unrescue: boot another system with the server's disks attached, and return to the server's own."""
 
 from __future__ import annotations
 
@@ -26,32 +26,34 @@ from nova.model.server.server_orders import RescueServer
 from nova.model.volumes import root_of
 from nova.rpc.contracts.compute import ComputeRPC
 
-OWN_PLACE = ("hw_rescue_device", "hw_rescue_bus")  # properties of an image whose disk comes behind the server's own
+OWN_PLACE = ("hw_rescue_device", "hw_rescue_bus")  # properties of an image whose disk comes after the server's own
 
-# Why a server is not rescued:
+# Reasons to refuse a rescue:
 TOO_OLD = "Cannot rescue a volume-backed instance"
-NO_IMAGE = "it boots from a volume that was made of no image: name an image to rescue it with"
-NO_PLACE = f"it boots from a volume, and the image to rescue it with does not have both {' and '.join(OWN_PLACE)}"
-NO_HOST = f"it boots from a volume, and its host cannot rescue such servers (it has no trait {RESCUE_BFV})"
-NO_DATA = "image {} is of a server's volumes, and has no data of its own"
+NO_IMAGE = "it boots from a volume that was not created from an image: specify a rescue image"
+NO_PLACE = f"it boots from a volume, and the rescue image does not have both {' and '.join(OWN_PLACE)}"
+NO_HOST = f"it boots from a volume, and its host cannot rescue such servers (the trait {RESCUE_BFV} is missing)"
+NO_DATA = "image {} describes a server's volumes and has no data of its own"
 
 
 class Rescues:
-    """Calls of ConductorRPC."""
+    """The rescue call of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def rescue_server(self, order: RescueServer) -> None:
-        """From the image that is asked for, or the server's own as it was when it was made; of a server that boots from
-        a volume, from the image of that volume. volume.NoRescue, volume.NotInUse; server.BadImage,
-        server.BadImageProperty."""
+        """Start to rescue a server from the requested image, or else from its own image as it was at its creation.
+
+        A server that boots from a volume uses the image of that volume instead. Raises volume.NoRescue,
+        volume.NotInUse; server.BadImage, server.BadImageProperty.
+        """
         row = row_of(self.deps, order.uuid)
         image = usable_image(self.deps, order.image_id) if order.image_id else row.image
         if row.volumes:
             image = self._beside_volumes(order, row, image)
         if image is None:
-            raise errors.server.BadImage(image_id=order.image_id, reason="the server was made from none")
+            raise errors.server.BadImage(image_id=order.image_id, reason="the server was created without an image")
         if BLOCK_DEVICES in image.properties:
             raise errors.volume.NoRescue(server=order.uuid, reason=NO_DATA.format(image.id))
         check_disk_of(image)
@@ -64,7 +66,8 @@ class Rescues:
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
 
     def _beside_volumes(self, order: RescueServer, row: ServerRow, image: Image | None) -> Image | None:
-        """All volumes must be in use. A root volume keeps its place, so that the rescuing disk needs one of its own."""
+        """Check that all volumes are in use. A root volume keeps its device, so the rescue disk needs a device of its
+        own."""
         root = root_of(row.volumes or ())
         if root is not None and not order.from_volume:
             raise errors.volume.NoRescue(server=row.uuid, reason=TOO_OLD)
@@ -85,7 +88,8 @@ class Rescues:
         return image
 
     def _host_can(self, row: ServerRow) -> bool:
-        """Whether the server's host rescues servers that boot from volumes. One that is on no host is refused later."""
+        """True if the server's host can rescue servers that boot from volumes. A server without a host is refused
+        later."""
         if not row.host:
             return True
         with self.deps.cell.reading() as tx:
@@ -94,7 +98,7 @@ class Rescues:
 
 
 class Rescue(Arguments):
-    """What a rescue is begun with: the image as it was found then."""
+    """Arguments of a rescue: the image as it was at the request."""
 
     rescue_image: Image
     rescue_image_ref: str
@@ -105,8 +109,8 @@ class UnrescueGuests(GuestStep):
 
 
 class RescueGuests(GuestStep):
-    """From the image that its admission found. The rescue system's password is lost with the runner that has it: then
-    the image's own way in is all there is."""
+    """Boot the guests from the image of the request. A conductor that takes over from a dead one has no rescue
+    password: then only the image's own credentials work."""
 
     call, event, plugs = ComputeRPC.rescue_guests, "compute_rescue_instance", True
 
@@ -119,12 +123,12 @@ class RescueGuests(GuestStep):
 
 
 def rescued(ops: Sequence[Op]) -> Mapping[str, object]:
-    """The server remembers which image was asked for. (One server: no request rescues several.)"""
+    """Record the rescue image in the servers' memos. (One server: no request rescues several.)"""
     return {**powered(ops), **remembering(ops, rescue_image_id=ops[0].asked(Rescue).rescue_image_ref)}
 
 
 def unrescued(ops: Sequence[Op]) -> Mapping[str, object]:
-    """The server remembers no rescue."""
+    """Clear the rescue from the servers' memos."""
     return {**powered(ops), **remembering(ops, rescue_image_id=None)}
 
 

@@ -1,4 +1,4 @@
-"""Resize, and cold migration, a resize without another flavor: then confirmed or reverted."""
+"""Resize and cold migration (a resize with the same flavor), followed by a confirm or a revert."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 
 def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
-    """The flavor, as the server's project sees it. Invalid: it does not, or the flavor is disabled."""
+    """Return the flavor that the order names. Raises Invalid if it is disabled or not visible to the server's
+    project."""
     with deps.api.reading() as tx:
         try:
             found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
@@ -53,8 +54,11 @@ def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
 
 
 def check_flavors(row: ServerRow, flavor: Flavor, order: ResizeServer) -> None:
-    """move.ResizeSameFlavor; move.ResizeDiskWouldShrink; server.FlavorTooSmall for the server's image; Forbidden: a
-    zero disk."""
+    """Check that the server can be resized to the flavor.
+
+    Raises move.ResizeSameFlavor; move.ResizeDiskWouldShrink; server.FlavorTooSmall for the server's image; Forbidden
+    for a zero disk.
+    """
     old = row.flavor
     if flavor.flavorid == old.flavorid:
         raise errors.move.ResizeSameFlavor()
@@ -69,19 +73,21 @@ def check_flavors(row: ServerRow, flavor: Flavor, order: ResizeServer) -> None:
         raise errors.move.ResizeDiskWouldShrink(reason="Resize to a smaller ephemeral disk is not allowed "
                                                 f"({old.ephemeral_gb} GB to {flavor.ephemeral_gb} GB).")
     if flavor.swap_mb < swap:
-        raise errors.move.ResizeDiskWouldShrink(reason=f"The server was asked for with {swap} MB of swap, the flavor "
+        raise errors.move.ResizeDiskWouldShrink(reason=f"The server was created with {swap} MB of swap, but the flavor "
                                                 f"has {flavor.swap_mb} MB.")
     check_flavor(flavor, row.image, order)
 
 
 def _asked_for(disks: tuple[Disk, ...], kind: str, size: str) -> int:
-    """How much of a kind the server's own request named."""
+    """Return the total size of the disks of a kind in the server's own request."""
     return sum(getattr(disk, size) for disk in disks if disk.kind == kind)
 
 
 def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
-    """The entry of a confirming or reverting with what it must know of the move. move.ResizeNoRecord; move.SourceDown:
-    there is nobody to revert to."""
+    """Return the entry of a confirm or revert, with the data of the move added.
+
+    Raises move.ResizeNoRecord; move.SourceDown if the source of a revert is down.
+    """
     row = servers.rows_of(tx, [entry.server_uuid])[entry.server_uuid]
     memo = row.memo or ServerMemo()
     move = migrations.by_uuid(tx, memo.move) if memo.move else None
@@ -102,7 +108,7 @@ def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
 
 
 class EndOfResize(MoveArguments):
-    """What a confirming or reverting is begun with."""
+    """Arguments of a confirm or a revert."""
 
     destination: str
     destination_node: str
@@ -112,14 +118,17 @@ ENDINGS = {"confirmResize": ending, "revertResize": ending}
 
 
 class Resizes:
-    """Calls of ConductorRPC."""
+    """The calls of ConductorRPC for resize and cold migration."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def resize_server(self, order: ResizeServer) -> None:
-        """server.NotFound, server.WrongState; server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink,
-        server.FlavorTooSmall; move.SourceDown; OverQuota: the larger of both flavors counts from here on."""
+        """Start to resize a server. The larger of both flavors counts against quota from here on.
+
+        Raises server.NotFound, server.WrongState; server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink,
+        server.FlavorTooSmall; move.SourceDown; OverQuota.
+        """
         row = row_of(self.deps, order.uuid)
         flavor = flavor_asked(self.deps, row, order)
         again = self.deps.settings.allow_resize_to_same_host
@@ -134,8 +143,10 @@ class Resizes:
                                     changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
-        """The target need not be up: the operation asks it. server.NotFound, server.WrongState, move.SourceDown,
-        move.NoSuchHost, move.OwnHost."""
+        """Start to cold-migrate a server. The target may be down: the operation contacts it later.
+
+        Raises server.NotFound, server.WrongState, move.SourceDown, move.NoSuchHost, move.OwnHost.
+        """
         def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.SourceDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
@@ -144,7 +155,7 @@ class Resizes:
 
 
 class LeaveSource(MoveStep):
-    """The guest is stopped and put aside, and its disks are offered; undo: it is taken back, and runs if it did."""
+    """Stop the guest, set it aside at the source and offer its disks; undo: restore it, and start it if it ran."""
 
     uses = ORDERS
     status, event = MIGRATING, "compute_resize_instance"
@@ -159,8 +170,10 @@ class LeaveSource(MoveStep):
 
 
 def take_back(deps: Deps, op: Op) -> None:
-    """The source's guest as it was. While its host does not answer this raises: nobody else has the disks, so that
-    the operation waits for it. What the host says went wrong there leaves the server in ERROR."""
+    """Restore the source's guest. An error that its host reports leaves the server in ERROR.
+
+    Raises while the host does not answer: no other host has the disks, so the operation waits for it.
+    """
     end = moving.source(op)
     try:
         ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end))
@@ -171,8 +184,8 @@ def take_back(deps: Deps, op: Op) -> None:
 
 
 class FetchDisks(MoveStep):
-    """The destination copies what the source offers; undo: it removes that. On one host what was put aside is copied,
-    and taking it back removes the copy."""
+    """Copy the disks from the source to the destination; undo: remove the copies. Within one host the disks that were
+    set aside are copied, and restoring the guest removes the copies."""
 
     uses = (*ORDERS, "journal")
     status = POST_MIGRATING
@@ -193,7 +206,7 @@ def _offer(op: Op) -> GuestOnSource | None:
 
 
 class FinishResize(MoveStep):
-    """The server is the destination's, as what it is to be; undo: the source's, as what it was."""
+    """Assign the server to the destination, with its new flavor; undo: back to the source, with the old flavor."""
 
     uses = (*ORDERS, "networking")
     event = "compute_finish_resize"
@@ -215,18 +228,20 @@ class FinishResize(MoveStep):
             rebind(deps, op, moving.source(op))
 
 
-# -- confirming
+# -- confirm
 
 class ForgetSource(MoveStep):
-    """What was put aside goes. A source that can't be told owes it; of one host, the confirming fails and is repeated:
-    it would take the server with it."""
+    """Remove the guest that was set aside. If the source does not answer, this becomes a pending cleanup.
+
+    Within one host the confirm fails instead and is repeated, because such a cleanup would remove the server too.
+    """
 
     uses = (*ORDERS, "journal")
     status, event, decisive = CONFIRMING, "compute_confirm_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         end = moving.source(op)
-        if end.host != op.server.host and not is_up(deps, end.host):  # known to be down: nobody waits for its answer
+        if end.host != op.server.host and not is_up(deps, end.host):  # known to be down: do not wait for it
             leave_removal(deps, op, end, "it is down")
             return {"committed": True}
         try:
@@ -237,7 +252,7 @@ class ForgetSource(MoveStep):
             if end.host == op.server.host:
                 raise
             remove(deps, op, end)
-        return {"committed": True}  # there is nothing left to revert to
+        return {"committed": True}  # a revert is no longer possible
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
@@ -245,11 +260,11 @@ class ForgetSource(MoveStep):
         return {}
 
 
-# -- reverting
+# -- revert
 
 class FindAtSource(MoveStep):
-    """What was put aside is still there: before this is known nothing is removed anywhere. (Who leaves a host twice is
-    told the same; on one host the taking back looks for itself.)"""
+    """Check that the guest that was set aside still exists, before anything is removed. (Leaving a host twice gives the
+    same result; within one host the restore checks it.)"""
 
     uses = ORDERS
     status = REVERTING
@@ -261,7 +276,7 @@ class FindAtSource(MoveStep):
 
 
 class RevertAtDestination(MoveStep):
-    """Nothing is left where the server came to. On one host this is the next step's work."""
+    """Remove the guest from the destination. Within one host the next step does that."""
 
     uses = (*ORDERS, "journal")
     event, decisive = "compute_revert_resize", True
@@ -279,7 +294,7 @@ def _within_one_host(op: Op) -> bool:
 
 
 class ReturnToSource(MoveStep):
-    """The server is what it was, where it was; its new place is free, and what quota counts is the old flavor."""
+    """Restore the server at the source; release its new claim, and count the old flavor against quota."""
 
     uses = (*ORDERS, "feed", "networking")
     event = "compute_finish_revert_resize"
@@ -295,7 +310,7 @@ class ReturnToSource(MoveStep):
             outcome = ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end))
         except errors.host.NoAnswer:
             raise errors.daemon.WorkflowNotYet(what="host "
-                                               f"{end.host}") from None  # there is no way back to the destination
+                                               f"{end.host}") from None  # the destination's guest is gone
         return {"power_state": int(outcome.power_state)}
 
     @staticmethod
@@ -312,15 +327,15 @@ class ReturnToSource(MoveStep):
 
 
 def moved(ops: Sequence[Op]) -> Mapping[str, object]:
-    """RESIZED, until somebody confirms or reverts it: for that the server remembers what it was."""
+    """Set the servers to RESIZED until a user confirms or reverts; the memo keeps the state before it for that."""
     return {"power_state": PerServer({op.uuid: op.progress.power_state or 0 for op in ops}),
             "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.asked(MoveArguments).vm_state,
                                                          move=moving.move_of(op)) for op in ops})}
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """The move's row is ERROR, or FINISHED until somebody confirms it. A guest that could not be taken back leaves its
-    server in ERROR."""
+    """Set the migration to ERROR, or to FINISHED until a user confirms it. A server whose guest could not be restored
+    is set to ERROR."""
     migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.FINISHED)
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
@@ -330,18 +345,18 @@ def _cold(action: str) -> Workflow:
     return Workflow(
         action,
         moves.CountResize(when="flavor"),                     # quota: the larger of both; undo: the old flavor
-        moves.CleanUpEarlierMoves(event="cold_migrate"),      # what overtaken moves left is over
+        moves.CleanUpEarlierMoves(event="cold_migrate"),      # clean up after overtaken moves
         steps.SelectHosts(),
-        take_host,                                            # --- what depends on the host stands below ---
-        moves.ClaimMove(),                                    # both ends are claimed; undo: the old one alone
-        moves.PrepareResize(),                                # the destination answers
-        steps.ConnectAtDestination(),                         # volumes; undo: the source's alone
-        LeaveSource(task=TaskState.RESIZE_MIGRATING),         # put aside; undo: taken back
-        FetchDisks(task=TaskState.RESIZE_MIGRATED),           # copied; undo: destroyed, or owed
-        FinishResize(task=TaskState.RESIZE_FINISH),           # the row is the destination's, and the guest is up
-        steps.MoveVolumes(),                                  # the source may use none any more
+        take_host,                                            # --- the steps below depend on the host ---
+        moves.ClaimMove(),                                    # claim both hosts; undo: only the old one
+        moves.PrepareResize(),                                # check that the destination answers
+        steps.ConnectAtDestination(),                         # volumes; undo: only the source's
+        LeaveSource(task=TaskState.RESIZE_MIGRATING),         # set aside; undo: restore
+        FetchDisks(task=TaskState.RESIZE_MIGRATED),           # copy; undo: destroy, or pending cleanup
+        FinishResize(task=TaskState.RESIZE_FINISH),           # assign to the destination, start the guest
+        steps.MoveVolumes(),                                  # revoke the source's access
         retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
-        again_on=(errors.Unavailable,),                       # a scheduler that is away is asked again
+        again_on=(errors.Unavailable,),                       # retry while the scheduler is unavailable
         ending=moved,
         closing=closed,
         asks=moving.MoveArguments,
@@ -352,7 +367,7 @@ RESIZE, MIGRATE = _cold("resize"), _cold("migrate")
 
 
 def settled(ops: Sequence[Op]) -> Mapping[str, object]:
-    """The server is what it was before, and remembers no move."""
+    """Restore the server's state before the move, and clear the move from its memo."""
     found: dict[str, Any] = {
         "vm_state": PerServer({op.uuid: op.asked(MoveArguments).vm_state for op in ops}),
         "memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None) for op in ops})}
@@ -361,13 +376,14 @@ def settled(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """The move's row is CONFIRMED; after a failure FINISHED again, so that it can be confirmed once more."""
+    """Set the migration to CONFIRMED; after a failure back to FINISHED, so that it can be confirmed again."""
     migrations.advance(tx, moving.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
     return {}
 
 
 def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """What failed before anything was removed can be tried again, or confirmed."""
+    """Set the migration to REVERTED or ERROR. A failure before any removal leaves it FINISHED: it can be retried or
+    confirmed."""
     again = error is not None and all(event.step != "RevertAtDestination" for event in op.entry.history)
     migrations.advance(tx, moving.move_of(op), status=status.FINISHED if again else
                        status.ERROR if error else status.REVERTED)
@@ -376,8 +392,8 @@ def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[
 
 CONFIRM_RESIZE = Workflow(
     "confirmResize",
-    ForgetSource(task=TaskState.RESIZE_CONFIRMING),           # what was put aside goes, or is owed
-    moves.EndMove(),                                          # the old place is free; quota: the new flavor
+    ForgetSource(task=TaskState.RESIZE_CONFIRMING),           # remove the old guest, or pending cleanup
+    moves.EndMove(),                                          # release the old claim; quota: the new flavor
     again_on=(errors.Unavailable,),
     ending=settled,
     closing=confirmed,
@@ -386,11 +402,11 @@ CONFIRM_RESIZE = Workflow(
 
 REVERT_RESIZE = Workflow(
     "revertResize",
-    FindAtSource(),                                           # what there is to go back to
-    RevertAtDestination(),                                    # nothing is left there, or it is owed
-    moves.ConnectAtSource(),                                   # volumes: there is no way back from here
-    ReturnToSource(),                                         # the row, the claims, the guest: as before
-    steps.MoveVolumes(),                                      # the destination may use none any more
+    FindAtSource(),                                           # check that the old guest exists
+    RevertAtDestination(),                                    # remove the new guest, or pending cleanup
+    moves.ConnectAtSource(),                                   # volumes; cannot be undone from here on
+    ReturnToSource(),                                         # restore the row, the claims and the guest
+    steps.MoveVolumes(),                                      # revoke the destination's access
     ending=settled,
     closing=reverted,
     asks=EndOfResize,

@@ -1,4 +1,5 @@
-"""Shelve a server: an image of its disk is kept, and (at once or later) it leaves its host; unshelve brings it back."""
+"""Shelve a server: store its disk as an image and remove it from its host, immediately or later; unshelve restores
+it."""
 
 from __future__ import annotations
 
@@ -48,13 +49,16 @@ from nova.model.volumes import root_of
 
 
 class Unshelving:
-    """Calls of ConductorRPC."""
+    """The unshelve call of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def unshelve_server(self, order: UnshelveServer) -> None:
-        """server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost; volume.OutOfZone."""
+        """Start to unshelve a server.
+
+        Raises server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost; volume.OutOfZone.
+        """
         zones.check(self.deps, order.availability_zone)
         if order.availability_zone and not self.deps.settings.cross_az_attach:
             self._check_volumes(order)
@@ -68,7 +72,8 @@ class Unshelving:
                 raise errors.volume.OutOfZone(volume=device.volume_id, zone=zone, server_zone=order.availability_zone)
 
     def _unshelve(self, tx: Connection, order: UnshelveServer) -> states.Entry:
-        """A zone that is asked for pins the server, and none unpins it. Only what has left its host is placed."""
+        """Start the operation. A requested zone pins the server, a null zone unpins it. Only an offloaded server is
+        scheduled."""
         row = locked(tx, order.uuid)
         if order.fields and row.vm_state in SHELVED and row.vm_state != VmState.SHELVED_OFFLOADED.value:
             raise errors.server.WrongState(action="unshelve", server=order.uuid, attribute="vm_state",
@@ -84,8 +89,10 @@ class Unshelving:
 
 
 def shelve(deps: Deps, uuid: str) -> None:
-    """Begin to shelve a server, and with no time to wait, to offload it. One that boots from a volume is offloaded in
-    any case, and needs no image: its disk is the volume service's."""
+    """Start to shelve a server, and to offload it if shelved_offload_time is 0.
+
+    A server that boots from a volume is always offloaded and needs no image, because the volume service has its disk.
+    """
     def arguments(row: ServerRow) -> Shelve:
         if root_of(row.volumes or ()) is not None:
             return Shelve(offload=True)
@@ -96,27 +103,27 @@ def shelve(deps: Deps, uuid: str) -> None:
 
 LOG = logging.getLogger(__name__)
 
-IMAGE = "snapshot_image_id"  # the steps of a server whose disk is the host's
+IMAGE = "snapshot_image_id"  # condition of the steps for a server whose disk is on its host
 _IN_MEMORY = (VmState.PAUSED.value, VmState.SUSPENDED.value)
 _OFF: dict[str, Any] = {"host": None, "node": None, "availability_zone": None}
 
 
 class Shelve(ImageArguments):
-    """What a shelving is begun with. ``offload``: it leaves its host at once."""
+    """Arguments of a shelve. ``offload``: the server leaves its host immediately."""
 
     offload: bool = False
 
 
 class Unshelve(PlacementArguments):
-    """What an unshelving is begun with: the server is on its host still, or was offloaded."""
+    """Arguments of an unshelve: the server is still on its host, or it was offloaded."""
 
     offloaded: bool = False
     on_host: bool = False
 
 
 class StopForShelve(StopGuests):
-    """Stop what is to be shelved. Undo: what ran is started again; what was paused or suspended is off from now on, as
-    its memory is gone."""
+    """Stop the guests. Undo: start active ones again; paused or suspended ones become stopped, because their memory is
+    lost."""
 
     formerly = "SetAsideGuests"
 
@@ -133,8 +140,8 @@ class StopForShelve(StopGuests):
                 deps.compute.start_guests(host, (guest_order(deps, op, fence(op), self.reboot),))
             except errors.Overtaken:
                 raise
-            except errors.NovaError as error:  # its owner sees it stopped with the host's next report
-                LOG.warning("a guest that could not be shelved is not started again: %s", error.message,
+            except errors.NovaError as error:  # the host's next report shows it as stopped
+                LOG.warning("shelve failed and the guest could not be started again: %s", error.message,
                             extra={"server": op.uuid})
 
 
@@ -143,7 +150,7 @@ def _has_stopped(op: Op) -> bool:
 
 
 class CheckShelvedImage(Step):
-    """The disk is at the image service: only then may the host's be removed."""
+    """Check that the image service has the disk: only then may the host's be removed."""
 
     uses = ("images",)
     pure = True
@@ -159,13 +166,13 @@ class CheckShelvedImage(Step):
         try:
             status = deps.images.show(image_id).status
         except errors.NotFound:
-            return errors.server.NoShelvedImage(server=op.uuid, reason=f"its shelved image {image_id} is gone")
+            return errors.server.NoShelvedImage(server=op.uuid, reason=f"its shelved image {image_id} does not exist")
         return {} if status == ACTIVE else errors.server.NoShelvedImage(server=op.uuid,
                                                                         reason=f"its shelved image is {status}")
 
 
 class OffloadGuests(Step):
-    """Leave nothing of the guests on their host. There is no way back: what the host does not do now, it owes."""
+    """Remove the guests from their host. This cannot be undone: a removal that fails becomes a pending cleanup."""
 
     uses = (*ORDERS, "feed", "journal", "networking")
     event = "compute_shelve_offload_instance"
@@ -173,7 +180,7 @@ class OffloadGuests(Step):
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
             host = op.server.host
-            if host:  # else it was released already, by a runner that died after it
+            if host:  # else it was released by a conductor that then died
                 op.note(left=host)
                 self._leave(deps, host, op)
         return [{"power_state": int(PowerState.SHUTDOWN)} for _ in ops]
@@ -191,7 +198,7 @@ class OffloadGuests(Step):
             leave_destroy(deps, host, op, error)
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        """Whatever failed, the server is on no host from now on, and its disk is its image's."""
+        """Set the server to offloaded, after any failure: it has no host, and its disk is in its image."""
         memos = {}
         for op in ops:
             op.note(left=op.server.host or op.progress.left)
@@ -201,7 +208,7 @@ class OffloadGuests(Step):
         return {**_OFF, "vm_state": VmState.SHELVED_OFFLOADED.value, "memo": PerServer(memos)}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        """There is no way back: what is left to do is done (or owed), and the claim goes back."""
+        """Finish the removal, or leave it as a pending cleanup, and release the claim: an offload cannot be undone."""
         for op in ops:
             if op.progress.left:
                 self._leave(deps, op.progress.left, op)
@@ -209,7 +216,7 @@ class OffloadGuests(Step):
 
 
 class ReleaseHost(Step):
-    """The servers are on no host, and what they claimed there goes back. Addresses and quota stay theirs."""
+    """Remove the servers from their host and release their claims there. They keep addresses and quota."""
 
     uses = ("api", "cell", "feed", "networking")
 
@@ -224,14 +231,14 @@ class ReleaseHost(Step):
 
 
 def release(deps: Deps, ops: Sequence[Op]) -> None:
-    """Unbind the servers' interfaces, and give back what they claimed, but on hosts that owe something of theirs."""
+    """Unbind the servers' interfaces, and release their claims, except on hosts with pending cleanups of theirs."""
     deps.networking.leave_host(ops)
     epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
     deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
 class PlaceOnHost(Step):
-    """The servers are on the host of their claim, with the addresses they kept; undo: they are on none."""
+    """Assign the servers to the host of their claim, with the addresses they kept; undo: remove them from it."""
 
     uses = ("networking", "settings")
 
@@ -272,7 +279,7 @@ class RespawnGuests(BuildGuests):
     event = "compute_unshelve_instance"
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
-        """The shelved image's data; what the server is like is still its own image's word."""
+        """Return the order to build from the shelved image's data, with the properties of the server's own image."""
         if root_of(op.server.volumes or ()) is not None:
             return super().order(deps, op)
         image_id = shelved_image(op)
@@ -286,7 +293,7 @@ class RespawnGuests(BuildGuests):
 
 
 class DropShelvedImage(Step):
-    """The server has its disk again, and nobody needs the image's any more."""
+    """Delete the shelved image: the server has its disk again."""
 
     uses = ("images",)
     lenient = True
@@ -299,13 +306,13 @@ class DropShelvedImage(Step):
 
 
 def shelved_image(op: Op) -> str | None:
-    """The image that has its disk; None when it is not shelved."""
+    """Return the id of the image with the server's disk, or None if the server is not shelved."""
     memo = op.server.memo
     return memo.shelved_image_id if memo is not None else None
 
 
 def shelved(ops: Sequence[Op]) -> Mapping[str, object]:
-    """(One server: no request shelves several.)"""
+    """Set the state after a shelve. (One server: no request shelves several.)"""
     asked = ops[0].asked(Shelve)
     state = VmState.SHELVED_OFFLOADED if asked.offload else VmState.SHELVED
     return {**powered(ops), "vm_state": state.value, **remembering(
@@ -314,7 +321,7 @@ def shelved(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
-    """The server remembers no shelving. A server that came to a host anew was launched now."""
+    """Clear the shelve from the servers' memos. A server that was offloaded gets a new launch time."""
     launched = {"launched_at": utc_now()} if ops[0].asked(Unshelve).offloaded else {}
     return {**powered(ops), **launched,
             **remembering(ops, shelved_image_id=None, shelved_host=None, shelved_at=None)}
@@ -322,11 +329,11 @@ def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
 
 SHELVE_SERVER = Workflow(
     "shelve",
-    steps.HoldImage(when=IMAGE),                              # its record, made at admission; undo: delete it
-    StopForShelve(event=""),                                  # off; undo: what ran is started again
+    steps.HoldImage(when=IMAGE),                              # its record, created with the request; undo: delete it
+    StopForShelve(event=""),                                  # stop; undo: start it again if it ran
     steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance", when=IMAGE),
     steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING, when=IMAGE),
-    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # shelved_offload_time 0, or no disk of its own
+    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # shelved_offload_time 0, or boot from volume
     steps.ReserveVolumes(when="offload"),
     ReleaseHost(when="offload"),
     ending=shelved,
@@ -335,10 +342,10 @@ SHELVE_SERVER = Workflow(
 
 SHELVE_OFFLOAD_SERVER = Workflow(
     "shelveOffload",
-    CheckShelvedImage(),                                      # the disk is safe
-    OffloadGuests(),                                          # nothing is left on the host, or it owes that
-    steps.ReserveVolumes(),                                   # volumes are no host's, and nobody else's
-    ReleaseHost(),                                            # the claim, host and node; not addresses and quota
+    CheckShelvedImage(),                                      # the disk is stored
+    OffloadGuests(),                                          # remove the guest, or pending cleanup
+    steps.ReserveVolumes(),                                   # disconnect volumes, but keep them reserved
+    ReleaseHost(),                                            # claim, host and node; keep addresses and quota
     again_on=(errors.Unavailable,),
     ending=powered,
 )
@@ -346,14 +353,14 @@ SHELVE_OFFLOAD_SERVER = Workflow(
 take_host = steps.TakeNextHost(when="offloaded")
 UNSHELVE_SERVER = Workflow(
     "unshelve",
-    steps.StartGuests(when="on_host", event="compute_unshelve_instance"),  # that is all, where it never left
+    steps.StartGuests(when="on_host", event="compute_unshelve_instance"),  # the only step if it was not offloaded
     steps.SelectHosts(when="offloaded"),
-    take_host,                                                # --- what depends on the host stands below ---
+    take_host,                                                # --- the steps below depend on the host ---
     steps.ClaimResources(when="offloaded"),                   # undo: release
-    steps.ConnectVolumes(when="offloaded"),                   # the host may use them; undo: reserved alone
-    PlaceOnHost(when="offloaded"),                            # its row says where; undo: nowhere
+    steps.ConnectVolumes(when="offloaded"),                   # allow the host to use them; undo: only reserve
+    PlaceOnHost(when="offloaded"),                            # set the row's host; undo: clear it
     RespawnGuests(task=TaskState.SPAWNING, when="offloaded"),  # undo: destroy_guests
-    DropShelvedImage(),                                       # the disk is the host's again
+    DropShelvedImage(),                                       # the host has the disk again
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=unshelved,

@@ -1,7 +1,7 @@
-"""Make an image of a server, or a backup of which only the newest are kept. The server stays as it is.
+"""Create an image of a server, or a backup of which only the newest are kept. The server itself does not change.
 
-The operation is begun first, and then the image's record is made with the user's own token, so that it is theirs (and
-counts against their own quota). Whoever takes over from a conductor that dies in between makes the record itself.
+The operation starts first. The image's record is then created with the user's own token, so that the user owns it and
+it counts against the user's quota. If the conductor dies in between, its successor creates the record.
 """
 
 from __future__ import annotations
@@ -31,22 +31,24 @@ from nova.model.volumes import root_of
 
 SNAPSHOT, BACKUP = "snapshot", "backup"
 
-#: Properties that say something of an image's own data, and would be wrong of another's; and the image service's own.
+#: Properties that describe an image's own data and would be wrong for another image, and the image service's own.
 OF_ITS_DATA = ("img_signature", "os_glance_")
-#: Properties of an earlier snapshot's that say where that one came from.
+#: Properties of an earlier snapshot that describe its origin.
 OF_ITS_ORIGIN = frozenset({"image_type", "instance_uuid", "user_id", "base_image_ref", "backup_type", "image_state",
                            "image_location", "owner_id"})
 
 
 class ImagesOfServers:
-    """Calls of ConductorRPC."""
+    """The image and backup calls of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def create_image(self, order: CreateImage) -> str:
-        """Answered when the image's record is there, without data yet. server.NotFound, server.WrongState;
-        quota.TooMany of its metadata; what the image service says."""
+        """Start to create an image of a server; return its id when its record exists, without data yet.
+
+        Raises server.NotFound, server.WrongState; quota.TooMany for its metadata; errors of the image service.
+        """
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
@@ -64,8 +66,11 @@ class ImagesOfServers:
         return image_id
 
     def create_backup(self, order: CreateBackup) -> str:
-        """Answered as ``create_image``. With a rotation of 0 older backups of the type go, and none is made: empty.
-        volume.NoBackup: its root disk is a volume."""
+        """Start to create a backup of a server; return its id, as ``create_image`` does.
+
+        With a rotation of 0, older backups of the type are deleted, none is created, and the id is empty. Raises
+        volume.NoBackup if the root disk is a volume.
+        """
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
@@ -81,15 +86,17 @@ class ImagesOfServers:
 
 
 def _bare(row: ServerRow, order: CreateImage, image_id: str) -> NewImage:
-    """With what the request says, and nothing of the server's own image."""
+    """Return an image with the request's properties, without those of the server's own image."""
     return NewImage(id=image_id, name=order.name, properties={
         **order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))})
 
 
 def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[ServerRow], ImageArguments],
                      secrets: Secrets | None = None) -> None:
-    """Begin, and make the image's record as the user. An image service that says no ends the operation at once, and
-    what it says is the answer. ``secrets``: of the operation, in memory alone."""
+    """Start the operation and create the image's record as the user. ``secrets``: of the operation, only in memory.
+
+    If the image service refuses, the operation ends immediately and its error is raised.
+    """
     entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
         image = decoding.convert(entry.arguments, ImageArguments).image
@@ -107,11 +114,11 @@ def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
             deps.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
         raise
     if not deps.journal.still_mine([entry]):
-        discard(deps, image.id)  # a delete came, and knew of an image that was not there yet
+        discard(deps, image.id)  # a delete overtook it and did not find the image yet
 
 
 def holding(deps: Deps, row: ServerRow, image: NewImage) -> dict[str, AnyColumn]:
-    """The arguments of an operation that makes ``image`` of a server: with what the image inherits."""
+    """Return the arguments of an operation that creates ``image`` of a server, with the inherited properties."""
     base: Image | None = row.image
     inherited = _inherited(base, deps.settings.non_inheritable_image_properties) if base else {}
     whole = msgspec.structs.replace(
@@ -126,9 +133,9 @@ def _inherited(base: Image, but: tuple[str, ...]) -> dict[str, str]:
 
 
 def origin_of(row: ServerRow, kind: str) -> dict[str, str]:
-    """Where an image of a server came from: these properties are ours to set, whatever the request's metadata says.
+    """Return the properties that describe the origin of a server's image. They override the request's metadata.
 
-    But for a snapshot's ``image_type``, which is only a label to find it by: clients put their own there.
+    A snapshot's ``image_type`` is an exception: it is only a label for searches, and clients set their own.
     """
     who = context.current()
     return {"image_type": kind, "instance_uuid": row.uuid, "user_id": who.user_id or row.user_id,
@@ -148,7 +155,7 @@ def _check_metadata(deps: Deps, order: CreateImage | CreateBackup) -> None:
 
 
 class Backup(ImageArguments):
-    """What a backup is begun with. ``rotation``: how many of its type stay; ``kept``: this one does."""
+    """Arguments of a backup. ``rotation``: how many backups of its type are kept; ``kept``: this one is."""
 
     backup_type: str
     rotation: int
@@ -156,9 +163,9 @@ class Backup(ImageArguments):
 
 
 class RotateBackups(Step):
-    """Of one type of a server's backups the newest stay: as many as its rotation says.
+    """Keep only the newest backups of one type of a server: as many as its rotation says.
 
-    What cannot be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
+    A backup that cannot be removed now is removed by the next one: this backup succeeds in any case.
     """
 
     uses = ("images",)
@@ -171,7 +178,8 @@ class RotateBackups(Step):
 
     @staticmethod
     def _rotate(deps: Deps, op: Op) -> None:
-        """Images of others may say that they are this server's backups: only its own project's count."""
+        """Delete the oldest backups. Only images of the server's own project count: others may claim to be its
+        backups."""
         asked = op.asked(Backup)
         found = deps.images.list(ImageQuery(filters={
             "image_type": "backup", "backup_type": asked.backup_type, "instance_uuid": op.uuid,
@@ -184,18 +192,18 @@ class RotateBackups(Step):
 
 CREATE_IMAGE = Workflow(
     "createImage",
-    steps.HoldImage(whole_stays=True),                        # its record; undo: delete it, if it has no data
+    steps.HoldImage(whole_stays=True),                        # its record; undo: delete it if it has no data
     steps.TakeSnapshots(task=TaskState.IMAGE_SNAPSHOT,        # a file on the host; undo: drop it
                         event="compute_snapshot_instance"),
-    steps.UploadSnapshots(task=TaskState.IMAGE_UPLOADING),    # the host sends it, and drops it
+    steps.UploadSnapshots(task=TaskState.IMAGE_UPLOADING),    # the host uploads it, and drops it
     asks=ImageArguments,
 )
 
 CREATE_BACKUP = Workflow(
     "createBackup",
-    steps.HoldImage(when="kept", whole_stays=True),           # with a rotation of 0 none is kept
+    steps.HoldImage(when="kept", whole_stays=True),           # skipped with a rotation of 0
     steps.TakeSnapshots(when="kept", event="compute_backup_instance"),
     steps.UploadSnapshots(when="kept"),
-    RotateBackups(),                                          # the oldest go
+    RotateBackups(),                                          # delete the oldest
     asks=Backup,
 )

@@ -1,1 +1,1 @@
-"""The engine: workflows, their runner and journal, and notifications of what they do."""
+"""The operation engine: workflows, their runner and journal, and the notifications of operations."""

@@ -1,4 +1,4 @@
-"""The beginning of an operation on one server: fenced, journaled, and with its arguments read from the row it locks."""
+"""Start of an operation on one server: fence it, write its journal row, and read its arguments from the locked row."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from nova.model.server.states import ACTIONS, VmState
 
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 
-#: What is begun again after the operation that overtook it.
+#: Actions that are repeated after the operation that overtook them.
 INTERRUPTED = {"attach_volume": TO_ATTACH, "detach_volume": TO_DETACH}
 
-#: What could begin in the middle of itself, by the states alone, and would only do the same again.
+#: Actions that the state table would allow to overtake themselves, which would only repeat them.
 ONCE = frozenset({"confirmResize", "evacuate"})
 
 
 def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Arguments) -> states.Entry:
-    """Take the server over for an action, as who asks. WrongState, NotFound; server.NotForIt."""
+    """Start an action on the server, as the requesting user. Raises WrongState, NotFound; server.NotForIt."""
     who = context.current()
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=builtins(arguments), request_id=who.request_id,
@@ -39,14 +39,14 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     check_restrictions(deps, tx, action, uuid)
     left = [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], uuid) for old in overtaken
             if old.action in INTERRUPTED]
-    volumes.drop_cleanups(tx, [one._replace(kind=TO_ATTACH) for one in left])  # the newer of both counts
+    volumes.drop_cleanups(tx, [one._replace(kind=TO_ATTACH) for one in left])  # only the newer cleanup counts
     volumes.add_cleanups(tx, left)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 
 def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
                   arguments: Callable[[ServerRow], Arguments]) -> states.Entry:
-    """The same for an action whose arguments come from the server's row, locked. Conflict: it is on no host."""
+    """Start an action whose arguments come from the server's locked row. Raises Conflict if the server has no host."""
     row = locked(tx, uuid)
     entry = begin(deps, tx, action, uuid, arguments(row))
     if ACTIONS[action].needs_host and row.host is None:
@@ -55,13 +55,13 @@ def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
 
 
 def locked(tx: Connection, uuid: str) -> ServerRow:
-    """The server's whole row, which nobody else changes before the end of the transaction. NotFound."""
+    """Return the server's whole row, locked until the end of the transaction. Raises NotFound."""
     servers.lock_row(tx, uuid)
     return servers.rows_of(tx, [uuid])[uuid]
 
 
 def row_of(deps: Deps, uuid: str) -> ServerRow:
-    """The server's whole row as it is now. NotFound."""
+    """Return the server's whole current row. Raises NotFound."""
     with deps.cell.reading() as tx:
         row = servers.rows_of(tx, [uuid]).get(uuid)
     if row is None:
@@ -70,18 +70,19 @@ def row_of(deps: Deps, uuid: str) -> ServerRow:
 
 
 def metadata_of(tx: Connection, row: ServerRow) -> dict[str, str]:
-    """For a config drive that is made anew."""
+    """Return the server's metadata, for a config drive that is recreated."""
     return servers.children(tx, [row.uuid])[0].get(row.uuid, {})
 
 
 def builtins(arguments: Arguments) -> dict[str, AnyColumn]:
-    """As the journal keeps them."""
+    """Return the arguments as the journal stores them."""
     found: dict[str, Any] = msgspec.to_builtins(arguments)
     return found
 
 
 def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> None:
-    """server.NotForIt. One statement, and none for most actions."""
+    """Raise server.NotForIt if the server's properties exclude the action. Costs one statement, and none for most
+    actions."""
     if action not in RESTRICTED:
         return
     row = servers.rows_of(tx, [uuid])[uuid]

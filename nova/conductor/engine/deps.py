@@ -1,4 +1,4 @@
-"""All that a conductor works with, picked once by ``nova.cmd.conductor`` and handed down as one value."""
+"""The conductor's dependencies: created once by ``nova.cmd.conductor`` and passed on as one value."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from nova.clients.glance import Glance as Images
     from nova.clients.key_manager import VolumeKeys
 
-NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
+NO_VPN = "0"  # vpn_image_id of a cloud without VPN servers
 
 
 @dataclasses.dataclass(frozen=True)
 class VpnSettings:
-    """Options, by their names in nova.conf. ``cc_dmz`` and ``cc_port``: where guests find the cloud's services."""
+    """VPN options, by their names in nova.conf. ``cc_dmz`` and ``cc_port``: the address of the cloud's services for
+    guests."""
 
     vpn_image_id: str = NO_VPN
     vpn_flavor: str = "m1.tiny"
@@ -53,7 +54,7 @@ class VpnSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ConductorSettings:
-    """Options the conductor's rooms read, by their names in nova.conf."""
+    """Options that the conductor's packages read, by their names in nova.conf."""
 
     default_availability_zone: str = "nova"
     internal_service_availability_zone: str = "internal"
@@ -64,14 +65,14 @@ class ConductorSettings:
     report_interval: int = 30
     max_limit: int = 1000
     max_attempts: int = 3
-    max_local_block_devices: int = 3  # below 0: any number
+    max_local_block_devices: int = 3  # negative: no limit
     reimage_timeout_per_gb: int = 20  # seconds
     cross_az_attach: bool = True
     shutdown_timeout: int = 60
     force_config_drive: bool = False
     dhcp_domain: str = "novalocal"
     deleted_retention_s: int = 30 * 86400
-    instance_actions_retention_s: int = 90 * 86400  # 0: for ever
+    instance_actions_retention_s: int = 90 * 86400  # 0: keep forever
     instance_actions_kept: int = 20
     quota_defaults: dict[str, int] = dataclasses.field(default_factory=dict)
     network_defaults: Any = None
@@ -82,11 +83,11 @@ class ConductorSettings:
     allow_resize_to_same_host: bool = False
     instance_usage_audit: bool = False
     instance_usage_audit_period: str = "month"
-    reclaim_instance_interval: int = 0  # to instance_build_timeout: seconds, 0 is never
+    reclaim_instance_interval: int = 0  # down to instance_build_timeout: seconds, 0: never
     resize_confirm_window: int = 0
     rescue_timeout: int = 0
     instance_build_timeout: int = 0
-    shelved_offload_time: int = 0  # 0 is at once, -1 never
+    shelved_offload_time: int = 0  # 0: immediately, -1: never
     shelved_poll_interval: int = 3600
     non_inheritable_image_properties: tuple[str, ...] = ("cache_in_nova", "bittorrent")
     image_props_weight_multiplier: float = 0.0
@@ -97,77 +98,78 @@ class ConductorSettings:
 
 
 class OperationRunner(Protocol):
-    """Carries operations out (:class:`nova.conductor.engine.runner.Runner`)."""
+    """Runner of operations (:class:`nova.conductor.engine.runner.Runner`)."""
 
     @property
     def workflows(self) -> Mapping[str, object]:
-        """Those it has, by the action's name."""
+        """The workflows, by the action's name."""
 
     @property
     def running(self) -> int:
-        """How many operations are in its hands."""
+        """The number of operations that run in this process."""
 
     def start(self, entries: Sequence[Entry], servers: Mapping[str, object] | None = None,
               secrets: Secrets | None = None) -> None:
-        """Run freshly begun operations of one request beside the caller. The user's token stays with the caller."""
+        """Run newly started operations of one request in the background. The user's token stays with the caller."""
 
     def holding(self, entry: Entry) -> contextlib.AbstractContextManager[None]:
-        """Keep a fresh entry from this process's own sweep, while its admission still asks others."""
+        """Keep a new entry from this process's own sweep, while the request still calls other services."""
 
     def sweep(self) -> int:
-        """Take over what dead runners left, and what this one parked; how many."""
+        """Take over the operations of dead runners and the parked ones of this one; return how many."""
 
 
 class HostFeed(Protocol):
-    """Schedulers hear by it what hosts have (:class:`nova.conductor.hosts.feed.Feed`). What is lost on the way comes
-    with their next sweep: nothing here raises."""
+    """Updates of host states for the schedulers (:class:`nova.conductor.hosts.feed.Feed`). A lost update arrives with
+    the scheduler's next sweep, so no method raises."""
 
     def states(self, known: Sequence[NodeStamp] = (), everything: bool = True) -> HostStates:
-        """States newer than the stamps, or all of them for ``everything``."""
+        """Return the states newer than the stamps, or all of them for ``everything``."""
 
     def after_claims(self, usages: Sequence[ProviderUsage], claimed: Sequence[str]) -> None:
-        """Providers' new amounts, and which servers' claims are in them."""
+        """Send the providers' new amounts, and the servers whose claims they include."""
 
     def after_release(self, providers: Sequence[int]) -> None:
-        """The same, for providers whose numbers must be read again."""
+        """Send the amounts of providers after a release; they are read again for that."""
 
     def host_changed(self, host: str) -> None:
-        """A host was registered, changed, enabled or disabled."""
+        """Report that a host was registered, changed, enabled or disabled."""
 
     def host_gone(self, host: str, nodes: Sequence[str]) -> None:
-        """A host was taken out, with these nodes."""
+        """Report that a host was removed, with these nodes."""
 
     def aggregates_changed(self) -> None:
-        """Hosts came to an aggregate or went, or its metadata changed."""
+        """Report that an aggregate's hosts or metadata have changed."""
 
     def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
-        """Who was heard of, and when; whether the broker took it."""
+        """Send the services' last report times; return whether the broker accepted them."""
 
 
-#: What hosts do not know yet: by network, and the host of a multi-host one.
+#: Hosts that could not be updated: by network, and the host of a multi-host network.
 Failures = dict[tuple[str, str | None], errors.NovaError]
 
 
 class ProjectCheck(Protocol):
-    """Who knows which projects there are (:mod:`nova.clients.projects`)."""
+    """Check of project ids against the identity service (:mod:`nova.clients.projects`)."""
 
     def check(self, project_id: str) -> None:
-        """service.NotAProject. Nothing is refused where nobody tells."""
+        """Raise service.NotAProject if the project does not exist. Without an identity service, accept any project."""
 
 
 class NetworkSender(Protocol):
-    """Hosts hear by it what their networks are (:mod:`nova.conductor.nova_network.network_updates`)."""
+    """Updates of network hosts about their networks (:mod:`nova.conductor.nova_network.network_updates`)."""
 
     def send(self, uuids: Iterable[str], hosts: Iterable[str] | None = None) -> None:
-        """Come back when the hosts of these networks (of multi-host ones: these hosts, or all) know what is committed
-        now. Unavailable: one does not answer."""
+        """Return when the hosts of these networks (of multi-host networks: these hosts, or all) have the committed
+        state. Raises Unavailable if a host does not answer."""
 
     def try_send(self, uuids: Iterable[str], hosts: Iterable[str], everywhere: bool = False) -> Failures:
-        """The same, and who does not know it. ``everywhere``: of multi-host networks, these hosts and all others."""
+        """Update the hosts and return the failed ones. ``everywhere``: of multi-host networks, these hosts and all
+        others."""
 
     def look_anew(self, hosts: Iterable[str]) -> None:
-        """Networks are these hosts' no more: they ask what they have still. Those that are down or slow find it out by
-        themselves."""
+        """Order these hosts to refresh their networks after some were removed from them. Hosts that are down or slow
+        refresh them later on their own."""
 
 
 @dataclasses.dataclass
@@ -190,14 +192,14 @@ class Deps:
     volumes: Cinder = dataclasses.field(init=False)
     volume_keys: VolumeKeys = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
-    secret_wrap: SecretWrap = dataclasses.field(init=False)  # of hosts' secrets in the database
+    secret_wrap: SecretWrap = dataclasses.field(init=False)  # encrypts hosts' secrets in the database
     projects: ProjectCheck = dataclasses.field(default_factory=AnyProject)
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
     reimages: ReimageNews = dataclasses.field(default_factory=ReimageNews)
 
     def only(self, members: Iterable[str]) -> Deps:
-        """A part of it, for who may use no more (``Step.uses``). AttributeError for whoever reads another member."""
+        """Return a copy with only these members (``Step.uses``); reading another raises AttributeError."""
         part = object.__new__(Deps)
         part.__dict__.update((name, self.__dict__[name]) for name in members if name in self.__dict__)
         return part

@@ -1,4 +1,4 @@
-"""The journal as the runner sees it: entries advance and end under a lease, and orphans find a new owner."""
+"""The journal as the runner sees it: entries advance and end under a lease, and orphaned entries are taken over."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ LEASE_S = 20
 
 
 class Journal:
-    """One runner process's lease, and the rows it owns.
+    """One runner process's lease, and the journal rows that it owns.
 
-    ``leases`` is the cell's database over a connection of its own: however many wait for one, the lease is renewed.
+    ``leases`` is the cell's database over a separate connection, so that a busy connection pool cannot delay the
+    renewal.
     """
 
     def __init__(self, cell: Database, name: str, lease_s: int = LEASE_S,
@@ -31,19 +32,20 @@ class Journal:
         self._good_until = 0.0
 
     def open(self) -> int:
-        """Take a lease (a new identity, if the old one's lease has ended)."""
+        """Take a lease (with a new runner id, if the old one's lease has ended)."""
         asked = self.clock()
         self.runner_id = self.leases.transact(lambda tx: runners.new_runner(tx, self.name, self.lease_s))
         self._good_until = asked + self.lease_s
         return self.runner_id
 
     def renew(self) -> None:
-        """Called four times a lease. A lost one is replaced by a new identity; what the old one had is others' now."""
+        """Renew the lease; called four times per lease. A lost lease is replaced by a new runner id: others may take
+        over the old rows."""
         asked = self.clock()
         if self.runner_id and self.leases.transact(lambda tx: runners.renew(tx, self.runner_id, self.lease_s)):
             self._good_until = asked + self.lease_s
             return
-        LOG.warning("lease of runner %s is lost; starting over with a new one", self.runner_id)
+        LOG.warning("lease of runner %s is lost; taking a new runner id", self.runner_id)
         self.open()
 
     def close(self) -> None:
@@ -52,7 +54,7 @@ class Journal:
 
     @property
     def left_s(self) -> float:
-        """Seconds this runner may still act without asking."""
+        """Seconds for which this runner may still act without renewing its lease."""
         return self._good_until - self.clock()
 
     def _check_lease(self, entries: Sequence[states.Entry]) -> None:
@@ -60,13 +62,13 @@ class Journal:
             raise errors.daemon.RunnerLeaseLost()
 
     def servers(self, entries: Sequence[states.Entry]) -> dict[str, AnyColumn]:
-        """The servers' rows as they are now."""
+        """Return the servers' current rows."""
         with self.cell.reading() as tx:
             return servers.rows_of(tx, [entry.server_uuid for entry in entries])
 
     def advance(self, work: Callable[[Connection], tuple[Sequence[states.Entry], Mapping[str, object]]]) -> None:
-        """Write where operations stand: ``work`` does their part in the transaction, and gives their entries as they
-        are after it and the changes of their servers' rows."""
+        """Write the progress of operations. ``work`` does their part in the transaction, and returns their new entries
+        and the changes of their servers' rows."""
         def write(tx: Connection) -> None:
             entries, changes = work(tx)
             self._check_lease(entries)
@@ -75,15 +77,15 @@ class Journal:
 
     def finish(self, entries: Sequence[states.Entry], changes: Mapping[str, object], outcome: str,
                fault: str | None = None, also: Callable[[Connection], Mapping[str, object]] = lambda tx: {}) -> None:
-        """End operations, with the changes of their servers' rows. ``also`` is done in the same transaction; it gives
+        """End operations, with the changes of their servers' rows. ``also`` runs in the same transaction and returns
         more changes."""
         self._check_lease(entries)
         faults = {entry.id: fault for entry in entries} if fault else None
         self.cell.transact(lambda tx: states.finish(tx, entries, {**changes, **also(tx)}, outcome, faults))
 
     def leave_behind(self, entry: states.Entry, also: Callable[[Connection], None]) -> states.Entry:
-        """Go on with one more epoch and without a host that was lost: what that host was ordered may not proceed any
-        more. ``also`` is done in the same transaction; the entry as it is after it."""
+        """Raise the entry's epoch, to continue without a host that does not answer; return the new entry. Earlier
+        orders to that host can no longer proceed. ``also`` runs in the same transaction."""
         self._check_lease([entry])
 
         def write(tx: Connection) -> states.Entry:
@@ -93,20 +95,21 @@ class Journal:
         return self.cell.transact(write)
 
     def still_mine(self, entries: Sequence[states.Entry]) -> set[str]:
-        """Uuids of those servers whose newest operation is the entry's. A lease that is over is not looked at."""
+        """Return the UUIDs of the servers whose newest operation is the entry's. The lease is not checked."""
         with self.cell.reading() as tx:
             return states.still_mine(tx, entries)
 
     def close_lost(self, entry: states.Entry) -> None:
-        """End the entry of a server that is gone, or another operation's by now. Nothing when it has ended, or another
+        """End the entry of a server that is deleted or has a newer operation. No effect if it has ended or another
         runner took it over."""
         self.cell.transact(lambda tx: states.close_lost(tx, entry))
 
     def adopt(self, active: set[int], able: Callable[[states.Entry], bool] = lambda entry: True
               ) -> list[states.Entry]:
-        """Orphans made ours, and rows of ours that nobody runs. Another conductor may be doing the same.
+        """Take over orphaned entries, and this runner's own entries that are not active. Another conductor may do the
+        same.
 
-        What this release is not ``able`` to run is left for a newer one.
+        Entries that this release is not ``able`` to run are left for a newer one.
         """
         with self.cell.reading() as tx:
             found = runners.orphans(tx, self.runner_id, active)

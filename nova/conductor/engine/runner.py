@@ -1,8 +1,8 @@
-"""The runner: every long operation is a row, and this is the only place with a general ``except``.
+"""The runner of operations: every long operation is a row, and only the runner has a general ``except``.
 
-Per step it writes the intent (and the result of the step before it) in one transaction of two statements, then acts.
-A failure is undone backwards from the failing step, included; where the workflow says so, it goes on with the next
-host. What a dead runner left is resumed by another from the journal.
+For each step it writes the intent (and the result of the previous step) in one transaction of two statements, then
+acts. A failure is undone backwards, starting with the failed step; if the workflow has a retry, it continues with the
+next host. Operations of a dead runner are resumed by another from the journal.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
-AGAIN, AGAIN_S = 6, 2.0  # how often a step is tried before its operation gives up, and seconds between (growing)
+AGAIN, AGAIN_S = 6, 2.0  # tries of a step before its operation fails, and seconds between them (growing)
 
 
 class Runner:
-    """Runs operations until they end, and resumes those whose runner died."""
+    """Runner of operations: it runs them until they end, and resumes the operations of dead runners."""
 
     def __init__(self, deps: Deps, workflows: Iterable[Workflow], again_s: float = AGAIN_S) -> None:
         self.deps, self.journal = deps, deps.journal
@@ -44,18 +44,18 @@ class Runner:
         metrics.from_zero(metrics.OPERATIONS, *((name, outcome) for name in self.workflows
                                                 for outcome in ("success", "error")))
 
-    # -- entrances
+    # -- entry points
 
     def start(self, entries: Sequence[Entry], servers: Mapping[str, object] | None = None,
               secrets: Secrets | None = None) -> None:
-        """Run freshly begun operations of one request beside the caller. The user's token stays with the caller."""
+        """Run newly started operations of one request in the background. The user's token stays with the caller."""
         self._active.update(entry.id for entry in entries)
         who = context.current().without_token()
         concurrency.spawn(self._in_context, who, self._start, entries, servers, secrets or {}, name="workflow")
 
     @contextlib.contextmanager
     def holding(self, entry: Entry) -> Iterator[None]:
-        """Keep a fresh entry from this process's own sweep, while its admission still asks others."""
+        """Keep a new entry from this process's own sweep, while the request still calls other services."""
         self._active.add(entry.id)
         try:
             yield
@@ -64,7 +64,7 @@ class Runner:
             raise
 
     def sweep(self) -> int:
-        """Take over what dead runners left, and what this one parked; how many."""
+        """Take over the operations of dead runners and the parked ones of this one; return how many."""
         taken = self.journal.adopt(self._active, self._able)
         for entry in taken:
             self._active.add(entry.id)
@@ -76,13 +76,14 @@ class Runner:
         return len(taken)
 
     def _able(self, entry: Entry) -> bool:
-        """Whether this release has what the entry names: during an upgrade a newer one may have begun it."""
+        """True if this release has the entry's action and step: during an upgrade a newer release may have started
+        it."""
         workflow = self.workflows.get(entry.action)
         return workflow is not None and (not entry.step or any(step.is_called(entry.step) for step in workflow.steps))
 
     @property
     def running(self) -> int:
-        """How many operations are in the hands of this process."""
+        """The number of operations that run in this process."""
         return len(self._active)
 
     def _in_context(self, who: context.RequestContext, function: Callable[..., None], *args: object) -> None:
@@ -119,14 +120,15 @@ class Runner:
                 self._active.discard(entry.id)
         return [Op(entry, rows[entry.server_uuid], secrets) for entry in entries if entry.server_uuid in rows]
 
-    # -- forwards
+    # -- steps
 
     def _run(self, workflow: Workflow, ops: list[Op], position: int) -> None:
         held = list(ops)
         self._guarded(held, self._go_on, workflow, held, position)
 
     def _go_on(self, workflow: Workflow, ops: list[Op], position: int) -> None:
-        """``ops`` keeps those that are still in this thread's hands: no others may be put aside with them."""
+        """Run the steps from ``position``. ``ops`` keeps only the operations of this thread: no others may be parked
+        with them."""
         while ops and position < len(workflow.steps):
             step = workflow.steps[position]
             if not any(step.applies(op) for op in ops):
@@ -151,12 +153,12 @@ class Runner:
                          extra={**story.facts(op), "host_": op.progress.host})
 
     def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
-        """What the state table says, and what the workflow's own ending knows better."""
+        """Return the changes of the servers' rows: the state table's, overridden by the workflow's ending."""
         result = workflow.action.result
         return {**_unwritten(ops), **({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
 
     def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
-        """Write the step's intent; the ops that are still ours and whose part ``within`` it succeeded."""
+        """Write the step's intent; return the ops that this runner still owns and whose ``within`` succeeded."""
         if step.pure:
             for op in ops:
                 story.step_begun(op, step)
@@ -178,7 +180,7 @@ class Runner:
             self.announce.intended(workflow, step, written)
             return written
         except DatabaseAway:
-            raise  # parked: the journal stands where it stood
+            raise  # parked: the journal is unchanged
         except errors.NovaError as error:
             failure = error
         except Exception as error:
@@ -197,7 +199,7 @@ class Runner:
             with story.doing(ops, step):
                 results: list[Result] = list(step.do(self.deps.only(step.uses), ops))
         except (DatabaseAway, errors.daemon.WorkflowNotYet):
-            raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
+            raise  # parked, as above: no host or service failed, and waiting loses nothing
         except errors.NovaError as error:
             results = [error] * len(ops)
         except Exception as error:
@@ -219,10 +221,10 @@ class Runner:
             done.append(op)
         return done
 
-    # -- backwards
+    # -- undo
 
     def _fail_one(self, workflow: Workflow, op: Op, position: int, error: errors.NovaError) -> None:
-        """Begin the undo of one op beside the others; an overtaken one just stops."""
+        """Start the undo of one op in the background; an overtaken op just stops."""
         if isinstance(error, errors.Overtaken):
             self._drop([op], "a newer operation owns the server")
             return
@@ -261,7 +263,7 @@ class Runner:
             self._guarded([op.entry], self._give_up, workflow, op, error)
 
     def _undo(self, step: Step, op: Op) -> bool:
-        """False: the op is no longer ours, or is parked for the next sweep."""
+        """Undo a step; return False if another runner owns the op, or if it is parked for the next sweep."""
         if not (step.undoes and step.applies(op)):
             return True
         op.change(step=step.name, direction="undo")
@@ -302,10 +304,10 @@ class Runner:
         LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, op.age_s, error.message,
                   extra={**story.facts(op), "error_code": error.code})
 
-    # -- what may go wrong with the journal itself
+    # -- failures of the journal itself
 
     def _guarded_ops(self, ops: list[Op], write: Callable[[list[Op]], None]) -> list[Op]:
-        """Write for all ops; those that were overtaken are dropped and the rest is written."""
+        """Write for all ops; overtaken ops are dropped and the rest is written."""
         live = ops
         while live:
             try:
@@ -315,30 +317,32 @@ class Runner:
                 mine = self.journal.still_mine([op.entry for op in live])
                 lost = [op for op in live if op.uuid not in mine]
                 if not lost:
-                    self._drop(live, "this runner's lease is over, so another goes on")
+                    self._drop(live, "this runner's lease has ended, so another runner continues")
                     return []
                 self._drop(lost, "a newer operation owns the server")
                 live = [op for op in live if op.uuid in mine]
         return []
 
     def _guarded(self, held: Sequence[Op | Entry], act: Callable[..., T], *args: object) -> T | None:
-        """Call ``act``; what fails in it (a database that is away, mostly) parks what is held for the next sweep."""
+        """Call ``act``; a failure in it (mostly an unavailable database) parks the held operations for the next
+        sweep."""
         try:
             return act(*args)
         except errors.Overtaken:
             reason = "a newer operation owns the server"
         except Exception as error:
-            reason = f"will try again: {error}"
+            reason = f"cause: {error}"
             if not isinstance(error, errors.NovaError):
                 LOG.exception("the runner failed unexpectedly")
         for entry in [one.entry if isinstance(one, Op) else one for one in held]:
-            LOG.warning("operation '%s' put aside: %s", entry.action, reason, extra={"server": entry.server_uuid})
+            LOG.warning("operation '%s' parked for retry: %s", entry.action, reason,
+                        extra={"server": entry.server_uuid})
             self._active.discard(entry.id)
         return None
 
     def _drop(self, ops: Sequence[Op], why: str) -> None:
         for op in ops:
-            LOG.info("'%s' stops here: %s", op.entry.action, why, extra={"server": op.uuid})
+            LOG.info("operation '%s' stopped: %s", op.entry.action, why, extra={"server": op.uuid})
             self._ended(op, "overtaken")
 
     def _ended(self, op: Op, outcome: str) -> None:
@@ -354,7 +358,7 @@ def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str
 
 
 def _unwritten(ops: Sequence[Op]) -> dict[str, object]:
-    """What steps learnt since the journal's last line, as changes of the servers' rows."""
+    """Return the columns that steps set since the journal's last write, as changes of the servers' rows."""
     changes: dict[str, PerServer] = {}
     for op in ops:
         for name, value in op.unwritten.items():
@@ -368,9 +372,9 @@ def _written(ops: Sequence[Op]) -> None:
 
 
 def _let_pass(step: Step, op: Op, result: Result) -> Result:
-    """The result of a step whose failure fails nothing."""
+    """Return the result of a step whose failure is only logged."""
     if not isinstance(result, errors.NovaError) or isinstance(result, errors.Overtaken):
         return result
-    LOG.warning("step %s left something undone: %s", step.name, result.message, extra={"server": op.uuid})
+    LOG.warning("step %s failed; the operation continues: %s", step.name, result.message, extra={"server": op.uuid})
     return {}
 

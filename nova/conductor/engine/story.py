@@ -1,4 +1,4 @@
-"""What an operation's journal says of its steps: when each began and ended, where, and how; and the same as spans."""
+"""Operation history: the journal's record of when, where and with which result each step ran; and the same as spans."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from nova.model.server.actions import ActionEvent
 
 
 def caller(ops: Sequence[Op], who: context.RequestContext) -> None:
-    """Keep below which span of the caller's the operations stand: another runner may go on with them."""
+    """Record the caller's span as the parent of the operations: another runner may continue them."""
     if tracing.valid(who.traceparent):
         for op in ops:
             op.note(traceparent=who.traceparent)
 
 
 def step_begun(op: Op, step: Step) -> None:
-    """The step is being begun; written with its intent."""
+    """Record that the step starts; written with its intent."""
     event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
                         host=op.progress.host if step.event.startswith("compute") else None)
     before = op.entry.history
     if len(before) > 1 and all(one.step == step.name and one.finished_at is None for one in before[-2:]):
-        before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
+        before = before[:-1]  # a step that waits is started repeatedly until it is done
     op.change(history=(*before, event))
 
 
 @contextlib.contextmanager
 def doing(ops: Sequence[Op], step: Step) -> Iterator[None]:
-    """While the step is being done: what is logged says so, and what others do for it is below its span."""
+    """Set the log context, and the parent span of calls to other services, while the step runs."""
     first = ops[0]
     with (context.doing(action=first.entry.action, step=step.name),
           tracing.below(_place(first, first.entry.history[-1]))):
@@ -42,7 +42,7 @@ def doing(ops: Sequence[Op], step: Step) -> Iterator[None]:
 
 
 def step_ended(op: Op, result: str, details: str | None = None) -> None:
-    """The last step began has ended; written with the next line of the journal."""
+    """Record that the last started step has ended; written with the next line of the journal."""
     if not op.entry.history:
         return
     *before, last = op.entry.history
@@ -56,7 +56,7 @@ def step_ended(op: Op, result: str, details: str | None = None) -> None:
 
 
 def step_undone(op: Op, step: Step, begun: AnyColumn) -> None:
-    """A step's undo, from ``begun`` to now."""
+    """Record a step's undo, from ``begun`` to now."""
     event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
                         step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.progress.host)
     op.change(history=(*op.entry.history, event))
@@ -64,7 +64,7 @@ def step_undone(op: Op, step: Step, begun: AnyColumn) -> None:
 
 
 def ended(op: Op, outcome: str) -> None:
-    """The whole operation's span: success, error or overtaken."""
+    """Export the whole operation's span: success, error or overtaken."""
     began = op.entry.history[0].started_at if op.entry.history else utcnow()
     failure = "" if outcome == "success" else op.error.code if op.error else outcome
     tracing.note(tracing.Ended(op.entry.action, _parent(op), _whole(op).span, began, utcnow(), failure),
@@ -72,7 +72,7 @@ def ended(op: Op, outcome: str) -> None:
 
 
 def facts(op: Op) -> dict[str, object]:
-    """What a log line about the operation's end is about."""
+    """Return the extra fields of a log line about the operation's end."""
     return {"server": op.uuid, "action": op.entry.action, "duration_ms": int(1000 * op.age_s)}
 
 

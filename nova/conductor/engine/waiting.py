@@ -1,4 +1,4 @@
-"""What a caller waits for: an operation on a server's devices that has ended, or begun to be undone."""
+"""Wait of a caller for an operation on a server's devices, until it ends or its undo starts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from nova.db.operation import operations
 from nova.db.server.states import Entry
 
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
-PART = 10  # a caller waits at most a tenth longer than it takes
+PART = 10  # a caller waits at most a tenth longer than the operation takes
 
 
 def succeeded(deps: Deps, entry: Entry, end: float, waits_s: float) -> operations.OperationState:
-    """Once it has; else why it never will. server.AttachSlow: not until ``end``, by the monotonic clock, which is
-    ``waits_s`` after the call; server.AttachInterrupted: another operation overtook it."""
+    """Return the operation's state when it has succeeded; raise the error that it failed with.
+
+    Raises server.AttachSlow if it has not ended by ``end``, by the monotonic clock, which is ``waits_s`` after the
+    call; server.AttachInterrupted if another operation overtook it.
+    """
     began = time.monotonic()
     while True:
         with deps.cell.reading() as tx:

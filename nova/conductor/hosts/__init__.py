@@ -1,1 +1,1 @@
-"""What daemons and hosts say of themselves, and what is said to them of it."""
+"""Registration, heartbeats and reports of daemons and hosts, and the answers to them."""

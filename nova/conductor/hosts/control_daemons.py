@@ -1,4 +1,5 @@
-"""What a control daemon may say of itself. Whoever has its broker user can say it, so that it is checked by a table."""
+"""Registration of control daemons. Any holder of their broker user can register, so each registration is checked
+against a table."""
 
 from __future__ import annotations
 
@@ -20,29 +21,29 @@ from nova.rpc.interface import Contract, parse_version
 
 Served = Mapping[str, Sequence[type[Contract]]]
 
-#: What registers by ConductorRPC, and the contracts that it serves. Conductors write their own rows, and hosts' daemons
-#: have a door of their own, with proofs.
+#: Binaries that register by ConductorRPC, and the contracts that they serve. Conductors write their own rows; the
+#: hosts' daemons have a separate API, with proofs.
 SERVED: Served = {
     "nova-scheduler": (SchedulerRPC,), "nova-consoleauth": (ConsoleAuthRPC, ConsoleCheckRPC), "nova-cert": (CertRPC,),
     "nova-objectstore": (ObjectStoreRPC,), "nova-osapi_compute": (), "nova-ec2": (), "nova-placement-api": (),
     **dict.fromkeys(CONSOLE_PROXIES, ())}
-#: What registers by the contracts of daemons whose broker users are limited.
+#: Binaries that register by the contracts of daemons whose broker users are limited.
 PROXIES: Served = {name: SERVED[name] for name in CONSOLE_PROXIES}
 SCHEDULERS: Served = {"nova-scheduler": SERVED["nova-scheduler"]}
 
-MOST_ROWS = 1000  # of one kind: names that a stolen daemon makes up do not fill the table
-LONGEST_NAME, LONGEST_WORD = 255, 64  # characters that the columns have
+MOST_ROWS = 1000  # rows of one binary: invented names from a stolen daemon cannot fill the table
+LONGEST_NAME, LONGEST_WORD = 255, 64  # widths of the columns, in characters
 
 
 class ControlDaemons:
-    """``register``, ``heartbeat`` and ``ping`` of ConductorRPC. ``served``: who is believed to be there."""
+    """``register``, ``heartbeat`` and ``ping`` of ConductorRPC. ``served``: the binaries that may register."""
 
     def __init__(self, daemons: Daemons, served: Served = SERVED) -> None:
         self.daemons, self._served = daemons, served
 
     def register(self, registration: Registration) -> Registered:
-        """daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration; PeerTooOld: it serves a contract
-        that is not its own, or of another major version."""
+        """Register a control daemon. Raises daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration.
+        Raises PeerTooOld if it serves another daemon's contract, or another major version of its own."""
         self._check_binary(registration.host, registration.binary)
         check_words(registration)
         check_contracts(registration, self._served)
@@ -51,16 +52,16 @@ class ControlDaemons:
         return self.daemons.register(registration)
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
-        """daemon.NotAControlDaemon: nobody else keeps a host looking alive."""
+        """Record a heartbeat. Raises daemon.NotAControlDaemon, so that no other daemon can keep a host marked up."""
         self._check_binary(beat.host, beat.binary)
         return self.daemons.heartbeat(beat)
 
     def get_clock(self) -> Time:
-        """Unavailable: the database does not answer."""
+        """Return the database's time. Raises Unavailable if the database does not answer."""
         return self.daemons.clock()
 
     def ping(self, host: HostName) -> str:
-        """Unavailable: the database does not answer."""
+        """Check the database on behalf of ``host``. Raises Unavailable if it does not answer."""
         return self.daemons.ping(host)
 
     def _check_binary(self, host: str, binary: str) -> None:
@@ -69,34 +70,37 @@ class ControlDaemons:
 
 
 class MetadataServices(ControlDaemons):
-    """Those of upstream mode. After a move to bounded mode each is one of its host's daemons: the host's enrolment says
-    so already."""
+    """Metadata services in upstream mode. Each is also added to its host's enrolment, so that after a move to bounded
+    mode it is accepted as one of that host's daemons."""
 
     def __init__(self, deps: Deps, daemons: Daemons) -> None:
         super().__init__(daemons, {services.METADATA: ()})
         self._deps = deps
 
     def register(self, registration: Registration) -> Registered:
-        """daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration; PeerTooOld."""
+        """Register the service and add it to its host's enrolment. Raises daemon.NotAControlDaemon,
+        daemon.TooManyDaemons, daemon.LongRegistration, PeerTooOld."""
         registered = super().register(registration)
         self._deps.cell.transact(lambda tx: enrolments.also_runs(tx, registration.host, registration.binary))
         return registered
 
 
 def check_words(registration: Registration) -> None:
-    """daemon.LongRegistration: what the columns have no room for."""
+    """Check that the registration's texts fit their columns. Raises daemon.LongRegistration."""
     short = (registration.topic, registration.release)
     if len(registration.host) > LONGEST_NAME or any(len(word) > LONGEST_WORD for word in short):
         raise errors.daemon.LongRegistration(binary=registration.binary)
 
 
 def check_contracts(registration: Registration, table: Served) -> None:
-    """A daemon serves what ``table`` has for it: the lowest version decides what others speak. PeerTooOld."""
+    """Check that a daemon serves only the contracts of ``table``: the lowest version decides what its peers speak.
+    Raises PeerTooOld."""
     known = {contract.__name__: contract for contract in table[registration.binary]}
     for served in registration.contracts:
         if served.name not in known or not _of_this_major(served.version, known[served.name]):
             raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {served.name} "
-                                    f"{served.version}, which does not go with this conductor: install its release")
+                                    f"{served.version}, which is incompatible with this conductor: install the "
+                                    "conductor's release")
 
 
 def _of_this_major(version: str, contract: type[Contract]) -> bool:

@@ -1,4 +1,4 @@
-"""Who may speak as a host: those that an operator enrolled, until they are expelled."""
+"""Enrolment: the hosts that an operator has admitted, until they are revoked."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from nova.rpc.proofs import FIRST_CONTACT
 
 LOG = logging.getLogger(__name__)
 
-WRAPS_SINCE = (1, 5)  # the ConductorRPC of conductors that read wrapped secrets
-LONGEST = 200  # with what queues' names have beside it, of 255
+WRAPS_SINCE = (1, 5)  # first ConductorRPC version whose conductors read wrapped secrets
+LONGEST = 200  # queue names, with their other parts, have at most 255 characters
 NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST}}}")
 
-HOST_DAEMONS = services.ON_HOSTS  # what a host may be enrolled to run, as its daemons register
+HOST_DAEMONS = services.ON_HOSTS  # binaries that a host may be enrolled to run, by the names that they register with
 
 
 class EnrolledKeys:
-    """Hosts' secrets (``nova.rpc.proofs.HostKeys``): those that are remembered first, then the database's word.
-    ``shared``: of the vhost that hosts share with the control daemons, in upstream mode. There, who is not known may
-    introduce itself, and a host that is isolated is not believed."""
+    """Secrets of hosts (``nova.rpc.proofs.HostKeys``): cached ones first, then those in the database. ``shared``: for
+    the vhost that hosts share with the control daemons, in upstream mode. There, an unknown host may introduce itself,
+    and an isolated host is refused."""
 
     def __init__(self, cell: Database, wrap: SecretWrap, shared: bool = False) -> None:
         self._cell, self._wrap, self._shared = cell, wrap, shared
-        self.mode = SecurityMode.UPSTREAM if shared else SecurityMode.BOUNDED  # as of the last look
+        self.mode = SecurityMode.UPSTREAM if shared else SecurityMode.BOUNDED  # as of the last refresh
         self._known: dict[str, tuple[str, ...]] = {}
-        self._sealed: set[str] = set()  # hosts whose secrets no key opens, and the log says so
+        self._sealed: set[str] = set()  # hosts already logged because no key decrypts their secrets
         self._stamp: enrolments.Stamp | None = None
 
     def __call__(self, host: str, introducing: bool = False) -> Iterator[str]:
-        # a host that was readmitted a moment ago does not register by a secret that is gone
+        # a readmitted host must not register by its former, cached secret
         known = () if introducing else self._known.get(host, ())
         yield from known
         stamp = self._stamp
@@ -54,7 +54,7 @@ class EnrolledKeys:
         if self._shared and (found.isolated and not found.may_return or self.mode is SecurityMode.BOUNDED):
             raise errors.daemon.RpcIsolated(host=host)
         fresh = tuple(filter(None, (self._opened(host, found.secret), self._opened(host, found.former))))
-        if stamp is self._stamp:  # else the host may have been expelled since it was read
+        if stamp is self._stamp:  # otherwise the host may have been revoked since the read
             self._known[host] = fresh
         yield from (secret for secret in fresh if secret not in known)
         if introducing and found.token:
@@ -63,7 +63,7 @@ class EnrolledKeys:
             yield FIRST_CONTACT
 
     def _opened(self, host: str, kept: str) -> str:
-        """Nothing where no key opens it: the host is as good as not enrolled."""
+        """Return the decrypted secret, or "" if no key decrypts it: the host then counts as not enrolled."""
         try:
             return self._wrap.opened(host, kept)
         except errors.host.SecretSealed as error:
@@ -73,8 +73,8 @@ class EnrolledKeys:
             return ""
 
     def hosts_if_changed(self) -> tuple[str, ...] | None:
-        """Every two seconds: all enrolled hosts that speak here, where any was enrolled, expelled, isolated, or has
-        another secret since the last time. None: nothing has changed."""
+        """Return the enrolled hosts of this vhost, or None if no enrolment changed since the last call. Called every
+        two seconds. Enrolling, revoking or isolating a host, or a new secret, is a change."""
         with self._cell.reading() as tx:
             self.mode = security.mode(tx) or self.mode
             newest = enrolments.stamp(tx)
@@ -86,8 +86,8 @@ class EnrolledKeys:
 
 
 def wrap_clear(deps: Deps) -> None:
-    """Wrap the secrets that the release before kept in clear, once no conductor of it is alive: it could not read
-    them. May be cut off anywhere, and run twice at a time: each host is a transaction of its own."""
+    """Encrypt the secrets that the previous release stored in clear, once no conductor of that release is alive: it
+    could not read them. Safe to interrupt, and to run twice at the same time: each host has its own transaction."""
     with deps.cell.reading() as tx:
         clear = enrolments.in_clear(tx)
         lowest = {one.name: parse_version(one.version)
@@ -95,21 +95,22 @@ def wrap_clear(deps: Deps) -> None:
     if not clear:
         return
     if lowest.get(ConductorRPC.__name__, WRAPS_SINCE) < WRAPS_SINCE:
-        LOG.info("secrets of %d hosts are in clear until all conductors are of this release", len(clear))
+        LOG.info("secrets of %d hosts stay in clear text until all conductors run this release", len(clear))
         return
     for host in clear:
         deps.cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=deps.secret_wrap))
-        LOG.warning("the secret of %s was in the database in clear; now it is wrapped", host)
+        LOG.warning("the secret of host %s was stored in clear text; encrypted it", host)
 
 
 class Enrolments:
-    """What ``nova-manage host`` asks."""
+    """The operations behind ``nova-manage host``."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
-        """The token that the host introduces itself with, once. host.NoHostDaemon, host.BadName."""
+        """Enroll the host and return its one-time token, by which it introduces itself. Raises host.NoHostDaemon,
+        host.BadName."""
         if not NAME.fullmatch(host):
             raise errors.host.BadName(host=host, longest=LONGEST)
         for binary in runs:
@@ -118,33 +119,34 @@ class Enrolments:
         token = secrets.token_hex(32)
         wrapped = self.deps.secret_wrap.wrapped(host, token)
         self.deps.cell.transact(lambda tx: enrolments.enroll(tx, host, runs, wrapped, addresses))
-        LOG.info("%s is enrolled to run %s, and may bring its secret within a day", host, ", ".join(runs))
+        LOG.info("host %s is enrolled to run %s; it must register its key within a day", host, ", ".join(runs))
         return token
 
     def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:
-        """All that were ever let in, those that were expelled too."""
+        """Return all hosts that were ever enrolled, including revoked ones."""
         with self.deps.cell.reading() as tx:
             return enrolments.listed(tx, self.deps.secret_wrap)
 
     def accept_host(self, host: HostName, room: Mapping[str, int]) -> None:
-        """So much is believed and used of what it claims: what an operator saw, not what it says by then. Done again,
-        too, where this died in between. host.NotEnrolled."""
+        """Accept this capacity of a host: it is capped at the amounts that the operator saw, not at later reports.
+        Repeating the call is safe, and completes an interrupted one. Raises host.NotEnrolled."""
         def write(tx: Connection) -> tuple[Room, Inventory | None]:
             return enrolments.accept_room(tx, host, room), audits.report(tx, host)
         limits, inventory = self.deps.cell.transact(write)
-        LOG.info("%s is accepted with %s", host, ", ".join(f"{amount} {name}" for name, amount in sorted(room.items())))
+        LOG.info("host %s is accepted with a capacity of %s",
+                 host, ", ".join(f"{amount} {name}" for name, amount in sorted(room.items())))
         if inventory is not None:
             self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory, limits))
             self.deps.feed.host_changed(host)
 
     def expel_host(self, host: HostName) -> None:
-        """Within seconds nothing is believed of the host, and no order goes there; its servers can be evacuated.
-        host.NotEnrolled."""
+        """Revoke the host: within seconds its messages are refused and it gets no orders. Its servers can be evacuated.
+        Raises host.NotEnrolled."""
         def write(tx: Connection) -> bool:
             if not enrolments.expel(tx, host):
                 raise errors.host.NotEnrolled(host=host)
             return services.has_compute(tx, host)
         is_compute = self.deps.cell.transact(write)
-        LOG.warning("%s is expelled: nothing that it says is believed, and no order goes there", host)
+        LOG.warning("host %s is revoked: its messages are refused, and it gets no orders", host)
         if is_compute:
             self.deps.feed.host_changed(host)

@@ -1,4 +1,4 @@
-"""What schedulers know of hosts: states, not deltas, sent as they change and whenever they are asked for."""
+"""Host states for the schedulers: full states, not deltas, sent on each change and on request."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from nova.model.host.hosts import AggregateMembers, AggregateStates, HostState, 
 
 LOG = logging.getLogger(__name__)
 
-MOST_BYTES = 24 * 1024 * 1024  # before it is compressed; ``rpc.codec`` refuses what is far more
+MOST_BYTES = 24 * 1024 * 1024  # uncompressed; ``rpc.codec`` refuses far larger messages
 
 _AMOUNTS = ((VCPU, "vcpus"), (MEMORY_MB, "memory_mb"), (DISK_GB, "disk_gb"))
 PLAIN = frozenset(name for name, _ in _AMOUNTS)
 
 
 class Feed:
-    """Reads states from both databases, and casts them to every scheduler. ``most_bytes``: of states in one answer."""
+    """Reader of host states from both databases, cast to every scheduler. ``most_bytes``: the limit of the states in
+    one answer."""
 
     def __init__(self, deps: Deps, most_bytes: int = MOST_BYTES) -> None:
         self.deps, self._most_bytes = deps, most_bytes
 
     def states(self, known: Sequence[NodeStamp] = (), everything: bool = True) -> HostStates:
-        """States newer than the stamps, or all of them for ``everything``; and the aggregates, where one of the stamps
-        is older than they are."""
+        """Return the states that are newer than the stamps, or all of them if ``everything``. The aggregates are
+        included if one of the stamps is older than they are."""
         aggregates, rows, found = self._read_all()
         stamps = {(stamp.host, stamp.node): stamp for stamp in known}
         alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
@@ -52,7 +53,7 @@ class Feed:
                           complete=everything and not more, aggregates=aggregates if fresh else None, more=more)
 
     def _read_all(self) -> tuple[AggregateStates, list[AnyColumn], list[HostState]]:
-        """The aggregates, rows of all nodes, and their states."""
+        """Return the aggregates, the rows of all nodes, and the nodes' states."""
         with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx)
         with self.deps.api.reading() as tx:
@@ -72,7 +73,7 @@ class Feed:
                                   for row in rows if row.uuid in providers]
 
     def _read_one(self, host: str) -> tuple[list[AnyColumn], list[HostState]]:
-        """Rows of one host's nodes and their states, whole."""
+        """Return the rows of one host's nodes, and the nodes' full states."""
         with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx, host_rows.NodesWanted(host=host))
         if not rows:
@@ -85,7 +86,8 @@ class Feed:
                       if row.uuid in providers]
 
     def _aggregates(self, tx: Connection) -> AggregateStates:
-        """The stamp is read first: rows may be newer than it says, and come again with theirs; never older."""
+        """Return the aggregates, stamp first: rows may be newer than the stamp, and are then sent again; never
+        older."""
         stamp = aggregate_rows.version(tx)
         return AggregateStates(
             version=stamp, default_zone=self.deps.settings.default_availability_zone,
@@ -99,8 +101,8 @@ class Feed:
         return PublishedPlace(stamp, zone, metadata, tuple(one.uuid for one in mine))
 
     def after_claims(self, usages: Sequence[ProviderUsage], claimed: Sequence[str]) -> None:
-        """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
-        else belongs to the generation (totals) is not known here, and comes with the next sweep."""
+        """Send the schedulers a provider's new amounts, and the servers whose claims they include. No host is named:
+        the generation's other members (totals) are not known here, and follow with the next sweep."""
         if not usages:
             return
         whole = self._parts([usage.provider_id for usage in usages if usage.whole])
@@ -108,12 +110,13 @@ class Feed:
         self._cast(HostStates(states=(*plain, *whole), claimed=tuple(claimed)))
 
     def after_release(self, providers: Sequence[int]) -> None:
-        """The same, for providers (nodes', or of what is below them) whose numbers must be read again."""
+        """Send the amounts of providers (of nodes, or below them) that must be read again after a release."""
         if providers:
             self._cast(HostStates(states=self._parts(providers)))
 
     def _parts(self, providers: Sequence[int]) -> tuple[HostState, ...]:
-        """What claims change, of the nodes that these providers belong to: of a plain one, its amounts."""
+        """Return the members that claims change, of the nodes that own these providers; for a plain node, only its
+        amounts."""
         if not providers:
             return ()
         with self.deps.api.reading() as tx:
@@ -124,26 +127,26 @@ class Feed:
                      if row["id"] in deep else _amounts(row) for row in rows)
 
     def host_changed(self, host: str) -> None:
-        """A host was registered, changed, enabled, disabled: send what is known of it."""
+        """Send the state of a host that was registered, changed, enabled or disabled."""
         rows, found = self._read_one(host)
         if rows:
             alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
             self._cast(HostStates(states=tuple(found), now=as_time(rows[0].clock), alive=alive))
 
     def host_gone(self, host: str, nodes: Sequence[str]) -> None:
-        """A host was taken out, with these nodes."""
+        """Announce the removal of a host with these nodes."""
         with self.deps.cell.reading() as tx:
             now = services.now(tx)
         self._cast(HostStates(now=now, gone=tuple((host, node) for node in nodes)))
 
     def aggregates_changed(self) -> None:
-        """Hosts came or went, or metadata changed: send all aggregates, which is little."""
+        """Send all aggregates after a change of members or metadata; they are small."""
         with self.deps.api.reading() as tx:
             aggregates = self._aggregates(tx)
         self._cast(HostStates(aggregates=aggregates))
 
     def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
-        """Whether the broker took it."""
+        """Send the times at which hosts were last seen. True if the broker accepted the message."""
         return self._cast(HostStates(alive=tuple(beats), now=now))
 
     def _resources(self, usage: ProviderUsage) -> HostState:
@@ -158,13 +161,13 @@ class Feed:
         try:
             self.deps.scheduler.update_hosts(states)
         except errors.NovaError as error:  # the periodic sweep repairs what was lost
-            LOG.debug("schedulers were not told: %s", error)
+            LOG.debug("could not send host states to the schedulers: %s", error)
             return False
         return True
 
 
 class PublishedPlace(NamedTuple):
-    """What aggregates, at one stamp, make of a host."""
+    """A host's zone, metadata and aggregates, at one version of the aggregates."""
 
     version: int
     zone: str
@@ -173,13 +176,13 @@ class PublishedPlace(NamedTuple):
 
 
 class Provided(NamedTuple):
-    """A node's provider: its row (of ``provider_rows``), and what it has beyond its numbers."""
+    """A node's provider: its row (of ``provider_rows``), and its children, traits and aggregates."""
 
     row: Mapping[str, AnyColumn]
     beyond: Mapping[int, provider_trees.Beyond]
 
     def fields(self) -> dict[str, AnyColumn]:
-        """What a state has under the provider's generation."""
+        """Return the members of a state that belong to the provider's generation."""
         row, beyond = self.row, self.beyond.get(self.row["id"], provider_trees.NOTHING)
         others = {name: provider_trees.amount(total, reserved, ratio, used, row["limits"][name])
                   for name, (total, reserved, ratio, used) in row["classes"].items() if name not in PLAIN}
@@ -189,7 +192,7 @@ class Provided(NamedTuple):
 
 
 def state(row: AnyRow, provider: Provided, place: PublishedPlace) -> HostState:
-    """A node's whole state from its row (of ``node_rows``), its provider's, and where aggregates put it."""
+    """Return a node's full state from its row (of ``node_rows``), its provider, and its place in the aggregates."""
     facts = row.facts
     return HostState(
         host=row.host, node=row.name, **provider.fields(), service_version=row.service_version,
@@ -202,7 +205,7 @@ def state(row: AnyRow, provider: Provided, place: PublishedPlace) -> HostState:
 
 
 def _capabilities(facts: Node) -> Mapping[str, str]:
-    """What its driver reported under names, its processor among them."""
+    """Return the capabilities that the driver reported by name, with the processor as ``cpu_info``."""
     return {**facts.capabilities, "cpu_info": facts.cpu_info} if facts.cpu_info else facts.capabilities
 
 
@@ -222,7 +225,7 @@ def _amounts(row: Mapping[str, AnyColumn]) -> HostState:
 
 
 def fitting(states: Sequence[HostState], most_bytes: int) -> list[HostState]:
-    """The first of the states that one message takes; one at least."""
+    """Return as many of the first states as fit into one message; at least one."""
     found: list[HostState] = []
     size, encode = 0, msgspec.msgpack.Encoder().encode
     for one in states:
@@ -234,7 +237,8 @@ def fitting(states: Sequence[HostState], most_bytes: int) -> list[HostState]:
 
 
 def _newer(one: HostState, known: NodeStamp | None) -> bool:
-    """Aggregates are told apart from the states, all in one."""
+    """True if the state is newer than the known stamp. Aggregates are not compared: they are sent apart from the
+    states, in one part."""
     return known is None or known.provider_id not in (0, one.provider_id) or \
         (one.generation, one.service_version) != (known.generation, known.service_version)
 

@@ -1,8 +1,8 @@
-"""What guests ask through the metadata service of a host: who they are, and to keep a password.
+"""Answers to guests' requests through a host's metadata service: their metadata, and storing a password.
 
-A host is told of a guest that is its own, or whose network it serves; a control host, and one with a metadata service
-that is no compute host, of all; one that nobody knows, of none. Whoever asks by address
-must be one guest: where two networks have the address, the host that asks tells which, and else nobody is answered.
+A host gets the facts of its own guests, and of guests whose networks it serves. A control host, and a host that runs a
+metadata service but no nova-compute, gets those of all guests. An unknown host gets none. A request by address must
+match one guest: if several networks have the address, the asking host decides, and otherwise the request is refused.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from nova.model.guest.guests import DevicePlace, GuestFacts, GuestPassword, Gues
 
 LOG = logging.getLogger(__name__)
 
-#: What registers by the other contract, which compute hosts have no way to.
+#: Binaries that register by ConductorRPC, which compute hosts cannot call.
 CONTROL = {"nova-conductor", "nova-scheduler"}
 
 
 class GuestAnswers:
-    """``believed``: who asks is a control daemon, and is told of all guests."""
+    """Metadata for guests. ``believed``: the caller is a control daemon, and may read all guests' facts."""
 
     def __init__(self, deps: Deps, believed: bool = False) -> None:
         self.deps, self._believed = deps, believed
 
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        """guest.UnknownName; Invalid: a provider's address is not one guest's; Unavailable: Neutron, which knows
-        that."""
+        """Return the metadata facts of the guest that asks. Raises guest.UnknownName; Invalid if an address at a
+        provider is not one guest's; Unavailable if Neutron, which resolves it, does not answer."""
         uuid, projects = query.server_uuid, {query.project_id} - {None}
-        if query.provider_id is not None:  # anybody can say of a port of theirs that it is any server's
+        if query.provider_id is not None:  # any user can set any server as the device of their own port
             uuid, project = self.deps.networking.guest_at(query.provider_id, query.address or "")
             projects.add(project)
         with self.deps.cell.reading() as tx:
@@ -56,9 +56,9 @@ class GuestAnswers:
                                        security_groups=self.deps.networking.groups_kept(row))
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
-        """The first one stands."""
+        """Store the guest's password; the first one is kept. Raises guest.UnknownName, guest.PasswordKept."""
         def write(tx: Connection) -> None:
-            servers.lock_row(tx, password.server_uuid)  # two may come at once
+            servers.lock_row(tx, password.server_uuid)  # two requests may run at the same time
             row = servers.rows_of(tx, [password.server_uuid]).get(password.server_uuid)
             if row is None or not self._may_ask_for(tx, host, row):
                 raise errors.guest.UnknownName(name=password.server_uuid)
@@ -71,14 +71,14 @@ class GuestAnswers:
         return self._believed or may_ask_for(tx, host, row)
 
     def _places(self, row: ServerRow) -> Mapping[str, DevicePlace]:
-        """Its host knows them. It is asked for guests with such devices only; a guest goes without rather than get
-        nothing."""
+        """Return the places of the guest's devices, by MAC address. Only the host knows them, so it is asked, and only
+        for guests with such devices. On an error the answer has no places: the guest still gets its other facts."""
         if not row.host or not has_devices(row.interfaces or ()):
             return {}
         try:
             places: Mapping[str, DevicePlace] = self.deps.compute.device_places(row.host, row.uuid)
         except errors.NovaError as error:
-            LOG.info("where its devices are is not known: %s", error.message, extra={"server": row.uuid})
+            LOG.info("the places of the guest's devices are unknown: %s", error.message, extra={"server": row.uuid})
             return {}
         return {one.mac.lower(): places[one.mac.lower()] for one in row.interfaces or () if one.mac.lower() in places}
 
@@ -88,8 +88,8 @@ def _at(tx: Connection, host: str, address: str | None) -> str | None:
     if len(found) > 1:
         here = [one for one in found if one.served_by == host]
         if len(here) != 1:
-            LOG.warning("%d guests have the address %s in networks of their own, and %s serves %s of them: none is "
-                        "answered. Run the metadata service on the network hosts, or behind Neutron's proxy",
+            LOG.warning("%d guests have the address %s in separate networks, and host %s serves %s of them; request "
+                        "refused. Run the metadata service on the network hosts, or behind Neutron's proxy",
                         len(found), address, host, len(here) or "none")
             return None
         found = tuple(here)
@@ -97,9 +97,10 @@ def _at(tx: Connection, host: str, address: str | None) -> str | None:
 
 
 def may_ask_for(tx: Connection, host: str, row: ServerRow) -> bool:
-    """Whether a host's metadata service may tell this guest's secrets: for its own guests, and for those of networks
-    that it serves; where control daemons run for all, and where the metadata service runs without guests beside it
-    (now, and before: who took a compute host from the cloud may not trust it)."""
+    """True if a host's metadata service may read this guest's secrets. It may for its own guests, and for guests of
+    networks that it serves. A host with control daemons may for all guests, and so may a metadata service on a host
+    without nova-compute. Former binaries of the host count too: the operator who removed a compute host from the cloud
+    may not trust it."""
     if row.host == host:
         return True
     runs, ran = services.binaries_ever(tx, host)
@@ -110,7 +111,7 @@ def may_ask_for(tx: Connection, host: str, row: ServerRow) -> bool:
 
 def facts_of(row: ServerRow, metadata: Mapping[str, str], dedicated: tuple[int, ...] = (),
              places: Mapping[str, DevicePlace] | None = None) -> GuestFacts:
-    """From a server's row."""
+    """Return the metadata facts of a server, from its row."""
     disks = disks_of(row)
     return GuestFacts(
         uuid=row.uuid, id=row.id, name=row.name, hostname=row.hostname or "", project_id=row.project_id,

@@ -1,10 +1,12 @@
-"""Orders whose host came back: what a dead nova-compute had taken off its queue is lost, and its caller would wait for
-the full silence (``long_rpc_silence``) though the host is back in seconds. The same goes for a broker that was away: it
-may have lost the order, or its answer.
+"""Repeated calls to hosts that came back.
 
-So a call that waits for a host's work is sent again as soon as its host has registered anew, or this conductor is
-connected to the broker anew, with a new time to begin by. That is harmless: an order is joined or given its result
-where it is known, is done again where it is not, and is refused where it was overtaken.
+An order that a dead nova-compute had taken off its queue is lost. Its caller would wait for the full
+``long_rpc_silence``, although the host is back within seconds. A broker that was away may also have lost the order, or
+its answer.
+
+So a waiting call to a host is sent again, with a new start deadline, as soon as its host registers again or this
+conductor reconnects to the broker. Repeating is harmless: a known order is joined or answered with its result, an
+unknown one is carried out, and an overtaken one is refused.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ SILENT = (errors.daemon.RpcNoAnswer, errors.daemon.RpcNotDelivered)
 
 
 class HostCalls:
-    """Has the methods of ``client``, one of ``contract``; those of class LONG are sent again. :meth:`look` is to be
-    called every second: it reads something only while calls wait. ``reconnections``: of this process
-    to the hosts' broker, so far."""
+    """Client with the methods of ``contract`` that repeats calls of class LONG. Call :meth:`look` every second: it
+    reads the database only while calls wait. ``reconnections``: the count of this process's reconnections to the hosts'
+    broker."""
 
     def __init__(self, contract: type[Contract], client: object, cell: Database,
                  reconnections: Callable[[], int]) -> None:
@@ -51,7 +53,7 @@ class HostCalls:
 
     def _explained(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
               **kwargs: object) -> object:
-        """The answer; where there is none, the error says when the host was last heard of."""
+        """Return the answer; if there is none, the error says when the host was last seen."""
         try:
             return ask(*args, **kwargs)
         except SILENT as error:
@@ -63,8 +65,8 @@ class HostCalls:
             with self._cell.reading() as tx:
                 age_s = services.silent_s(tx, services.COMPUTE, host)
         except errors.NovaError:
-            return "When it was last heard of is not known: the database does not answer."
-        return "It was never heard of." if age_s is None else f"It was last heard of {age_s:.0f} s ago."
+            return "When it was last seen is unknown: the database does not answer."
+        return "It was never seen." if age_s is None else f"It was last seen {age_s:.0f} s ago."
 
     def _call(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
               **kwargs: object,
@@ -80,8 +82,8 @@ class HostCalls:
                 self._waiting.discard(call)
 
     def look(self) -> None:
-        """Send again what waits for hosts that registered since the last look, and what was sent over a connection that
-        is not there any more. One statement, whatever waits."""
+        """Send again the calls to hosts that registered since the last check, and those sent over a connection that was
+        lost. One statement, for any number of calls."""
         with self._lock:
             waiting = list(self._waiting)
         if not waiting:
@@ -94,14 +96,14 @@ class HostCalls:
 
 
 class _Call:
-    """One call, sent once or more; the first answer counts. That an earlier one stayed without answer says nothing."""
+    """One call, sent once or more; the first answer counts. An unanswered earlier attempt is not an error."""
 
     def __init__(self, host: str, name: str, ask: Callable[..., object], arguments: Mapping[str, object],
                  reconnections: int) -> None:
         self.host, self.name, self._ask, self._arguments = host, name, ask, arguments
         self._reconnections = reconnections
         self._context = contextvars.copy_context()
-        self._stamp: services.ServicesStamp | None = None  # of the host's registration, as of the first look
+        self._stamp: services.ServicesStamp | None = None  # the host's registration, as of the first check
         self._sent = 0
         self._answer: Any = None
         self._error: BaseException | None = None
@@ -116,17 +118,17 @@ class _Call:
         return self._answer
 
     def see(self, stamp: services.ServicesStamp | None, reconnections: int) -> None:
-        """Send it again where the host has registered since (not where an administrator changed its service), or the
-        broker was connected to anew."""
+        """Send the call again if its host has registered since (an administrator's change of the service does not
+        count), or after a reconnection to the broker."""
         before, self._stamp = self._stamp, stamp
         if before and stamp and stamp.version != before.version and stamp.changed_at == before.changed_at:
-            self._send_again(f"host {self.host} registered anew")
+            self._send_again(f"host {self.host} registered again")
         elif reconnections != self._reconnections:
-            self._send_again("the broker was away")
+            self._send_again("the broker connection was re-established")
         self._reconnections = reconnections
 
     def _send_again(self, reason: str) -> None:
-        LOG.info("%s while %s was asked to %s: it is asked again", reason, self.host, self.name)
+        LOG.info("%s while a call to host %s was waiting (%s); sending it again", reason, self.host, self.name)
         self._arguments = {name: _renewed(value) for name, value in self._arguments.items()}
         self._send()
 
@@ -140,7 +142,7 @@ class _Call:
         answer, error = None, None
         try:
             answer = self._ask(**self._arguments)
-        except BaseException as caught:  # it is the caller's, whatever it is
+        except BaseException as caught:  # re-raised in the caller's thread, with its own class
             error = caught
         with self._lock:
             lost = number < self._sent and isinstance(error, errors.Unavailable)
@@ -150,7 +152,7 @@ class _Call:
 
 
 def _renewed(value: Library) -> Library:
-    """Orders that may begin within the next half minute; anything else as it is."""
+    """Return orders with a start deadline half a minute from now; other values unchanged."""
     if isinstance(value, tuple):
         return tuple(map(_renewed, value))
     fence = getattr(value, "fence", None)

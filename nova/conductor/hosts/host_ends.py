@@ -1,5 +1,5 @@
-"""The conductor's ends of what connects it with hosts: one bus, or two while a cloud moves from upstream mode to
-bounded mode, host by host."""
+"""The conductor's connections to hosts: one bus, or two while a cloud moves from upstream mode to bounded mode, host by
+host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nova.rpc.interface import Contract, Method
 
 
 class HostEnd(NamedTuple):
-    """One bus, and who is believed there. ``shared``: it is that of the control daemons, too."""
+    """One bus, and the keys of the hosts on it. ``shared``: control daemons use this bus too."""
 
     bus: AnyBus
     keys: EnrolledKeys
@@ -22,49 +22,49 @@ class HostEnd(NamedTuple):
 
 
 class HostEnds:
-    """Speaks with each host by the bus that it is on. ``ends``: the hosts' own bus first. ``is_isolated``: whether a
-    host is on that, where there are two; asked anew for each call, since a queue that a host has left may take it."""
+    """Routing of calls to each host's bus. ``ends``: the hosts' own bus first. ``is_isolated``: whether a host is on
+    that bus, if there are two; evaluated for each call, since a queue that a host has left still accepts messages."""
 
     def __init__(self, ends: Sequence[HostEnd], is_isolated: Callable[[HostName], bool]) -> None:
         self._ends, self._is_isolated = tuple(ends), is_isolated
 
     @property
     def buses(self) -> tuple[AnyBus, ...]:
-        """All of them."""
+        """All buses, the hosts' own first."""
         return tuple(end.bus for end in self._ends)
 
     @property
     def reconnected(self) -> int:
-        """See :attr:`nova.rpc.bus.AnyBus.reconnected`."""
+        """Return the number of reconnections of all buses; see :attr:`nova.rpc.bus.AnyBus.reconnected`."""
         return sum(bus.reconnected for bus in self.buses)
 
     def secrets_of(self, host: HostName) -> Iterator[str]:
-        """What proves messages to the host, the newest first."""
+        """Return the secrets that sign messages to the host, newest first."""
         return self._ends[0].keys(host)
 
     def client(self, contract: type[Contract]) -> Library:
-        """An object with the contract's methods, each of which goes to the host that it names."""
+        """Return an object with the contract's methods, each of which calls the host in its arguments."""
         clients = [bus.client(contract) for bus in self.buses]
         return clients[0] if len(clients) == 1 else _Routed(contract, clients, self._is_isolated)
 
     def servers(self, contract: type[Contract], make: Callable[[HostEnd], object], pool_size: int) -> list[Serving]:
-        """Servers of what hosts say, not yet started; ``make`` makes what answers at an end."""
+        """Return servers for calls from hosts, not yet started. ``make`` creates the handler for an end."""
         return [end.bus.server(contract, make(end), pool_size) for end in self._ends]
 
     def keep_enrolments(self) -> None:
-        """Take calls of the hosts that are enrolled by now."""
+        """Update each bus to serve the hosts that are enrolled now."""
         for end in self._ends:
             hosts = end.keys.hosts_if_changed()
             if hosts is not None:
                 end.bus.serve_hosts(hosts)
 
     def deaf(self) -> str:
-        """See :meth:`nova.rpc.bus.AnyBus.deaf`."""
+        """Return why this process receives no RPC, or ""; see :meth:`nova.rpc.bus.AnyBus.deaf`."""
         return next(filter(None, (bus.deaf() for bus in self.buses)), "")
 
 
 class _Routed:
-    """The methods of a contract, by the client of the hosts' own bus or by that of the shared one."""
+    """The methods of a contract, routed to the client of the hosts' own bus or of the shared one."""
 
     def __init__(self, contract: type[Contract], clients: Sequence[Library],
                  is_isolated: Callable[[HostName], bool]) -> None:

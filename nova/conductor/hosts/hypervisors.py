@@ -1,4 +1,4 @@
-"""Hosts that cannot reach their hypervisors, as they report it: logged, and told on the notification topics."""
+"""Reports of hosts that cannot reach their hypervisors: logged, and sent as notifications."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from nova.model.host.hosts import HypervisorDown
 
 LOG = logging.getLogger(__name__)
 
-EVERY_S = 60.0  # of one host one report counts: it may say what it likes, and as often
+EVERY_S = 60.0  # at most one report of a host is used per interval: a host may send any number
 MOST_LOGGED = 300  # characters
 
 
 class HypervisorReports:
-    """Of each host the time of the report that was told last: as many as there are hosts."""
+    """Rate limit of hypervisor reports: the time of each host's last published one. Memory is bounded by the number of
+    hosts."""
 
     def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
         self._deps, self._clock = deps, clock
@@ -27,7 +28,7 @@ class HypervisorReports:
         self._lock = threading.Lock()
 
     def down(self, host: HostName, report: HypervisorDown) -> None:
-        """Log it and tell of it, unless that was done within the last minute."""
+        """Log the report and send a notification, unless that was done within the last minute."""
         with self._lock:
             now = self._clock()
             if now - self._reported_at.get(host, -EVERY_S) < EVERY_S:

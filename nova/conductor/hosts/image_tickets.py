@@ -1,6 +1,6 @@
-"""Image tickets for hosts: each order that may need an image gets them as it is sent, for its host alone.
+"""Image tickets for hosts: each order that may need an image gets them when it is sent, for its host alone.
 
-They are in no journal: an operation that is resumed, and a call that is sent again, has new ones.
+They are in no journal: a resumed operation, and a repeated call, gets new ones.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from nova.rpc.interface import Contract, Method
 
 LOG = logging.getLogger(__name__)
 
-HostSecretOf = Callable[[HostName], str]  # host.NoSecret, which is Unavailable
+HostSecretOf = Callable[[HostName], str]  # raises host.NoSecret, which is Unavailable
 
-#: Calls whose hosts may need an image: to make a disk, or to have again what a disk lies over.
+#: Calls whose hosts may need an image: to create a disk, or to restore a disk's backing file.
 READERS = frozenset(call.__name__ for call in (
     ComputeRPC.build_guests, ComputeRPC.start_guests, ComputeRPC.reboot_guests, ComputeRPC.resume_guests,
     ComputeRPC.rescue_guests, ComputeRPC.unrescue_guests, ComputeRPC.rebuild_guests, ComputeRPC.fetch_guests,
@@ -37,21 +37,22 @@ CACHERS = frozenset({ComputeRPC.cache_images.__name__})
 
 
 class TicketSettings(NamedTuple):
-    """``servers``: addresses of the image proxies."""
+    """Settings of image tickets. ``servers``: addresses of the image proxies."""
 
     servers: tuple[str, ...]
     lifetime_s: int = 3600
 
 
 class TicketMaker:
-    """``host_secret``: what proves that a host is who it says."""
+    """Maker of image tickets. ``host_secret``: the secret that authenticates a host."""
 
     def __init__(self, seal: TicketSeal, settings: TicketSettings, host_secret: HostSecretOf,
                  clock: Callable[[], float] = time.time) -> None:
         self._seal, self._settings, self._host_secret, self._clock = seal, settings, host_secret, clock
 
     def for_call(self, host: HostName, server: str = "") -> CallTickets:
-        """Those of one call. host.NoSecret, or what reading it raises. ``server``: whose it is, where it is one's."""
+        """Return the tickets for one call. ``server``: the server that they are for, if it is only one. Raises
+        host.NoSecret, or the error of reading the secret."""
         return CallTickets(functools.partial(self._make, host, self._host_secret(host), server))
 
     def _make(self, host: HostName, secret: str, server: str, image_id: str, direction: str) -> ImageTicket:
@@ -64,21 +65,21 @@ class TicketMaker:
 
 
 class CallTickets:
-    """One ticket an image and direction, in however many orders of the call it stands."""
+    """Tickets of one call: one for each image and direction, shared by all orders of the call."""
 
     def __init__(self, make: Callable[[str, str], ImageTicket]) -> None:
         self._make = functools.cache(make)
 
     def read(self, *images: Image | None) -> tuple[ImageTicket, ...]:
-        """For those that there are."""
+        """Return read tickets for the images that are given and have IDs."""
         return self._of((image.id for image in images if image is not None and image.id), READ)
 
     def read_parts(self, image: Image) -> tuple[ImageTicket, ...]:
-        """For an image, and what it names as its kernel and ramdisk."""
+        """Return read tickets for an image and for its kernel and ramdisk."""
         return self._of((one for one in (image.id, image.kernel_id, image.ramdisk_id) if one), READ)
 
     def write(self, image_id: str) -> tuple[ImageTicket, ...]:
-        """For an image that gets its data."""
+        """Return a write ticket for an image whose data is uploaded."""
         return self._of((image_id,), WRITE)
 
     def _of(self, image_ids: Iterable[str], direction: str) -> tuple[ImageTicket, ...]:
@@ -102,14 +103,14 @@ def _upload(order: SnapshotOrder, tickets: CallTickets) -> SnapshotOrder:
     return msgspec.structs.replace(order, image_tickets=tickets.write(order.image_id))
 
 
-#: An order's kind -> the same with its tickets.
+#: Kind of an order -> function that returns the order with its tickets.
 FILL: Mapping[type, Callable[..., object]] = {
     BuildOrder: _build, GuestOrder: _around_build, RebuildOrder: _around_build, MoveOrder: _around_build,
     RescueOrder: _rescue, SnapshotOrder: _upload}
 
 
 class TicketedCalls:
-    """Has the methods of ``client``, one of ``contract``: what is sent to a host by it has its tickets."""
+    """Client with the methods of ``contract`` that adds image tickets to the calls that may need them."""
 
     def __init__(self, contract: type[Contract], client: object, maker: TicketMaker) -> None:
         self._maker = maker
@@ -123,8 +124,8 @@ class TicketedCalls:
         return ask(**self._ticketed(arguments))
 
     def _ticketed(self, arguments: dict[str, Json]) -> dict[str, Json]:
-        """The arguments with tickets; without, where no secret of the host is known: it may do without the image, or
-        else says what it lacks."""
+        """Return the arguments with tickets; without them if no secret of the host is known. The host may not need the
+        image, and otherwise reports the missing ticket."""
         orders, images = arguments.get("orders"), arguments.get("images")
         server = orders[0].server_uuid if orders and len(orders) == 1 else ""
         try:
@@ -138,7 +139,7 @@ class TicketedCalls:
 
 
 def first_secret(secrets_of: Callable[[HostName], Iterable[str]]) -> HostSecretOf:
-    """A host's secret: of those that are good while it changes them, the one to use."""
+    """Return a function that reads a host's secret; while the host changes it, the first of the valid ones."""
     def secret(host: HostName) -> str:
         found = next(iter(secrets_of(host)), "")
         if not found:

@@ -1,15 +1,16 @@
-"""What hosts say of their guests' power, and what follows: the record is right within a moment, or the guest is.
+"""Power states that hosts report, and the reaction: either the record or the guest is corrected within moments.
 
-A guest that went off by itself makes its server SHUTOFF (its user shut it down, or it crashed). One that runs although
-its server is stopped, or deleted and kept for a while, is stopped again: somebody started it behind the cloud's back,
-or its host was away when it was to be stopped, and its owner counts on its not running. One that was paused or
-suspended, or goes on again, turns its server likewise: an order whose host died before it could answer was carried
-out, and the owner must be able to take it back. Servers with a task are their operation's.
+A guest that powered off without an order makes its server SHUTOFF: its user shut it down, or it crashed. A guest that
+runs although its server is stopped or soft-deleted is stopped again. A user started it outside nova, or its host was
+away when it was stopped, and the owner relies on its not running. A guest that was paused, suspended or resumed changes
+its server's state likewise. An order whose host died before answering was carried out, and the owner must be able to
+revert it. Servers with a task are left to their operation.
 
-A server that EC2's API made to end with its guest (instance-initiated shutdown behavior: terminate) stays active until
-its delete has begun: a host whose report was not answered sends it again. It is deleted when its host saw the guest
-shut down, and only stopped for all else that ends a guest. A guest that crashed did not shut itself down. And a host
-that tells of all its guests tells what it found, e.g. all of them off after its power failed, or none on a new disk.
+A server that EC2's API set to end with its guest (instance-initiated shutdown behavior: terminate) stays active until
+its delete has begun: a host whose report was not answered sends it again. It is deleted only if its host saw the guest
+shut down; any other end of the guest only stops it. A crashed guest did not shut itself down. A report of all guests
+tells only the state that the host found. For example, all guests are off after a power failure, or missing from a new
+disk.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-AT_ONCE = 50  # servers stopped for one report; the others' turn comes with the host's next one
+AT_ONCE = 50  # servers stopped for one report; the others follow with the host's next report
 
-#: power state -> the vm_state of a server whose guest has it
+#: power state -> the vm_state of a server whose guest is in it
 FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerState.RUNNING: "active",
            PowerState.PAUSED: "paused", PowerState.SUSPENDED: "suspended"}
 
 
 def report(deps: Deps, power_report: PowerReport) -> None:
-    """Write down the states, and stop those guests that should be off: 50 for a report, the others at the host's next
+    """Record the states, and stop the guests that should be off: 50 for each report, the others at the host's next
     report."""
     reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
                                                 FITTING.get(guest.power_state, "")) for guest in power_report.guests}
@@ -53,7 +54,7 @@ def report(deps: Deps, power_report: PowerReport) -> None:
 
 def _note(tx: Connection, said: PowerReport, reported: Mapping[str, states.Power]
           ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(servers to stop again, servers to delete)."""
+    """Record the states and return (servers to stop again, servers to delete)."""
     seen = {} if said.all_guests else {uuid: one for uuid, one in reported.items() if one.state == PowerState.SHUTDOWN}
     ending = states.ending(tx, said.host, seen)
     rest = {uuid: power for uuid, power in reported.items() if uuid not in ending}
@@ -66,23 +67,23 @@ def _delete(deps: Deps, uuid: str) -> None:
         try:
             entry = deps.cell.transact(lambda tx: begin(deps, tx, action, uuid, Arguments()))
         except (errors.WrongState, errors.NotFound):
-            return  # something was ordered meanwhile
-        LOG.info("its guest shut itself down, and the server was made to be deleted then: it is deleted",
+            return  # another operation began in the meantime
+        LOG.info("the guest shut itself down and the server is set to terminate on shutdown; deleting it",
                  extra={"server": uuid})
         deps.runner.start([entry])
 
 
 def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:
-    """Order each one's stop, as its owner would: it is in the journal, and a host that dies meanwhile resumes it."""
+    """Begin each guest's stop as its owner would: it is journaled, and resumed if a host dies in the meantime."""
     for uuid, power in strays.items():
         with context.entered(context.internal()):
             begin = functools.partial(_begin, deps=deps, host=host, uuid=uuid, power=power)
             try:
                 entry = deps.cell.transact(begin)
             except (errors.WrongState, errors.NotFound):
-                continue  # something was ordered meanwhile
+                continue  # another operation began in the meantime
             if entry is not None:
-                LOG.warning("the server should be off, and its guest runs on %s: it is stopped again", host,
+                LOG.warning("the server should be off, but its guest runs on host %s; stopping it again", host,
                             extra={"server": uuid})
                 deps.runner.start([entry])
 

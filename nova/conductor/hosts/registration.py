@@ -1,4 +1,4 @@
-"""Daemons that register and beat: written in batches, judged by the database's clock."""
+"""Registration and heartbeats of daemons: written in batches, evaluated by the database's clock."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
 LOG = logging.getLogger(__name__)
 
-#: Why a new nova-compute is disabled, as os-services shows it.
+#: The reason for disabling a new nova-compute, as os-services shows it.
 NEW_IS_DISABLED = "New compute services start disabled (enable_new_services)."
 
-Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
-SLOW_S = 2.0  # a cast that takes longer waits for the broker
-CLEANUPS_S = 1.0  # how long an answer to "who has cleanups" serves all heartbeats
-CLOCK_S = 5.0  # a heartbeat may be under way for a while; a clock that is off by more is wrong
+Times = tuple[tuple[str, Time], ...]  # (host, time at which it was last seen)
+SLOW_S = 2.0  # a cast that takes longer is waiting for the broker
+CLEANUPS_S = 1.0  # seconds for which one read of pending cleanups serves all heartbeats
+CLOCK_S = 5.0  # a heartbeat may be in transit for a while; a larger offset means a wrong clock
 
 
 class Daemons:
-    """``register``, ``heartbeat`` and ``ping``, for control daemons; host_service adds the checks for hosts."""
+    """``register``, ``heartbeat`` and ``ping`` for control daemons; ``host_service`` adds the checks for hosts."""
 
     def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
         self.deps, self._clock = deps, clock
-        self._beats: dict[tuple[str, str], float | None] = {}  # how far its clock is off, where it is
+        self._beats: dict[tuple[str, str], float | None] = {}  # clock offset, if it is large
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
         self._hosts_with_cleanups: set[str] = set()
         self._cleanups_read_at = float("-inf")
-        self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.host.silences
-        self._reached, self._casting_since = False, float("inf")  # the broker, as of the last cast; one under way
+        self._heard_at: dict[str, float] = {}  # by binary, the time of the last heartbeat; see nova.db.host.silences
+        self._reached, self._casting_since = False, float("inf")  # if the last cast came through; start of one
         self._bridging = False
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
-        """Repeated at each start, and when a heartbeat's answer says so: the service's row is the same.
-        host.WrongIdentity, host.Renamed, daemon.ReleaseTooOld. Networks without a host become a nova-network's."""
+        """Register a daemon and return its service's facts. Called at each start, and when a heartbeat's answer asks
+        for it; the service's row stays the same. Networks without a host are assigned to a registering nova-network.
+        Raises host.WrongIdentity, host.Renamed, daemon.ReleaseTooOld."""
         if is_too_old(registration.release):
             raise errors.daemon.ReleaseTooOld(binary=registration.binary, host=registration.host, ours=RELEASE,
                                               release=registration.release, oldest=OLDEST_BESIDE)
@@ -70,7 +71,7 @@ class Daemons:
         with self._lock:
             self._known.add((registration.host, registration.binary))
         if kept.new:
-            LOG.info("%s on %s registered for the first time", registration.binary, registration.host)
+            LOG.info("%s on host %s registered for the first time", registration.binary, registration.host)
             announce.registered(self.deps, registration.host, registration.binary)
         if registration.binary == "nova-compute":
             self.deps.feed.host_changed(registration.host)
@@ -80,7 +81,7 @@ class Daemons:
                           lowest=self._lowest, mode=mode.value if mode else "")
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
-        """Kept in memory until the next flush: a fleet's beats are one statement a second, not one each."""
+        """Record a heartbeat in memory until the next flush: all heartbeats together need one statement a second."""
         name = (str(beat.host), beat.binary)
         hears = self._hears(beat)
         with self._lock:
@@ -93,15 +94,16 @@ class Daemons:
 
     @staticmethod
     def _hears(beat: Heartbeat) -> bool:
-        """Who is deaf does not count as up: what is sent to it would wait for nobody. It starts again by itself."""
+        """True if the daemon receives RPC. Otherwise it is marked down, because messages to it would have no consumer.
+        It restarts automatically."""
         if beat.deaf_s > DEAF_S:
-            LOG.warning("%s on %s beats, and has not heard anything for %.0f s: it counts as down. If it does not "
-                        "start again by itself, restart it", beat.binary, beat.host, beat.deaf_s)
+            LOG.warning("%s on %s sends heartbeats but has received no RPC for %.0f s; marked down. If it does not "
+                        "restart automatically, restart it", beat.binary, beat.host, beat.deaf_s)
         return beat.deaf_s <= DEAF_S
 
     def _has_cleanups(self, host: str) -> bool:
-        """Cleanups may be made while their host is up: it learns of them by its next heartbeat. One read a second
-        serves all; without a database the last answer stands, for a heartbeat must not fail for that."""
+        """True if the host has pending cleanups; it learns of new ones by its next heartbeat. One read a second serves
+        all hosts. Without a database the last answer is used, because a heartbeat must not fail for that."""
         now = self._clock()
         if now - self._cleanups_read_at >= CLEANUPS_S:
             self._cleanups_read_at = now
@@ -117,7 +119,7 @@ class Daemons:
         return name in found
 
     def flush(self) -> None:
-        """Write the beats since the last flush, and tell the schedulers whose hosts are alive."""
+        """Write the heartbeats since the last flush, and send the schedulers the hosts that are alive."""
         with self._lock:
             beats, self._beats = self._beats, {}
         if not beats:
@@ -132,7 +134,7 @@ class Daemons:
             excused = self.deps.cell.transact(write)
         except errors.Unavailable:
             with self._lock:
-                self._beats = {**beats, **self._beats}  # a minute without a database makes no host look dead
+                self._beats = {**beats, **self._beats}  # a minute without a database must not mark hosts down
             raise
         self._heard(binaries)
         self._cast(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
@@ -145,16 +147,17 @@ class Daemons:
             self._casting_since = float("inf")
 
     def bridge_silence(self) -> None:
-        """While no conductor runs, or this one cannot reach the broker, daemons cannot report: nobody counts as down
-        for that."""
+        """Keep services up while no conductor runs, or while this one cannot reach the broker: daemons cannot report
+        then."""
         down = self.deps.settings.service_down_time
         if self._reached and self._clock() - self._casting_since < SLOW_S:
             return
         excused = self.deps.cell.transact(lambda tx: silences.bridge(tx, down))
         count = sum(len(one.hosts) for one in excused.values())
         if count and not self._bridging:
-            LOG.info("no daemon was heard of for %.0f s, for the broker or all conductors were away: the %d that were "
-                     "alive then count as up until they can report", max(one.silent_s for one in excused.values()),
+            LOG.info("no service reported for %.0f s because the broker or all conductors were away; keeping %d "
+                     "services that were up as up until they can report",
+                     max(one.silent_s for one in excused.values()),
                      count)
         self._bridging = bool(count)
 
@@ -166,15 +169,16 @@ class Daemons:
         return (*excused, *((host, now) for host in sorted(hosts))), now
 
     def _end_silence(self, tx: Connection, binaries: Collection[str]) -> Times:
-        """Before these are written as heard of: the compute hosts that are excused, and when they count as seen. The
-        database is asked only where this process has not heard of a kind for long."""
+        """Return the compute hosts that get a grace period after a service report gap, and their new last-seen times.
+        Must run before these binaries' heartbeats are written. Reads the database only if this process has received no
+        heartbeat of a binary for long."""
         down, now = self.deps.settings.service_down_time, self._clock()
         unheard = [one for one in binaries if now - self._heard_at.get(one, float("-inf")) > down / 2]
         if not unheard:
             return ()
         ended = silences.end(tx, unheard, down)
         for binary, excused in ended.items():
-            LOG.info("no %s was heard of for %.0f s: the %d that were alive then have %.0f s to report", binary,
+            LOG.info("no %s reported for %.0f s; the %d that were up have %.0f s to report", binary,
                      excused.silent_s, len(excused.hosts), down / 2)
         if services.COMPUTE not in ended:
             return ()
@@ -182,11 +186,12 @@ class Daemons:
         return tuple((host, excused.seen_at) for host in excused.hosts)
 
     def _heard(self, binaries: Collection[str]) -> None:
-        """It is committed: a transaction that is done again must find the silence again."""
+        """Note the heartbeats of these binaries, after the commit: a repeated transaction must find the service report
+        gap again."""
         self._heard_at.update(dict.fromkeys(binaries, self._clock()))
 
     def refresh(self, peers: Peers | None = None) -> None:
-        """Forget services that were deleted; learn what versions are in use, by hosts and by others."""
+        """Forget deleted services; read the versions in use, by hosts and by other daemons."""
         with self.deps.cell.reading() as tx:
             known = services.known(tx)
             lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
@@ -198,24 +203,24 @@ class Daemons:
             peers.learn_hosts(on_hosts)
 
     def is_new(self, registration: Registration) -> bool:
-        """Whether this process knows no such row."""
+        """True if this process knows no row of this service."""
         return (registration.host, registration.binary) not in self._known
 
     def count(self, binary: str) -> int:
-        """Rows of this kind that this process knows."""
+        """Return the number of known rows of this binary."""
         return sum(known == binary for _host, known in self._known)
 
     def clock(self) -> Time:
-        """The database's. Unavailable."""
+        """Return the database's time. Raises Unavailable."""
         with self.deps.cell.reading() as tx:
             return services.now(tx)
 
     def ping(self, host: HostName) -> str:
-        """Unavailable: the database does not answer."""
+        """Check the database and return its product. Raises Unavailable if the database does not answer."""
         return migrate.product(self.deps.cell)
 
 
 def clock_off_s(beat: Heartbeat) -> float | None:
-    """How far the clock of the beat's daemon is ahead of this conductor's, in seconds; None where that is little."""
+    """Return the offset of the daemon's clock, in seconds ahead of this conductor's; None if it is small."""
     off = (beat.sent_at - utcnow()).total_seconds() if beat.sent_at else 0.0
     return round(off, 1) if abs(off) > CLOCK_S else None

@@ -1,4 +1,4 @@
-"""What conductors agree on by the database: the cloud's security mode, and a key that nobody configured."""
+"""State that conductors share by the database: the cloud's security mode, and a generated key if none is configured."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from nova.model.security.security_modes import SecurityMode
 
 LOG = logging.getLogger(__name__)
 
-NAME = "host_secret_key"  # what a copy of the generated key is wrapped as
+NAME = "host_secret_key"  # name under which copies of the generated key are encrypted
 SALT_BYTES, BETWEEN = 16, "$"
-#: RFC 7914: 16 MiB of memory and some 50 ms a password.
+#: RFC 7914 scrypt parameters: 16 MiB of memory and some 50 ms for each password.
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 2 ** 14, 8, 1
 
 
 def agree_on_mode(cell: Database, asked: SecurityMode) -> SecurityMode:
-    """The mode on record; the first conductor records the one that its configuration asks for. A cloud in upstream mode
-    whose conductors are given options of bounded mode is on its way there, host by host.
-    config.LeavesBoundedMode: a bounded cloud, and none of its options."""
+    """Return the recorded mode; the first conductor records the mode of its configuration. Options of bounded mode in
+    an upstream cloud mean that it is moving there, host by host. Raises config.LeavesBoundedMode if the cloud is
+    bounded and none of that mode's options is set."""
     recorded = cell.transact(lambda tx: security.record_first(tx, asked))
     if recorded is SecurityMode.BOUNDED and asked is SecurityMode.UPSTREAM:
         raise errors.config.LeavesBoundedMode(others=", [conductor]host_secret_key and [image_proxy]key")
     if recorded is not asked:
-        LOG.warning("This configuration asks for %s mode, and the cloud is in %s mode still. Move each host with "
-                    "'nova-manage host isolate HOST', and end with 'nova-manage host isolate --all'", asked, recorded)
+        LOG.warning("This configuration requests %s mode, but the cloud is still in %s mode. Move each host with "
+                    "'nova-manage host isolate HOST', and finish with 'nova-manage host isolate --all'",
+                    asked, recorded)
     return recorded
 
 
 def generated_key(cell: Database, passwords: Mapping[str, str]) -> str:
-    """The key of hosts' secrets that the first conductor generated. ``passwords``: what wraps each copy of it, by the
-    copy's name; of several, all but one may have changed since the last start. config.GeneratedKey: all have."""
+    """Return the key of hosts' secrets that the first conductor generated. ``passwords``: the password that encrypts
+    each copy of the key, by the copy's name. At least one of them must be unchanged since the last start. Raises
+    config.GeneratedKey if none is."""
     def agree(tx: Connection) -> str:
         security.lock(tx)
         copies = security.key_copies(tx)
@@ -54,19 +56,18 @@ def generated_key(cell: Database, passwords: Mapping[str, str]) -> str:
 
 
 def kept_key(cell: Database, passwords: Mapping[str, str]) -> tuple[str, ...]:
-    """A key that was generated when the cloud was in upstream mode; none where the database has none any more, or
-    no password opens it."""
+    """Return a key that was generated in upstream mode; empty if the database has none, or no password decrypts it."""
     with cell.reading() as tx:
         copies = security.key_copies(tx)
     found = [_opened(copies.get(name, ""), password) for name, password in passwords.items()] if copies else []
     if copies and not any(found):
-        LOG.warning("the key of hosts' secrets that was generated in upstream mode cannot be opened, as the passwords "
-                    "have changed: run 'nova-manage host wrap-secrets', which names hosts that have to be readmitted")
+        LOG.warning("the generated key of hosts' secrets, from upstream mode, cannot be decrypted because the "
+                    "passwords have changed: run 'nova-manage host wrap-secrets', which lists the hosts to readmit")
     return tuple(filter(None, found))[:1]
 
 
 def keep_key(cell: Database, passwords: Mapping[str, str], keys: Sequence[str]) -> None:
-    """Keep the first of these keys as if it had been generated: conductors without the others have it, too."""
+    """Store the first of these keys as if it had been generated, so that conductors without the others have it too."""
     copies = {name: _wrapped(keys[0], password) for name, password in passwords.items()}
     cell.transact(lambda tx: security.keep_key_copies(tx, copies))
 
@@ -77,7 +78,7 @@ def _wrapped(key: str, password: str) -> str:
 
 
 def _opened(copy: str, password: str) -> str:
-    """Empty: there is no copy, or this password does not open it."""
+    """Return the decrypted copy; "" if it is missing or this password does not decrypt it."""
     salt, between, wrapped = copy.partition(BETWEEN)
     if not between:
         return ""

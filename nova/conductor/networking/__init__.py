@@ -1,1 +1,1 @@
-"""Networking: the contract that Neutron's and nova-network's back ends share, and the options of the latter."""
+"""Networking: the interface that the Neutron and nova-network back ends share, and nova-network's options."""

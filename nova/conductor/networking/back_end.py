@@ -1,8 +1,9 @@
-"""What admission, steps and queries ask of whoever keeps the networks: one contract, two back ends.
+"""Interface of the network back end for admission, steps and queries: one protocol, two implementations.
 
-A call that has a ``tx`` is a part of the transaction that writes a step's intent: what nova-network does, whose rows
-are in the same database. A call without one comes after it, and may reach over HTTP or to a host: what Neutron does.
-Steps make both, one after the other; each repeats harmlessly, and finds by the server's uuid what it did before.
+A call with a ``tx`` is a part of the transaction that writes a step's intent. nova-network works there, because its
+rows are in the same database. A call without one follows that transaction, and may use HTTP or call a host, as
+Neutron's do. Steps make both calls, one after the other. Each repeats harmlessly, and finds its earlier results by the
+server's UUID.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
 
 class NetworkRequest(NamedTuple):
-    """What a create asks for. ``networks`` None: what the project has; with ``make_network`` one is made for it where
-    it has none. ``servers``: how many of the request, at most. ``limits``: of the project, where they were just read.
-    ``external``: external networks that are not shared may be named (policy ``network:attach_external_network``)."""
+    """Network request of a create. ``networks`` None: the project's networks; with ``make_network`` one is created if
+    the project has none. ``servers``: the largest number of servers. ``limits``: the project's limits, if they were
+    just read. ``external``: external networks that are not shared may be named (policy
+    ``network:attach_external_network``)."""
 
     project_id: str
     networks: tuple[RequestedNetwork, ...] | None
@@ -40,10 +42,10 @@ class NetworkRequest(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """What the request comes to: networks each known, groups by the names that are shown, and what its ports demand.
-    ``group_ids``: of the same groups, for ports that are made; empty: the default group, or none.
-    ``members_of``: rows of groups (key -> name) that the servers are members of from the transaction that makes them;
-    none where groups are kept elsewhere."""
+    """Result of admission: known networks, names of security groups to show, and the ports' requirements.
+    ``group_ids``: IDs of the same groups, for created ports; empty: the default group, or none. ``members_of``: rows of
+    groups (key -> name) that the servers join in the transaction that creates them; empty if the groups are stored
+    elsewhere."""
 
     networks: tuple[RequestedNetwork, ...]
     security_groups: tuple[str, ...] = ()
@@ -53,17 +55,18 @@ class Admitted(NamedTuple):
 
 
 class PortsOfDeleted(Protocol):
-    """Ports that deleted servers still have. Errors: Unavailable."""
+    """Leftover ports of deleted servers. All calls raise Unavailable."""
 
     def of(self, rows: Mapping[str, ServerRow]) -> Sequence[Port]:
-        """Of these servers, by uuid."""
+        """Return the ports of these servers (UUID -> row)."""
 
     def let_go(self, port_id: str, row: ServerRow) -> None:
-        """Deleted, if it was made for the server; else its owner's again. Repeated: nothing."""
+        """Delete the port if it was created for the server; otherwise release it to its owner. Repeating it is
+        harmless."""
 
 
 class NetworkBackEnd(Protocol):
-    """``name``: nova-network or neutron. ``left_ports`` None: there are no ports."""
+    """A network back end. ``name``: nova-network or neutron. ``left_ports`` None: the back end has no ports."""
 
     name: str
     left_ports: PortsOfDeleted | None
@@ -71,101 +74,105 @@ class NetworkBackEnd(Protocol):
     # -- admission
 
     def admit(self, request: NetworkRequest) -> Admitted:
-        """Refuse at once what cannot be: an unknown network, port or group, an address that is taken, a port in use,
-        no room in the quota. Errors of kinds Invalid, Conflict, Forbidden, OverQuota; Unavailable."""
+        """Validate a request before the create begins. Refuses unknown networks, ports or groups, used addresses or
+        ports, and exceeded quotas. Raises errors of kinds Invalid, Conflict, Forbidden, OverQuota; Unavailable."""
 
     # -- a server's interfaces, from its first host to its end
 
     def take(self, tx: Connection, ops: Sequence[Op]) -> Mapping[str, tuple[Interface, ...]]:
-        """Each server's interfaces, by uuid; empty where they come from ``bind``."""
+        """Allocate and return each server's interfaces, by UUID; empty if ``bind`` provides them."""
 
     def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
-        """The interfaces are there, on ``op.progress.host``, which is told what it must serve. What is known only now
-        is written with ``op.write(interfaces=...)``."""
+        """Set up the interfaces on ``op.progress.host``, which is told to serve them. Facts that are only known now are
+        written with ``op.write(interfaces=...)``."""
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
-        """The servers' addresses are nobody's."""
+        """Release the servers' addresses."""
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        """Nothing of the servers' is left: interfaces we made are gone, those we were given are free. Raising means
-        "try again later"."""
+        """Remove the servers' interfaces: created ones are deleted, given ones are released. Raising means "try again
+        later"."""
 
     def look_again(self, ops: Sequence[Op]) -> None:
-        """Before guests start: what their rows still show as not connected may be by now, so that no host waits for
-        it; what is learnt is written. Raises nothing."""
+        """Refresh interfaces that the rows show as not connected, before guests start, so that no host waits for them.
+        Changes are written. Never raises."""
 
     # -- a server's moves
 
     def follow(self, tx: Connection, op: Op, host: str) -> None:
-        """The server's row says that it is on that host now, in this transaction."""
+        """Record in this transaction that the server is on that host now."""
 
     def bind_to(self, op: Op, host: str) -> None:
-        """Its interfaces are bound to that host, and no other; what changes of them by that is written."""
+        """Bind the interfaces to that host only; changes of them are written."""
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
-        """A live migration's second binding: its interfaces as they will be there, while they work here."""
+        """Create a live migration's second binding, and return the interfaces as they will be there. They still work
+        here."""
 
     def abandon_arrival(self, op: Op, host: str) -> None:
-        """The second binding goes; safe when there is none, or the first is gone."""
+        """Delete the second binding; safe if there is none, or the first is gone."""
 
     def leave_host(self, ops: Sequence[Op]) -> None:
-        """The servers are on no host (shelved): their interfaces stay theirs, bound to none."""
+        """Unbind the interfaces of servers without a host (shelved); the servers keep them."""
 
-    # -- guests that are found
+    # -- imported guests
 
     def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
-        """The server's row says from this transaction on that its guest is on that host, with the order's interfaces.
-        ``known``: it had a row, and its addresses, before. network.AddressTaken, network.NotFound."""
+        """Record that the server's guest is on that host with the order's interfaces. ``known``: the server had a row,
+        and its addresses, before. Raises network.AddressTaken, network.NotFound."""
 
     def adopted(self, order: BuildOrder, host: HostName) -> None:
-        """After it: hosts are told. Raises nothing; a host that is away learns it when it is back."""
+        """Notify hosts after :meth:`adopt`. Never raises; a host that is away learns it when it is back."""
 
-    # -- interfaces that come and go while the server lives
+    # -- interfaces attached and detached while the server lives
 
     def check_interface(self, server: ServerRow, request: RequestedNetwork) -> RequestedNetwork:
-        """Before anything is begun. NotFound, Invalid, Conflict, Forbidden, OverQuota, Unavailable."""
+        """Validate a requested interface before the operation begins. Raises NotFound, Invalid, Conflict, Forbidden,
+        OverQuota, Unavailable."""
 
     def take_interface(self, tx: Connection, op: Op, request: RequestedNetwork) -> Interface | None:
-        """One more interface; None where it comes from ``make_interface``. Repeated: the same."""
+        """Allocate one more interface; None if ``make_interface`` provides it. Repeating it returns the same."""
 
     def make_interface(self, op: Op, request: RequestedNetwork) -> Interface:
-        """The interface is there, on the server's host. Repeated: the same."""
+        """Create the interface on the server's host. Repeating it returns the same."""
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
-        """Its addresses are nobody's."""
+        """Release the interface's addresses."""
 
     def remove_interface(self, op: Op, interface: Interface) -> None:
-        """It is gone, or (a port that was given) free. Safe when it is."""
+        """Delete the interface, or release it if it is a given port. Repeating it is harmless."""
 
-    # -- what is read
+    # -- reads
 
     def interfaces_now(self, server: AnyRow) -> tuple[Interface, ...]:
-        """As the back end has them at this moment; raises rather than leave out what it could not read."""
+        """Return the server's interfaces as the back end has them now. Raises an error rather than omit interfaces that
+        it could not read."""
 
     def firewall_on(self, host: HostName) -> HostFirewall:
-        """What a compute host filters for its guests; nothing where the network service does that itself."""
+        """Return the rules that a compute host applies to its guests; none if the network service filters."""
 
     def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
-        """The servers' parts of it, by uuid: for orders to hosts that do not know them yet, so that they are filtered
-        before they run. Hosts whose guests let them in are told of them."""
+        """Return the servers' parts of the firewall, by UUID. Orders carry them to hosts that do not have them yet, so
+        that guests are filtered before they run. Hosts whose guests' rules admit these servers are notified."""
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
-        """Names of the servers' groups, by uuid, for a page of them: one call at most. Empty: none, or nobody knows
-        now. Those not in it: as their rows say."""
+        """Return names of the servers' groups, by UUID, for a page of servers; at most one call. Empty: no groups, or
+        they are unknown now. Servers that are missing: as their rows say."""
 
     def groups_kept(self, server: ServerRow) -> tuple[str, ...]:
-        """Names of the server's groups as the last look at its interfaces had them, for its guest's metadata; none,
-        where the network service is away and nobody knows the names."""
+        """Return names of the server's groups as of the last refresh of its interfaces, for its guest's metadata. Empty
+        if the network service is away and no cached names exist."""
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
-        """The server whose one port has the address, on networks whose metadata this provider (a load balancer) hands
-        on: its uuid, as the port says, and whose project's the port is. Invalid: not exactly one; Unavailable."""
+        """Return the UUID of the server whose port has the address, as the port says, and the port's project. Only
+        networks whose metadata this provider (a load balancer) forwards count. Raises Invalid if not exactly one port
+        matches; Unavailable."""
 
     def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
-        """An external event about one of the server's interfaces."""
+        """Handle an external event about one of the server's interfaces."""
 
-    # -- the nouns of its API: objects with the methods of NetworkCalls, FloatingCalls, SecurityGroupCalls, and the
-    # addresses' part of InterfaceCalls; the queries of these names pass on to them
+    # -- resources of its API: objects with the methods of NetworkCalls, FloatingCalls, SecurityGroupCalls, and the
+    # addresses' part of InterfaceCalls; the queries of these names delegate to them
 
     networks: Any
     floating: Any

@@ -1,4 +1,4 @@
-"""What nova-network's half in the conductor was configured with: networks, floating addresses and DNS, as values."""
+"""Options of nova-network's part in the conductor: networks, floating addresses and DNS, as values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.model.network.network_managers import FLAT_DHCP, NetworkKind, named
 
 @dataclasses.dataclass(frozen=True)
 class FloatingOptions:
-    """Names as in nova.conf, where they are explained; ``dns``: the two drivers."""
+    """Options of floating addresses, named and explained as in nova.conf. ``dns``: the two drivers."""
 
     default_floating_pool: str = "nova"
     auto_assign_floating_ip: bool = False
@@ -23,7 +23,7 @@ class FloatingOptions:
 
 
 def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
-    """dns.NoDriver: a DNS driver cannot be made."""
+    """Return the options of floating addresses. Raises dns.NoDriver if a DNS driver cannot be created."""
     ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(DnsOptions)
             if field.name.startswith("ldap_")}
     ldap["ldap_dns_servers"] = tuple(ldap["ldap_dns_servers"])
@@ -36,7 +36,7 @@ def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkOptions:
-    """Names as in nova.conf, where they are explained. Times in seconds."""
+    """Options of networks, named and explained as in nova.conf. Times in seconds."""
 
     manager: NetworkKind = FLAT_DHCP
     force_dhcp_release: bool = True
@@ -50,19 +50,19 @@ class NetworkOptions:
 
     @property
     def keeps_leased(self) -> bool:
-        """Whether an address that is given back under a lease waits for the lease's end."""
+        """True if a released address under a lease waits for the lease's end."""
         return self.manager.dhcp and not self.force_dhcp_release
 
 
 def from_conf(conf: conf_base.Options) -> NetworkOptions:
-    """network.UnknownManager."""
+    """Return the options of networks. Raises network.UnknownManager."""
     values = {field.name: getattr(conf, field.name) for field in dataclasses.fields(NetworkOptions)
               if field.name != "manager"}
     return NetworkOptions(manager=named(conf.network_manager), **values)
 
 
 def defaults_from_conf(conf: object) -> Defaults:
-    """What new networks have where a request says nothing."""
+    """Return the defaults of new networks, for values that a request omits."""
     same = {name: getattr(conf, name) for name in (
         "network_size", "multi_host", "gateway", "gateway_v6", "vlan_interface", "vlan_start", "vpn_ip", "vpn_start",
         "cnt_vpn_clients")}

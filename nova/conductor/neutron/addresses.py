@@ -1,4 +1,4 @@
-"""Single addresses of servers on Neutron (multinic): one more, or one less, on a port that the server has."""
+"""Adding and removing single addresses of servers on Neutron (multinic), on ports that the server has."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ LOG = logging.getLogger(__name__)
 
 
 class NeutronAddresses:
-    """``refresh``: has servers' rows corrected, now. ``client``: ``nova.clients.neutron.Neutron``."""
+    """Calls that add and remove fixed addresses. ``refresh``: updates servers' rows immediately. ``client``:
+    ``nova.clients.neutron.Neutron``."""
 
     def __init__(self, deps: AnyColumn, client: AnyColumn, refresh: Callable[[Sequence[str]], object]) -> None:
         self.deps, self._client, self._refresh = deps, client, refresh
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
-        """From the first subnet of the network that has one left, on the first port there is."""
+        """Add an address from the first subnet of the network that has a free one, on the server's first port there."""
         ports = [port for port in self._ports(server_uuid) if port.network_id == network_id]
         found = self._client.subnets(filters={"network_id": network_id}) if ports else ()
         subnets = sorted(found, key=lambda subnet: (subnet.version, subnet.id))  # IPv4 first
@@ -29,8 +30,9 @@ class NeutronAddresses:
             for subnet in subnets:
                 try:
                     self._client.update_port(port.id, {"fixed_ips": [*_as_asked(port), {"subnet_id": subnet.id}]})
-                except (errors.Conflict, errors.Invalid) as error:  # it is full, say
-                    LOG.info("subnet %s gives no address: %s", subnet.id, error.message, extra={"server": server_uuid})
+                except (errors.Conflict, errors.Invalid) as error:  # for example, the subnet is full
+                    LOG.info("no address available from subnet %s: %s",
+                             subnet.id, error.message, extra={"server": server_uuid})
                     refused = error
                 else:
                     self._refresh([server_uuid])
@@ -40,7 +42,8 @@ class NeutronAddresses:
         raise errors.network.NoPortThere(network=network_id, server=server_uuid)
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
-        """From whichever of its ports has it. network.NotItsAddress; server.NotFound; Unavailable."""
+        """Remove the address from the server's port that has it. Raises network.NotItsAddress; server.NotFound;
+        Unavailable."""
         for port in self._ports(server_uuid):
             rest = [one for one in _as_asked(port) if one["ip_address"] != address]
             if len(rest) < len(port.addresses):
@@ -50,7 +53,7 @@ class NeutronAddresses:
         raise errors.network.NotItsAddress(server=server_uuid, address=address)
 
     def _ports(self, server_uuid: str) -> list[Port]:
-        """Those that its row knows: anybody can say of a port of theirs that it is this server's."""
+        """Return the server's ports that its row has: any user can set this server as the device of their own port."""
         with self.deps.cell.reading() as tx:
             row = interface_cache.read(tx, [server_uuid]).get(server_uuid)
         if row is None:

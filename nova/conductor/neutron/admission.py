@@ -1,7 +1,7 @@
-"""What a create (or an attach) asks of Neutron, checked before anything is begun.
+"""Admission of the network requests of a create or an attach, before the operation begins.
 
-Networks and security groups are looked up with the user's own token: what it does not show them is not there. Ports are
-read with ours, which sees what binding them takes of a host, and must be the project's.
+Networks and security groups are read with the user's token, so that only visible ones count. Ports are read with nova's
+own credentials, which also show the host resources that a binding needs. They must belong to the project.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from nova.model.network.ports import DIRECT, NeutronGroup, NeutronNetwork, Port
 from nova.model.network.security_groups import DEFAULT
 
 ACCELERATED = frozenset({"accelerator-direct", "accelerator-direct-physical"})
-AUTO = "auto"  # the id of a network that is made for the project when the server is bound
+AUTO = "auto"  # ID of a network that is created for the project when the server is bound
 
 
 class WantedGroups(NamedTuple):
-    """Security groups of new ports: the names that are shown, and the ids that ports are made with (none: Neutron's
-    default group). Names are looked up here and nowhere else: two groups may share one."""
+    """Security groups of new ports: the names to show, and the IDs for creating ports (empty: Neutron's default group).
+    Names are resolved only here: two groups may share one."""
 
     names: tuple[str, ...]
     ids: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class PortAdmission:
 
     def admit(self, request: NetworkRequest) -> Admitted:
         if request.networks == ():
-            self._groups(request, (), {})  # no port has them, but a word that means nothing is refused all the same
+            self._groups(request, (), {})  # no port gets the groups, but unknown names are refused anyway
             return Admitted(())
         ports = self._ports(request)
         if request.networks is None:
@@ -51,8 +51,8 @@ class PortAdmission:
         return Admitted(tuple(requested), groups.names, self._demands(ports), group_ids=groups.ids)
 
     def one(self, project_id: str, requested: RequestedNetwork) -> RequestedNetwork:
-        """An interface for a server that lives; its network where ``requested`` names none. NotFound: network or
-        port."""
+        """Admit an interface of an existing server; the project's network if ``requested`` names none. Raises NotFound
+        for an unknown network or port."""
         named = bool(requested.network_id or requested.port_id)
         try:
             admitted = self.admit(NetworkRequest(project_id, (requested,) if named else None,
@@ -72,7 +72,7 @@ class PortAdmission:
     # -- networks
 
     def _default(self, request: NetworkRequest) -> tuple[tuple[RequestedNetwork, ...], dict[str, NeutronNetwork]]:
-        """The project's only network."""
+        """Return the project's only network."""
         found = self._available(request.project_id)
         if len(found) > 1:
             raise errors.network.Ambiguous()
@@ -86,8 +86,9 @@ class PortAdmission:
         return (RequestedNetwork(network_id=AUTO),), {}
 
     def _available(self, project_id: str) -> list[NeutronNetwork]:
-        """The project's own networks, and those shared with it. Others' external ones are no server's by default."""
-        if context.current().is_admin:  # who would be shown everybody's
+        """Return the project's own networks and the ones shared with it. Other projects' external networks are not used
+        by default."""
+        if context.current().is_admin:  # an administrator sees the networks of all projects
             found = {one.id: one for filters in ({"tenant_id": project_id, "shared": False}, {"shared": True})
                      for one in self._client.networks(filters, as_user=True)}
         else:
@@ -129,7 +130,7 @@ class PortAdmission:
         if not named:
             return
         if servers > 1:
-            raise errors.Invalid(f"Invalid fixed_ip: a fixed address can be asked for one server only, not for "
+            raise errors.Invalid("Invalid fixed_ip: a fixed address can be requested for one server only, not for "
                                  f"{servers} (max_count).")
         subnets = self._known.subnets(subnet for one in named for subnet in networks[str(one.network_id)].subnet_ids)
         for one in named:
@@ -159,7 +160,7 @@ class PortAdmission:
         return found
 
     def _check_port(self, port: Port | None, port_id: str, project_id: str) -> None:
-        """A port of another project's is told of as one that is not there."""
+        """Check that the port can be used. A port of another project is reported like a missing one."""
         if port is None or port.project_id != project_id:
             raise errors.network.BadPort(port_id=port_id)
         if port.device_id:
@@ -179,8 +180,8 @@ class PortAdmission:
 
     def _groups(self, request: NetworkRequest, requested: Iterable[RequestedNetwork],
                 networks: Mapping[str, NeutronNetwork]) -> WantedGroups:
-        """Those that the server's new ports will have, each once: a port that was given keeps its own. The default
-        group alone is not looked up: a port gets it by itself."""
+        """Return the groups of the server's new ports, each once; a given port keeps its own. If only the default group
+        is named it is not looked up: Neutron assigns it automatically."""
         words = tuple(dict.fromkeys(request.security_groups))
         wanted = [str(one.network_id) for one in requested if not one.port_id]
         bare = [one for one in wanted if one in networks and not networks[one].port_security]
@@ -195,7 +196,7 @@ class PortAdmission:
                             tuple(dict.fromkeys(found[word].id for word in words)))
 
     def look_up_groups(self, project_id: str, words: Sequence[str], as_user: bool = False) -> dict[str, NeutronGroup]:
-        """By the words (names or ids) that were used. network.NoSuchGroup, network.GroupAmbiguous."""
+        """Return the groups by the names or IDs that were given. Raises network.NoSuchGroup, network.GroupAmbiguous."""
         filters = {"tenant_id": project_id, "fields": ["id", "name"]}
         groups = self._client.security_groups(filters, as_user=as_user)
         by_id = {one.id: one for one in groups}

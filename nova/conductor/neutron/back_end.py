@@ -1,7 +1,7 @@
-"""Neutron as a back end: its ports are servers' interfaces, and the server's row keeps what they were last.
+"""The Neutron back end: its ports are servers' interfaces, and the server's row caches their last state.
 
-Nothing of it is in our databases, so that what belongs in a transaction only notes that it was begun; the work comes
-after it, and finds by the server's uuid what was done before.
+Neutron's data is not in nova's databases. So the transactional calls only note the beginning; the work follows the
+transaction, and finds earlier results by the server's UUID.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from nova.model.server.states import VmState
 
 LOG = logging.getLogger(__name__)
 
-SHOWN_WITHIN_S = 2.5  # a list of servers waits no longer for their groups' names
-REST_S = 30.0  # for which nobody waits for them again, after that failed
-MOST_LISTED = 150  # servers that one URL can name
+SHOWN_WITHIN_S = 2.5  # longest wait of a server list for its groups' names
+REST_S = 30.0  # pause before the next try, after that failed
+MOST_LISTED = 150  # servers that fit into one URL
 
 
 @contextlib.contextmanager
 def _waited_for(ops: Sequence[Op], failure: type[errors.NovaError] = errors.Unavailable) -> Iterator[None]:
-    """On such a failure the operations wait, and their step is done again, for as long as it takes."""
+    """Park the operations on such a failure: their step is repeated until it succeeds."""
     try:
         yield
     except errors.Overtaken:
         raise
     except failure as error:
-        LOG.warning("the network service is waited for: %s", error.message, extra={"server": ops[0].uuid})
+        LOG.warning("waiting for the network service: %s", error.message, extra={"server": ops[0].uuid})
         raise errors.daemon.WorkflowNotYet(what=f"the network service ({error.message})") from None
 
 
 class NeutronBackEnd:
-    """A :class:`nova.conductor.networking.back_end.NetworkBackEnd`."""
+    """The :class:`nova.conductor.networking.back_end.NetworkBackEnd` for Neutron."""
 
     name = "neutron"
 
@@ -71,7 +71,7 @@ class NeutronBackEnd:
         self.healer = Healer(deps, self.reader)
         self.events = EventGatherer(deps, self.healer, detach, gather_s)
         self.single = NeutronAddresses(deps, client, self.healer.refresh)
-        self._groups_unread_until = 0.0  # on the monotonic clock
+        self._groups_unread_until = 0.0  # monotonic time
         self.networks: Any = None
         self.floating: Any = None
         self.groups: Any = None
@@ -96,29 +96,29 @@ class NeutronBackEnd:
             keep_given(op)
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        """Waits for Neutron as long as it takes: ports that nobody knows of any more are worse than a delete that is
-        not through yet."""
+        """Remove the servers' ports. Waits for Neutron without a limit: orphaned ports are worse than a delayed
+        delete."""
         with _waited_for(ops, errors.NovaError):
             self._binder.unbind(ops)
 
     def look_again(self, ops: Sequence[Op]) -> None:
         self.reader.look_again(ops)
 
-    # -- guests that are found
+    # -- imported guests
 
     def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
-        """Ports are Neutron's to know: they are the server's, and bound to the host, already."""
+        """Do nothing: in Neutron the ports already belong to the server and are bound to the host."""
 
     def adopted(self, order: BuildOrder, host: HostName) -> None:
-        """What changed of its ports since the order, the healer finds."""
+        """Do nothing: the healer finds changes of the ports since the order."""
 
     # -- moves
 
     def follow(self, tx: Connection, op: Op, host: str) -> None:
-        """What it is bound to is said by ``bind_to``."""
+        """Do nothing: ``bind_to`` binds the ports."""
 
     def bind_to(self, op: Op, host: str) -> None:
-        no_way_back = op.progress.committed  # and the server works where it is
+        no_way_back = op.progress.committed  # the server runs on its current host
         with _waited_for([op]) if no_way_back else contextlib.nullcontext():
             self._mover.bind_to(op, host)
 
@@ -132,7 +132,7 @@ class NeutronBackEnd:
         with _waited_for(ops, errors.NovaError):
             self._mover.leave_host(ops)
 
-    # -- interfaces that come and go
+    # -- attaching and detaching interfaces
 
     def check_interface(self, server: ServerRow, requested: RequestedNetwork) -> RequestedNetwork:
         return self._admission.one(server.project_id, requested)
@@ -141,24 +141,24 @@ class NeutronBackEnd:
         return None
 
     def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
-        with _waited_for([op]):  # it may be there all the same
+        with _waited_for([op]):  # the port may exist despite the error
             return self._binder.make_one(op, requested)
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
-        """It is still the server's port."""
+        """Do nothing: the port still belongs to the server."""
 
     def remove_interface(self, op: Op, interface: Interface) -> None:
         with _waited_for([op]):
             self._binder.remove_one(op, interface)
 
-    # -- what is read
+    # -- reads
 
     def interfaces_now(self, server: ServerRow) -> tuple[Interface, ...]:
         return self.reader.now([server])[server.uuid]
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
-        """A Neutron that is away is no reason to show no servers, and none to say what may be wrong: their groups are
-        not known then, and none are shown. Until a server has its ports it is shown the groups that were asked for."""
+        """Return the servers' groups. If Neutron is away, servers are shown without groups rather than not at all or
+        with stale ones. Until a server has ports, it shows the groups of its request."""
         shown: dict[str, tuple[str, ...]] = {one.uuid: () for one in servers if not _waits_for_ports(one)}
         plugged = {one.uuid: one.project_id for one in servers if one.interfaces}
         if not plugged or time.monotonic() < self._groups_unread_until:
@@ -168,17 +168,18 @@ class NeutronBackEnd:
                 return shown | self._groups_of(plugged)
         except errors.NovaError as error:
             self._groups_unread_until = time.monotonic() + REST_S
-            LOG.warning("security groups of %d servers could not be looked at; servers are shown without them for "
-                        "%.0f s: %s", len(plugged), REST_S, error.message)
+            LOG.warning("could not read the security groups of %d servers; showing servers without them for %.0f s: %s",
+                        len(plugged), REST_S, error.message)
             return shown
 
     def _groups_of(self, projects: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """Of servers with ports, by uuid. A port without port security is in no group, whatever it names."""
+        """Return the groups of servers with ports, by UUID. A port without port security is in no group, even if it
+        names some."""
         fields = ["id", "network_id", "device_id", "device_owner", "project_id", "tenant_id", "security_groups",
                   "port_security_enabled"]
         wanted: dict[str, Any] = {"device_id": sorted(projects)}
         if len(projects) > MOST_LISTED and len(set(projects.values())) == 1:
-            wanted = {"tenant_id": next(iter(projects.values()))}  # more than we need, in one call
+            wanted = {"tenant_id": next(iter(projects.values()))}  # more ports than needed, in one call
         ports = [port for page in _pages(wanted) for port in self.client.ports({**page, "fields": fields})
                  if port.port_security and port.device_id in projects
                  and belongs(port, port.device_id, projects[port.device_id])]
@@ -195,7 +196,7 @@ class NeutronBackEnd:
             with context.waited_for(SHOWN_WITHIN_S, again=False):
                 return tuple(sorted(set(self.known.group_names(ids).values())))
         except errors.NovaError as error:
-            LOG.info("the names of its security groups could not be asked: %s", error.message,
+            LOG.info("could not read the names of the server's security groups: %s", error.message,
                      extra={"server": server.uuid})
             return ()
 
@@ -203,7 +204,7 @@ class NeutronBackEnd:
         return guest_at(self.client, provider_id, address)
 
     def firewall_on(self, host: HostName) -> HostFirewall:
-        return HostFirewall(host=host, kept_elsewhere=True)  # its agents do, whatever hosts' files say
+        return HostFirewall(host=host, kept_elsewhere=True)  # Neutron's agents filter; hosts' files do not matter
 
     def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
         return {}
@@ -224,7 +225,7 @@ def _pages(wanted: Mapping[str, AnyColumn]) -> list[Mapping[str, AnyColumn]]:
 
 
 def guest_at(client: AnyColumn, provider_id: str, address: str) -> tuple[str, str]:
-    """(the server's uuid, the project of the port that says so). ``client``: nova.clients.neutron.Neutron.
+    """Return (the server's UUID, the project of its port). ``client``: nova.clients.neutron.Neutron. Raises
     metadata.NotOnePort; Unavailable."""
     subnets = client.subnets(filters={"advanced_service_providers": provider_id})
     networks = sorted({subnet.network_id for subnet in subnets})

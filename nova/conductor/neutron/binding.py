@@ -1,6 +1,6 @@
-"""Ports made for servers, and ports they were given: bound to a host with them, and let go.
+"""Binding and releasing ports: created for servers, or given by users.
 
-Whatever is made carries the server's uuid as its ``device_id``: who repeats this, or undoes it, finds it by that.
+Every created port has the server's UUID as its ``device_id``, so that repeating or undoing a step finds it.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from nova.model.network.security_groups import DEFAULT
 
 LOG = logging.getLogger(__name__)
 
-AT_ONCE = 20  # ports made by one request, which takes some seconds
+AT_ONCE = 20  # ports created by one request, which takes some seconds
 
 
 @dataclasses.dataclass
 class WantedPorts:
-    """One server's ports to be, by their place among its requested networks."""
+    """One server's wanted ports, by their place among its requested networks."""
 
     op: Op
     requested: tuple[RequestedNetwork, ...]
     found: dict[int, Port] = dataclasses.field(default_factory=dict)
     error: errors.NovaError | None = None
-    others: frozenset[str] = frozenset()  # ports of the server's that are something else
+    others: frozenset[str] = frozenset()  # ports of the server that belong to other requests
     with_groups: bool = True
 
     @property
     def host(self) -> str:
-        """Where they are to be bound."""
+        """The host for binding the ports."""
         return host_of(self.op)
 
     def missing(self) -> Iterator[tuple[int, RequestedNetwork]]:
-        """(place, what was requested) of those that have no port yet."""
+        """Yield (place, request) of the requests that have no port yet."""
         return ((at, one) for at, one in enumerate(self.requested) if at not in self.found)
 
 
@@ -59,10 +59,10 @@ class Binder:
     # -- binding
 
     def bind(self, ops: Sequence[Op]) -> list[Result]:
-        """Of servers of one host."""
+        """Bind the ports of servers on one host."""
         wanted = [WantedPorts(op, tuple(op.server.requested_networks or ())) for op in ops]
         again = [one.op.uuid for one in wanted if (one.op.progress.ports or 1) > 1 and one.requested]
-        self.known.doubt(again)  # what another runner asked for before it died may still be made
+        self.known.doubt(again)  # a request of another runner that died may still create ports
         self._adopt(wanted, self.client.ports_of(again))
         for one in wanted:
             self._guarded(one, lambda one=one: self._own_network(one))
@@ -83,7 +83,7 @@ class Binder:
             one.error = error
 
     def _adopt(self, wanted: Iterable[WantedPorts], ports: Sequence[Port]) -> None:
-        """What an earlier attempt made, be it that nobody learnt of it."""
+        """Find ports that an earlier attempt created, also if their creation was never recorded."""
         for one in wanted:
             mine = [port for port in ports if port.id not in one.others
                     and belongs(port, one.op.uuid, one.op.server.project_id)]
@@ -96,13 +96,14 @@ class Binder:
                 one.found[at] = self._follows(one.op, port)
 
     def _follows(self, op: Op, port: Port) -> Port:
-        """Made for another host, by an attempt whose undo did not end."""
+        """Bind the port to the operation's host if it is bound to another one, by an attempt whose undo did not
+        finish."""
         if port.host == host_of(op):
             return port
         return self.client.update_port(port.id, self._given_fields(op, port))
 
     def _own_network(self, one: WantedPorts) -> None:
-        """A network is made for the project, if it has still none."""
+        """Create a network for the project, if it has none yet."""
         if any(request.network_id == AUTO for request in one.requested):
             project = one.op.server.project_id
             network = self.client.own_network(project)
@@ -112,7 +113,7 @@ class Binder:
                                   if request.network_id == AUTO else request for request in one.requested)
             self._adopt([one], self.client.ports_of([one.op.uuid]) if (one.op.progress.ports or 1) > 1 else ())
 
-    # -- ports that were given
+    # -- given ports
 
     def _take_given(self, one: WantedPorts) -> None:
         for at, request in one.missing():
@@ -120,7 +121,8 @@ class Binder:
                 one.found[at] = self.take(one.op, request.port_id)
 
     def take(self, op: Op, port_id: str) -> Port:
-        """A user's port becomes the server's, on its host; unless it became another's meanwhile."""
+        """Assign a user's port to the server and bind it to its host. Raises network.PortInUse if another server got it
+        meanwhile."""
         port = self.known.ports.take(port_id) or self._read(port_id)
         for attempt in range(3):
             if port.device_id not in ("", op.uuid):
@@ -159,10 +161,11 @@ class Binder:
         named = {"dns_name": op.server.hostname} if op.server.hostname and self.client.has(DNS) else {}
         return {"device_id": op.uuid, "device_owner": f"{OWNER}{zone}", **named}
 
-    # -- ports that are made
+    # -- created ports
 
     def _make(self, wanted: Iterable[WantedPorts]) -> None:
-        """As many of one request's servers in one call as it bears; one that fails does not take others with it."""
+        """Create ports for as many servers as fit in one call. If a server's ports fail, the others are still
+        created."""
         batch: list[WantedPorts] = []
         size = 0
         for one in wanted:
@@ -199,7 +202,8 @@ class Binder:
             one.found[at] = port
 
     def _post_again(self, batch: Sequence[WantedPorts]) -> None:
-        """No answer came: what was made all the same is found, and only the rest is asked for again."""
+        """Repeat a create without an answer: ports that were created anyway are found, and only the others are
+        requested again."""
         try:
             self._adopt(batch, self.client.ports_of(one.op.uuid for one in batch))
             self._post(batch)
@@ -208,7 +212,7 @@ class Binder:
                 one.error = error
 
     def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, AnyColumn]:
-        """A new port as Neutron takes it. Without groups: in the project's default one."""
+        """Return the request body of a new port. Without groups: in the project's default group."""
         groups = self._group_ids(op) if with_groups else []
         return {"network_id": request.network_id, "admin_state_up": True, "tenant_id": op.server.project_id,
                 "binding:host_id": host_of(op), **self._whose(op),
@@ -216,18 +220,18 @@ class Binder:
                 **({"fixed_ips": [{"ip_address": request.fixed_ip}]} if request.fixed_ip else {})}
 
     def _group_ids(self, op: Op) -> list[str]:
-        """As the create was begun with them. Names are looked up again only for a create that a release began which
-        kept nothing else."""
+        """Return the group IDs that the create began with. Names are resolved again only for a create begun by a
+        release that stored only names."""
         ids = op.asked(CreateArguments).group_ids
         words = tuple(op.server.security_groups or ())
         if ids is None and words not in ((), (DEFAULT,)):
             return [one.id for one in self.admission.look_up_groups(op.server.project_id, words).values()]
         return list(ids or ())
 
-    # -- what they are then
+    # -- results
 
     def around(self, ports: Sequence[Port], floating: Sequence[AnyColumn] = ()) -> views.Around:
-        """What the ports refer to."""
+        """Return the networks, subnets and floating addresses of the ports."""
         return views.Around(self.known.networks(dict.fromkeys(port.network_id for port in ports)),
                             self.known.subnets(dict.fromkeys(one.subnet_id for port in ports
                                                              for one in port.addresses)),
@@ -241,11 +245,11 @@ class Binder:
                 views.interface(one.found[at], around, request.tag, given=bool(request.port_id))
                 for at, request in enumerate(one.requested)))
 
-    # -- letting go
+    # -- release
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        """Raises what went wrong: nothing may be left, so what the list lacks of the ports that we know is asked for
-        by id, and more than once."""
+        """Remove all ports of the servers, and raise any error, because none may be left. Known ports that the list
+        lacks are read by ID, more than once."""
         ports = self.client.ports_of(op.uuid for op in ops)
         servers = {op.uuid: op for op in ops}
         lacking = {one for op in ops for one in known_ids(op)} - {port.id for port in ports}
@@ -256,7 +260,7 @@ class Binder:
             self.free(port) if port.id in given_ids(op) else self.client.delete_port(port.id)
 
     def free(self, port: Port) -> None:
-        """Its owner's again, without anything of ours."""
+        """Release the port to its owner, without nova's data in it."""
         fields: dict[str, Any] = {"device_id": "", "device_owner": "", "binding:host_id": ""}
         profile = profile_of(port.profile)
         if profile != dict(port.profile):
@@ -268,11 +272,11 @@ class Binder:
         except errors.service.ResourceNotFound:
             LOG.info("port %s was deleted by its owner", port.id)
 
-    # -- one interface of a server that lives
+    # -- one interface of an existing server
 
     def make_one(self, op: Op, requested: RequestedNetwork) -> Interface:
-        """One more interface of a server that lives, on its host. A port that an earlier try made for it is found
-        again. network.BindingFailed: the port is gone again, or free; errors as of ``take``."""
+        """Create one more interface of an existing server, on its host. A port that an earlier try created is found
+        again. Raises network.BindingFailed after deleting or releasing the port; errors as of ``take``."""
         one = WantedPorts(op, (requested,), others=frozenset(known_ids(op) - {requested.port_id or ""}),
                           with_groups=False)
         self._adopt([one], self.client.ports_of([op.uuid]))
@@ -289,10 +293,11 @@ class Binder:
         return views.interface(port, self.around([port]), requested.tag, given=bool(requested.port_id))
 
     def remove_one(self, op: Op, interface: Interface) -> None:
-        """The port goes, or is its owner's again. One that is another server's by now is left alone."""
+        """Delete the port, or release it to its owner. A port that belongs to another server by now is left alone."""
         for port in self.client.ports_by_id([interface.id]):
             if port.device_id != op.uuid:
-                LOG.info("port %s is not this server's any more, and stays", port.id, extra={"server": op.uuid})
+                LOG.info("port %s no longer belongs to this server; left it unchanged",
+                         port.id, extra={"server": op.uuid})
             elif interface.given:
                 self.free(port)
             else:
@@ -300,7 +305,7 @@ class Binder:
 
 
 def host_of(op: Op) -> str:
-    """Where its ports are to be bound: the host that was taken for it, or that it is on."""
+    """Return the host for binding the ports: the claimed host, or the server's current one."""
     return str(op.progress.host or op.server.host)
 
 
@@ -311,7 +316,7 @@ def _check_bound(ports: Iterable[Port], host: str) -> None:
 
 
 def _is(port: Port, request: RequestedNetwork) -> bool:
-    """Whether the port is (or was made as) what was asked for."""
+    """True if the port is, or was created as, the requested one."""
     if request.port_id:
         return port.id == request.port_id
     return port.network_id == request.network_id and (
@@ -319,25 +324,25 @@ def _is(port: Port, request: RequestedNetwork) -> bool:
 
 
 def known_ids(op: Op) -> set[str]:
-    """Ports that the server's row has as interfaces, and those that it was given."""
+    """Return the IDs of ports that are interfaces in the server's row, and of given ports."""
     return {one.id for one in op.server.interfaces or ()} | given_ids(op)
 
 
 def given_ids(op: Op) -> set[str]:
-    """Ports that were the user's before they were the server's."""
+    """Return the IDs of ports that belonged to the user before the server got them."""
     return {one.id for one in op.server.interfaces or () if one.given} | set(op.progress.given) | {
         one.port_id for one in op.server.requested_networks or () if one.port_id}
 
 
 def keep_given(op: Op) -> None:
-    """What the row knows of them now, it may not know when they are freed."""
+    """Note the given ports: the server's row may no longer have them when they are released."""
     ids = tuple(sorted(given_ids(op)))
     if ids != op.progress.given:
         op.note(given=ids)
 
 
 def begin_round(op: Op) -> None:
-    """From the second on there may be ports already."""
+    """Count a round of binding; from the second on, ports may already exist."""
     op.note(ports=(op.progress.ports or 0) + 1)
 
 

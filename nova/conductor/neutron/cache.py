@@ -1,7 +1,7 @@
-"""What is remembered of Neutron for a short while, so that a boot asks for each thing once: networks and their subnets
-(admission asks, the step that binds reads), the names of security groups, and how much room a project's quota has.
+"""Short-lived cache of Neutron's data, so that a boot reads each resource once: networks and their subnets, names of
+security groups, and a project's free port quota. Admission reads networks, and the binding step uses them.
 
-Nothing here decides: what is old is found out by the call that uses it.
+The cache decides no request: the call that uses a stale value detects it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from nova.clients.neutron import QUOTA_DETAILS, Neutron
 from nova.model.network.ports import NeutronGroup, NeutronNetwork, NeutronSubnet, Port
 
 NETWORK_S, GROUP_S, ROOM_S, PORT_S = 60.0, 300.0, 30.0, 30.0
-DOUBT_S = 900.0  # longer than any request lasts that its caller has given up
-MOST = 10_000  # things remembered of a kind
+DOUBT_S = 900.0  # longer than any request that its caller has abandoned
+MOST = 10_000  # cached entries of each kind
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class TimedCache(Generic[K, V]):
-    """The newest MOST things of a kind, each for so many seconds."""
+    """Cache of the newest MOST entries of a kind, each with the same lifetime."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds, self._clock = seconds, clock
@@ -32,7 +32,7 @@ class TimedCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
-        """From now on, for the memory's time; what was kept under that key is replaced."""
+        """Store a value for the cache's lifetime, in place of the key's former value."""
         with self._lock:
             self._kept.pop(key, None)
             self._kept[key] = (self._clock() + self._seconds, value)
@@ -50,7 +50,7 @@ class TimedCache(Generic[K, V]):
         return found
 
     def keys(self) -> list[K]:
-        """Of what is not too old, the oldest first."""
+        """Return the keys of valid entries, oldest first."""
         now = self._clock()
         with self._lock:
             return [key for key, (until, _value) in self._kept.items() if until > now]
@@ -61,7 +61,7 @@ class TimedCache(Generic[K, V]):
 
 
 class NeutronCache:
-    """All as an administrator sees it, but for what :meth:`learn` was told."""
+    """Cache of Neutron's data as an administrator sees it, except for data from :meth:`learn`."""
 
     def __init__(self, client: Neutron, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -72,28 +72,28 @@ class NeutronCache:
         self._doubtful: TimedCache[str, bool] = TimedCache(DOUBT_S, clock)
         self.ports: TimedCache[str, Port] = TimedCache(PORT_S, clock)
 
-    # -- what nobody knows
+    # -- unanswered requests
 
     def doubt(self, server_uuids: Iterable[str]) -> None:
-        """Ports were asked for, and no answer came: they may still be made."""
+        """Note servers whose port requests got no answer: the ports may still be created."""
         for one in server_uuids:
             self._doubtful.put(one, True)
 
     def doubtful(self) -> list[str]:
-        """Servers whose ports may be made still; for a quarter of an hour after the last doubt."""
+        """Return the servers whose ports may still be created; for a quarter of an hour after the last doubt."""
         return self._doubtful.keys()
 
     # -- networks
 
     def learn(self, networks: Iterable[NeutronNetwork], subnets: Iterable[NeutronSubnet] = ()) -> None:
-        """Remember what somebody has just read, as that user may see it."""
+        """Cache networks and subnets that were just read, as seen by that user."""
         for network in networks:
             self._networks.put(network.id, network)
         for subnet in subnets:
             self._subnets.put(subnet.id, subnet)
 
     def networks(self, ids: Iterable[str]) -> dict[str, NeutronNetwork]:
-        """Those that there are."""
+        """Return the networks that exist, by ID."""
         found = {one: self._networks.get(one) for one in ids}
         unknown = [one for one, value in found.items() if value is None]
         if unknown:
@@ -103,7 +103,7 @@ class NeutronCache:
         return {one: value for one, value in found.items() if value is not None}
 
     def subnets(self, ids: Iterable[str]) -> dict[str, NeutronSubnet]:
-        """Those that there are."""
+        """Return the subnets that exist, by ID."""
         found = {one: self._subnets.get(one) for one in ids if one}
         unknown = [one for one, value in found.items() if value is None]
         if unknown:
@@ -113,7 +113,7 @@ class NeutronCache:
         return {one: value for one, value in found.items() if value is not None}
 
     def forget(self, network_ids: Iterable[str]) -> None:
-        """They changed: whoever needs them asks."""
+        """Drop changed networks and their subnets, so that the next use reads them."""
         for one in network_ids:
             network = self._networks.take(one)
             for subnet in network.subnet_ids if network else ():
@@ -122,12 +122,12 @@ class NeutronCache:
     # -- security groups
 
     def learn_groups(self, groups: Iterable[NeutronGroup]) -> None:
-        """Their names, for who shows them."""
+        """Cache the groups' names."""
         for group in groups:
             self._names.put(group.id, group.name)
 
     def group_names(self, ids: Iterable[str]) -> dict[str, str]:
-        """Of those that there are: one call at most (of a hundred groups)."""
+        """Return the names of the groups that exist, by ID. At most one call (for a hundred groups)."""
         found = {one: self._names.get(one) for one in ids}
         unknown = [one for one, name in found.items() if name is None]
         if unknown:
@@ -139,8 +139,8 @@ class NeutronCache:
     # -- quota
 
     def room_for_ports(self, project_id: str, count: int) -> int | None:
-        """How many ports the project may make, ``count`` of which are about to be made; None: as many as it likes, or
-        nobody knows. Asked for again when it is short."""
+        """Return how many ports the project may create, before ``count`` of them are created; None if unlimited or
+        unknown. Read again when it is short."""
         room = self._room.get(project_id)
         if room is None or room < 2 * count:
             if not self._client.has(QUOTA_DETAILS):

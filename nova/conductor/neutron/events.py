@@ -1,4 +1,4 @@
-"""What Neutron says of servers' interfaces: passed on to their hosts, and reason to look at what it has by now."""
+"""Neutron's events about servers' interfaces: forwarded to their hosts, and a reason to refresh the interfaces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from nova.model.server.server_parts import ExternalEvent
 
 LOG = logging.getLogger(__name__)
 
-LOOK_AGAIN_S, LONGEST_PAUSE_S, GIVE_UP_S = 0.5, 10.0, 900.0  # for servers that are busy
-GATHER_S = 0.05  # for which events are gathered before anybody is told
+LOOK_AGAIN_S, LONGEST_PAUSE_S, GIVE_UP_S = 0.5, 10.0, 900.0  # retries for busy servers
+GATHER_S = 0.05  # seconds for which events are gathered before they are forwarded
 
 CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged", "network-vif-unplugged",
                                         "network-vif-deleted")
@@ -27,22 +27,22 @@ STATES = (PLUGGED, UNPLUGGED)
 BEGUN, BUSY, NEVER = "begun", "busy", "never"
 
 
-#: Begins to take an interface (server, port) from a guest. Conflict, Unavailable: not now.
+#: Begins to detach an interface (server, port) from a guest. Raises Conflict or Unavailable if that is impossible now.
 Detach = Callable[[str, str], None]
 
 
 class Later:
-    """Servers on which something ran when their rows were to be refreshed: that is done when it has ended, for no
-    other event may come. ``refresh`` answers which of them still can't be; ``pause_s`` grows while it is all."""
+    """Deferred refresh of servers that were busy: it runs when their operation has ended, since no further event may
+    come. ``refresh`` returns the servers that are still busy. ``pause_s`` grows while all of them are."""
 
     def __init__(self, refresh: Callable[[Sequence[str]], Sequence[str]], pause_s: float = LOOK_AGAIN_S) -> None:
         self._refresh, self.pause_s = refresh, pause_s
-        self._waiting: dict[str, float] = {}  # until when
+        self._waiting: dict[str, float] = {}  # server -> end of the retries
         self._looks = False
         self._lock = threading.Lock()
 
     def add(self, uuids: Iterable[str]) -> None:
-        """Begins to look again, if nothing does yet. A server that is busy for 15 minutes is given up."""
+        """Start the retries, unless they run already. A server that stays busy for 15 minutes is dropped."""
         until = time.monotonic() + GIVE_UP_S
         with self._lock:
             self._waiting.update(dict.fromkeys(uuids, until))
@@ -71,26 +71,26 @@ class Later:
     def _try(self, uuids: Sequence[str]) -> set[str]:
         try:
             return set(self._refresh(uuids))
-        except Exception as error:  # a database that is away, say: this thread is the only one
-            LOG.warning("interfaces of %d servers could not be refreshed yet: %s", len(uuids), error)
+        except Exception as error:  # for example, the database is away: this is the only thread
+            LOG.warning("could not refresh the interfaces of %d servers yet: %s", len(uuids), error)
             return set(uuids)
 
 
 class EventGatherer:
-    """External events, gathered for a moment: one message a host, one look at Neutron for all that changed."""
+    """Gathering of external events for a moment: one message for each host, and one refresh for all changes."""
 
     def __init__(self, deps: Deps, healer: Healer, detach: Detach, gather_s: float = GATHER_S) -> None:
         self._world, self._healer, self._take_out, self._gather_s = deps, healer, detach, gather_s
         self.late = Later(self._again)
-        self._gone: dict[tuple[str, str], float] = {}  # (server, port) to be taken from a guest, until when
+        self._gone: dict[tuple[str, str], float] = {}  # (server, port) to detach from the guest -> end of the retries
         self._waiting: list[tuple[ExternalEvent, str | None]] = []
-        self.busy = 0  # how many gatherings are on their way
+        self.busy = 0  # number of running gatherings
         self._lock, self._turn = threading.Lock(), threading.Lock()
         healer.lost = self.missed
 
     def missed(self, lost: Collection[tuple[str, str]]) -> None:
-        """Ports (server, port) that healing found to be no more, of which no word came; or it came to a conductor that
-        died while it waited for the server to be at rest."""
+        """Detach ports (server, port) that healing found to be deleted, without an event. The event may also have
+        reached a conductor that died while it waited for the server's operation."""
         if lost:
             until = time.monotonic() + GIVE_UP_S
             with self._turn:
@@ -99,7 +99,7 @@ class EventGatherer:
                 self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
 
     def received(self, event: ExternalEvent, server: AnyRow) -> None:
-        """Gathered for a moment, and passed on to hosts with those that come meanwhile."""
+        """Gather an event for a moment, and forward it to hosts together with others."""
         with self._lock:
             first = not self._waiting
             self._waiting.append((event, server.host))
@@ -115,8 +115,8 @@ class EventGatherer:
         try:
             with context.entered(who):
                 self._pass_on(waiting)
-        except errors.NovaError as error:  # hosts' waiters time out, and the next round heals
-            LOG.warning("network events were lost: %s", error.message)
+        except errors.NovaError as error:  # waiting hosts time out, and the next healing turn repairs the rows
+            LOG.warning("network events were dropped: %s", error.message)
         finally:
             with self._lock:
                 self.busy -= 1
@@ -132,20 +132,20 @@ class EventGatherer:
         try:
             changed = self._again(changed)
         except errors.NovaError as error:
-            LOG.warning("interfaces of %d servers could not be looked at yet: %s", len(changed), error.message)
+            LOG.warning("could not read the interfaces of %d servers yet: %s", len(changed), error.message)
         self.late.add(changed)
 
     def _again(self, uuids: Sequence[str]) -> list[str]:
-        """Let these follow what Neutron has; those that something runs on, so that they can't yet."""
+        """Update these servers' rows from Neutron. Returns the servers that are busy."""
         with self._turn:
             begun, busy = self._unplug(uuids)
         return [*busy, *self._healer.refresh([uuid for uuid in uuids if uuid not in begun | busy])]
 
-    # -- interfaces whose ports are no more
+    # -- interfaces of deleted ports
 
     def _unplug(self, uuids: Sequence[str]) -> tuple[set[str], set[str]]:
-        """Begin to take them from these servers' guests: (servers of which that is begun, those of which it can't be
-        yet). What cannot be at all is a row's matter alone."""
+        """Begin to detach deleted ports from these servers' guests. Returns (servers with a begun detach, busy
+        servers). If a detach is impossible, only the row is updated."""
         gone = self._asked_for(uuids)
         if not gone:
             return set(), set()
@@ -176,15 +176,17 @@ class EventGatherer:
         except (errors.server.InterfacesBusy, errors.server.InterfacesUnsettled):
             return BUSY
         except errors.NovaError as error:
-            LOG.warning("the guest keeps interface %s, whose port was deleted, for now: %s", port, error.message,
+            LOG.warning("interface %s stays in the guest for now, although its port was deleted: %s",
+                        port, error.message,
                         extra={"server": uuid})
             return NEVER
-        LOG.info("interface %s is taken from the guest: its port was deleted", port, extra={"server": uuid})
+        LOG.info("detaching interface %s from the guest: its port was deleted", port, extra={"server": uuid})
         return BEGUN
 
     def _news(self, events: Iterable[ExternalEvent]) -> list[str]:
-        """Servers of which a row does not know yet that a port is plugged: those of ports that were bound in one go
-        (and of every second word about the others) know, and Neutron is not asked again."""
+        """Return the servers whose rows do not show yet that a port is plugged. If a port was bound in one step with
+        others, its row shows it already. The same holds at every second event about the other ports. Neutron is not
+        asked again for these servers."""
         plugged = {event.tag: event.server_uuid for event in events if event.name == PLUGGED}
         with self._world.cell.reading() as tx:
             rows = interface_cache.read(tx, sorted(set(plugged.values()))) if plugged else {}
@@ -206,10 +208,10 @@ class EventGatherer:
             try:
                 self._world.compute.network_events(one, tuple(events))
             except errors.NovaError as error:
-                LOG.warning("host %s was not told of network events: %s", one, error.message)
+                LOG.warning("could not forward network events to host %s: %s", one, error.message)
 
     def _destinations(self, uuids: set[str]) -> dict[str, tuple[str, ...]]:
-        """Where servers are on their way to."""
+        """Return the destination hosts of moving servers."""
         if not uuids:
             return {}
         with self._world.cell.reading() as tx:

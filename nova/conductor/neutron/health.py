@@ -1,7 +1,8 @@
-"""Servers' rows kept like what Neutron has: gradually for all, and at once where an event told of a change.
+"""Healing of interfaces: servers' rows follow Neutron's ports, gradually for all servers, and immediately after an
+event.
 
-A row is written only while nothing runs on its server, and an interface goes only when Neutron says that its port is
-gone, or another's: what could not be read is no reason.
+A row is written only while no operation runs on its server. An interface is removed only if Neutron reports its port as
+deleted, or as another server's; a failed read proves neither.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from nova.model.network.ports import ACTIVE, OWNER, Port, belongs
 
 LOG = logging.getLogger(__name__)
 
-BATCH = 50  # servers that are looked at together
-STATES_WITHIN_S = 5.0  # a start waits no longer to learn that it need not wait for its network
+BATCH = 50  # servers that are read together
+STATES_WITHIN_S = 5.0  # longest wait of a start for the check of its ports' states
 
 
 class Reader:
-    """Interfaces as Neutron has them at this moment."""
+    """Reader of interfaces from Neutron's current ports."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder, self.client, self.known = binder, binder.client, binder.known
 
     def now(self, servers: Sequence[AnyServer], settled: bool = False) -> dict[str, tuple[Interface, ...]]:
-        """By server: two calls for a hundred of them, and one for what their ports refer to and nobody knows.
-        ``settled``: without ports that their rows do not have and that may go again."""
+        """Return the current interfaces by server: two calls for a hundred servers, and one for uncached networks.
+        ``settled``: without ports that their rows do not have and that may be deleted again."""
         found = self._ports(servers, settled)
         ports = [port for mine in found.values() for port in mine]
         floating = self.client.floating_ips_of(port.id for port in ports)
@@ -47,7 +48,7 @@ class Reader:
         return {server.uuid: self._one(server, found[server.uuid], around) for server in servers}
 
     def _ports(self, servers: Sequence[AnyServer], settled: bool) -> dict[str, list[Port]]:
-        """Each server's; and those of its row that the list does not have are asked for by their ids."""
+        """Return each server's ports. Ports of its row that the list lacks are read by ID."""
         found: dict[str, list[Port]] = {server.uuid: [] for server in servers}
         rows = {server.uuid: server for server in servers}
         known = {one.id: server.uuid for server in servers for one in server.interfaces or ()}
@@ -64,16 +65,16 @@ class Reader:
         return found
 
     def look_again(self, ops: Sequence[Op]) -> None:
-        """Whether interfaces that rows show as not connected are by now: news that came while something ran on their
-        servers may not be in the rows yet, or were lost."""
+        """Refresh the states of interfaces that rows show as not connected. Events during an operation on the server
+        may not be in the row yet, or were lost."""
         unsure = {one.id for op in ops for one in op.server.interfaces or () if one.status not in (None, ACTIVE)}
         if not unsure:
             return
         try:
             with context.waited_for(STATES_WITHIN_S, again=False):
                 ports = {(port.device_id, port.id): port.status for port in self.client.ports_by_id(unsure)}
-        except errors.NovaError as error:  # then the host waits for them
-            LOG.warning("whether %d interfaces are connected could not be asked: %s", len(unsure), error.message)
+        except errors.NovaError as error:  # in this case the host waits for the interfaces
+            LOG.warning("could not check whether %d interfaces are connected: %s", len(unsure), error.message)
             return
         for op in ops:
             before = op.server.interfaces or ()
@@ -82,7 +83,8 @@ class Reader:
                 op.write(interfaces=now)
 
     def _may_be_late(self, port: Port) -> bool:
-        """Whether it may be of a request that was given up (by us, or lately by anybody): whoever did removes it."""
+        """True if the port may be of an abandoned request, of this process or of another one recently: that process
+        removes it."""
         if port.device_id in self.known.doubtful():
             return True
         return port.created_at is not None and (utcnow() - port.created_at).total_seconds() < DOUBT_S
@@ -90,7 +92,7 @@ class Reader:
     @staticmethod
     def _one(server: AnyServer, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
         before = {one.id: one for one in server.interfaces or ()}
-        requested = getattr(server, "requested_networks", None) or ()  # not every query has it
+        requested = getattr(server, "requested_networks", None) or ()  # not in every query
         given = {one.port_id for one in requested if one.port_id}
         tags = {one.port_id or one.network_id: one.tag for one in requested}
         found = []
@@ -102,18 +104,19 @@ class Reader:
 
 
 class Healer:
-    """Goes round all servers at rest, a batch a turn."""
+    """Healing of all servers without an operation, a batch each turn."""
 
     def __init__(self, deps: Deps, reader: Reader, batch: int = BATCH) -> None:
         self._world, self._reader, self._batch = deps, reader, batch
-        self._after = 0  # the key of the last server that was looked at
-        self._asked: set[tuple[str, str]] = set()  # (server, port) that :attr:`lost` was told of
-        self.spared: Collection[str] = ()  # servers whose guests are to give up what their rows still have
-        #: Is told of (server, port) whose port is no more: its guest gives the interface up before the row forgets it.
+        self._after = 0  # key of the last server read
+        self._asked: set[tuple[str, str]] = set()  # (server, port) that :attr:`lost` was called with
+        self.spared: Collection[str] = ()  # servers whose guests must release interfaces that their rows still have
+        #: Called with (server, port) of deleted ports: the guest releases the interface before its row drops it.
         self.lost: Callable[[Collection[tuple[str, str]]], None] | None = None
 
     def turn(self) -> int:
-        """How many rows were corrected. Neutron that is away is no error: what is known stays."""
+        """Run one turn and return the number of corrected rows. If Neutron is away, the rows stay unchanged, and no
+        error is raised."""
         with self._world.cell.reading() as tx:
             rows = interface_cache.page(tx, self._after, self._batch)
         self._after = rows[-1].id if len(rows) == self._batch else 0
@@ -121,16 +124,16 @@ class Healer:
         try:
             return self.correct(looked_at, all_seen=False) if looked_at else 0
         except errors.NovaError as error:
-            LOG.warning("interfaces of %d servers could not be looked at: %s", len(looked_at), error.message)
+            LOG.warning("could not read the interfaces of %d servers: %s", len(looked_at), error.message)
             return 0
 
     def correct(self, rows: Sequence[AnyServer], all_seen: bool = True) -> int:
-        """NovaError: Neutron, or the database. ``all_seen`` False: a Neutron that shows not one port of several servers
-        is not believed; it may take us for an ordinary user."""
+        """Correct rows that differ from Neutron. Raises NovaError of Neutron or the database. ``all_seen`` False: an
+        answer without any port for several servers is not trusted; Neutron may see nova as an ordinary user."""
         found = self._reader.now(rows, settled=True)
         plugged = sum(bool(row.interfaces) for row in rows)
         if not all_seen and plugged > 1 and not any(found.values()):
-            LOG.warning("Neutron shows no port of %d servers that have some: their rows stay as they are. Are the "
+            LOG.warning("Neutron shows no port of %d servers that have some; leaving their rows unchanged. Are the "
                         "credentials in [neutron] an administrator's?", plugged)
             return 0
         wrong = [(row, found[row.uuid]) for row in rows if tuple(row.interfaces or ()) != found[row.uuid]]
@@ -143,10 +146,10 @@ class Healer:
                                                         for row, interfaces in wrong))
 
     def _ask_for_lost(self, rows: Sequence[AnyServer], found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
-        """Servers whose guests are asked to give up interfaces without ports; their rows are written when they have.
+        """Ask guests to release interfaces without ports, and return their servers; their rows are written afterwards.
 
-        Once for each port: a guest that keeps its interface must not be asked for ever. And only in projects of which
-        Neutron shows a port: credentials that are no administrator's any more see those of their own project alone.
+        Once for each port, so that a guest that keeps its interface is not asked for ever. Only in projects of which
+        Neutron shows a port: credentials that have lost the administrator role see only their own project.
         """
         seen = {row.project_id for row in rows if found[row.uuid]}
         gone = {(row.uuid, one): row for row in rows for one in _ids(row.interfaces or ()) - _ids(found[row.uuid])}
@@ -158,28 +161,29 @@ class Healer:
         return {uuid for uuid, _port in lost}
 
     def ports(self, ids: Iterable[str]) -> Sequence[Port]:
-        """Those that there are."""
+        """Return the ports that exist."""
         return self._reader.client.ports_by_id(ids)
 
     def clear_doubts(self) -> None:
-        """Ports that a request made after its caller had given it up: nobody's, so they go."""
+        """Delete ports that a request created after its caller had abandoned it."""
         doubtful = self._reader.known.doubtful()
         if not doubtful:
             return
         try:
             ports = self._reader.client.ports_of(doubtful)
-            with self._world.cell.reading() as tx:  # after them: whose port it is, is known by now
+            with self._world.cell.reading() as tx:  # read after the ports: their owner is known by now
                 rows = interface_cache.read(tx, doubtful)
             for port in ports:
                 if _made_late(port, rows.get(port.device_id)):
-                    LOG.warning("port %s was made after its request had been given up: it is removed", port.id,
+                    LOG.warning("port %s was created after its request had been abandoned; removing it", port.id,
                                 extra={"server": port.device_id})
                     self._reader.client.delete_port(port.id)
         except errors.NovaError as error:
-            LOG.warning("ports that may have been made late could not be looked for: %s", error.message)
+            LOG.warning("could not look for ports that were created late: %s", error.message)
 
     def refresh(self, uuids: Sequence[str]) -> list[str]:
-        """These now, as far as they are at rest; those that could not be: they are not, or Neutron is away."""
+        """Refresh these servers now, unless they are busy. Returns the servers that were not refreshed, because they
+        are busy or Neutron is away."""
         if not uuids:
             return []
         with self._world.cell.reading() as tx:
@@ -189,7 +193,7 @@ class Healer:
             if resting:
                 self.correct(resting)
         except errors.NovaError as error:
-            LOG.warning("interfaces of %d servers could not be looked at yet: %s", len(resting), error.message)
+            LOG.warning("could not read the interfaces of %d servers yet: %s", len(resting), error.message)
             return list(rows)
         return [uuid for uuid, row in rows.items() if row.busy]
 
@@ -199,9 +203,9 @@ def _ids(interfaces: Iterable[Interface]) -> set[str]:
 
 
 def _made_late(port: Port, row: AnyRow | None) -> bool:
-    """``row``: its live server's; None: there is none."""
+    """True if the port was created late and belongs to no server. ``row``: the live server's row, or None."""
     if not port.device_owner.startswith(OWNER) or port.name:
-        return False  # we name none
+        return False  # nova gives its ports no names
     if row is None:
         return True
     return not row.busy and belongs(port, row.uuid, row.project_id) and port.id not in {

@@ -1,4 +1,4 @@
-"""Ports that a deleted server still has: found by the server's row, and let go when an operator says so."""
+"""Leftover ports of deleted servers: found by the server's row, and released on an operator's request."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from nova.model.network.ports import Port, belongs
 
 
 class LeftPorts:
-    """``free``: gives a port that a user had made back to its owner."""
+    """Leftover ports in Neutron. ``free``: releases a user's port to its owner."""
 
     def __init__(self, client: Neutron, free: Callable[[Port], None]) -> None:
         self._client, self._free = client, free
 
     def of(self, rows: Mapping[str, ServerRow]) -> tuple[Port, ...]:
-        """Of these servers, by uuid. A port that names a server of another project counts for nothing. Unavailable."""
+        """Return the leftover ports of these servers (UUID -> row). A port that names a server of another project is
+        ignored. Raises Unavailable."""
         return tuple(port for port in self._client.ports_of(rows)
                      if port.device_id in rows and _is_left(port, rows[port.device_id]))
 
     def let_go(self, port_id: str, row: ServerRow) -> None:
-        """Deleted, if it was made for the server; else its owner's again. Nothing when it is gone or another's by now.
-        Unavailable."""
+        """Delete the port if it was created for the server; otherwise release it to its owner. No error if it is gone
+        or another server's by now. Raises Unavailable."""
         try:
             port = self._client.port(port_id)
         except errors.service.ResourceNotFound:
@@ -37,6 +38,6 @@ def _is_left(port: Port, row: ServerRow) -> bool:
 
 
 def _made(row: ServerRow) -> set[str]:
-    """What the row proves to have been made for the server."""
+    """Return the IDs of ports that were created for the server, as its row proves."""
     asked = {one.port_id for one in row.requested_networks or ()}
     return {one.id for one in row.interfaces or () if not one.given} - asked

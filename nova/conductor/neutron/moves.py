@@ -1,7 +1,7 @@
-"""A server's ports on the way from one host to another.
+"""Ports of a server that moves from one host to another.
 
-With the extension ``binding-extended`` a port has a binding a host, of which one is active: a live migration's second
-one is made beforehand. Without it the port's only binding follows when the guest has arrived.
+With the extension ``binding-extended`` a port has one binding for each host, one of which is active: a live migration
+creates the second one beforehand. Without it the port's only binding is updated when the guest has arrived.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Mover:
     def __init__(self, binder: Binder) -> None:
         self._binder, self._client = binder, binder.client
 
-    # -- bound to one host, and no other
+    # -- binding to a single host
 
     def bind_to(self, op: Op, host: str) -> None:
         claimed = ClaimedPorts(self._binder.deps, op, host)
@@ -37,7 +37,7 @@ class Mover:
             return
         if not op.progress.committed:
             raise errors.network.BindingFailed(port_id=failed.id, host=host)
-        LOG.error("port %s could not be bound on host %s, where its server is", failed.id, host,
+        LOG.error("could not bind port %s on host %s, where its server is", failed.id, host,
                   extra={"server": op.uuid})
 
     def _bound(self, op: Op, port: Port, host: str, claimed: ClaimedPorts) -> Port:
@@ -47,11 +47,11 @@ class Mover:
             self._client.activate_binding(port.id, host)
             port = self._client.port(port.id)
         fields: dict[str, Any] = {"binding:host_id": host} if port.host != host else {}
-        if profile != dict(port.profile):  # said only then: Neutron asks for one more role of who says it
+        if profile != dict(port.profile):  # sent only if changed: Neutron requires one more role for it
             fields["binding:profile"] = profile
         if fields:
             port = self._client.update_port(port.id, fields)
-        elif port.vif_type == FAILED:  # a second try, as nothing changes by being said again
+        elif port.vif_type == FAILED:  # unbind first, as an equal update changes nothing
             self._client.update_port(port.id, {"binding:host_id": ""})
             port = self._client.update_port(port.id, {"binding:host_id": host})
         for one in bindings:
@@ -60,7 +60,7 @@ class Mover:
         return port
 
     def _bindings(self, port: Port) -> Sequence[PortBinding]:
-        """None of those that only this release's way of asking makes: a port bound once has one, which is its own."""
+        """Return the port's bindings; empty without the extension, or if the port is unbound or gone."""
         if not (self._client.has(BINDINGS) and port.host):
             return ()
         try:
@@ -69,13 +69,13 @@ class Mover:
             return ()
 
     def _ports(self, op: Op) -> list[Port]:
-        """The server's; no others' that say they are."""
+        """Return the server's ports, without ports of other projects that name it."""
         known = known_ids(op)
         return [port for port in self._client.ports_of([op.uuid])
                 if belongs(port, op.uuid, op.server.project_id, known)]
 
     def _write(self, op: Op, ports: Sequence[Port]) -> None:
-        """What the server's row knows of its interfaces beyond their bindings stays."""
+        """Write the ports as interfaces into the server's row; facts beyond the bindings are kept."""
         before = {one.id: one for one in op.server.interfaces or ()}
         around = self._binder.around(ports)
         given = given_ids(op)
@@ -105,7 +105,7 @@ class Mover:
     def _second(self, port: Port, host: str, claimed: ClaimedPorts) -> PortBinding:
         found = {one.host: one for one in self._client.bindings(port.id)}
         for one in found.values():
-            if one.host != host and one.status != ACTIVE:  # of an arrival that nobody abandoned
+            if one.host != host and one.status != ACTIVE:  # left by an arrival that was never abandoned
                 self._client.delete_binding(port.id, one.host)
         if host in found:
             if found[host].vif_type != FAILED or found[host].status == ACTIVE:
@@ -114,7 +114,7 @@ class Mover:
         profile = profile_of(port.profile, claimed.allocation(port.id), claimed.device(port.id))
         try:
             return self._client.create_binding(port.id, host, port.vnic_type, profile)
-        except (errors.service.Conflict, errors.Unavailable):  # made, by an attempt whose answer was lost
+        except (errors.service.Conflict, errors.Unavailable):  # created by an attempt whose answer was lost
             again = {one.host: one for one in self._client.bindings(port.id)}
             if host in again:
                 return again[host]

@@ -1,5 +1,4 @@
-"""What a server's claim on a host got for its ports: read once for all of them, and only where one asks for something.
-"""
+"""Resources of ports in a server's claim on a host: read once for all ports, and only if a port requests some."""
 
 from __future__ import annotations
 
@@ -16,15 +15,15 @@ from nova.model.numa.topology import PackedDevice
 
 
 class ClaimedPorts:
-    """``host``: the end that is meant, where a move holds something on two."""
+    """Claimed resources of a server's ports. ``host``: the end of the move, if a move has claims on two."""
 
     def __init__(self, deps: Deps, op: Op, host: str | None) -> None:
         self._world, self._op, self._host = deps, op, host or ""
         self.demands: Sequence[PortDemand] = op.server.port_demands or ()
 
     def allocation(self, port_id: str) -> str | dict[str, str] | None:
-        """Into the port's ``binding:profile``: the provider, or provider by resource request group; None: it asks for
-        nothing."""
+        """Return the value for the port's ``binding:profile``: the provider, or provider by resource request group;
+        None if the port requests no resources."""
         return allocation_of(port_id, self.demands, self._providers) if self.demands else None
 
     def device(self, port_id: str) -> PackedDevice | None:
@@ -32,7 +31,7 @@ class ClaimedPorts:
 
     @property
     def _leaving(self) -> bool:
-        """Whether it is the end that the move leaves."""
+        """True if the host is the end that the move leaves."""
         source = self._op.asked(PlacementArguments).source
         return bool(source) and source == self._host and self._op.progress.host != source
 
@@ -49,13 +48,14 @@ class ClaimedPorts:
         return {one.id: one for one in packing.devices if one.id} if packing is not None else {}
 
 
-#: What we write into a port's profile, and take out again; the rest is its owner's.
+#: Keys that nova writes into a port's profile and removes again; the others belong to its owner.
 OURS = frozenset({"allocation", "pci_slot", "pci_vendor_info", "physical_network", "pf_mac_address", "vf_num",
                   "card_serial_number"})
 
 
 def demands_of(port: Port, network: NeutronNetwork | None) -> tuple[PortDemand, ...]:
-    """One a resource request group; a port of a direct kind has one at least. ``network``: as administrators see it."""
+    """Return the port's demands: one for each resource request group, and at least one for a direct port. ``network``:
+    as administrators see it."""
     physical = network.physical_network if network is not None and port.vnic_type in DIRECT else None
     groups = port.asked.groups
     if not groups and port.vnic_type in DIRECT:
@@ -68,19 +68,19 @@ def demands_of(port: Port, network: NeutronNetwork | None) -> tuple[PortDemand, 
 
 def allocation_of(port_id: str, demands: Sequence[PortDemand], providers: Mapping[tuple[str, str], str]
                   ) -> str | dict[str, str] | None:
-    """The key ``allocation`` of a port's profile: its provider's uuid, or (where requests come in groups) by group.
-    ``providers``: (port, group) -> uuid."""
+    """Return the ``allocation`` of a port's profile: its provider's UUID, or UUIDs by group if requests come in groups.
+    ``providers``: (port, group) -> UUID."""
     mine = {one.group: providers[port_id, one.group] for one in demands
             if one.port_id == port_id and (port_id, one.group) in providers}
-    return mine.get("", mine) or None  # of the old format there is one, without a name
+    return mine.get("", mine) or None  # the old format has one, without a name
 
 
 def profile_of(before: Mapping[str, object], allocation: str | Mapping[str, str] | None = None,
                device: PackedDevice | None = None) -> dict[str, object]:
-    """A port's profile on a host: its owner's part, and what the server's claim got there for it."""
+    """Return a port's profile on a host: its owner's part, and the resources of the server's claim there."""
     profile = {name: value for name, value in before.items() if name not in OURS}
     if device is None and before.get("physical_network") and "pci_slot" not in before:
-        profile["physical_network"] = before["physical_network"]  # its owner's
+        profile["physical_network"] = before["physical_network"]  # set by its owner
     if allocation is not None:
         profile["allocation"] = allocation
     if device is not None:

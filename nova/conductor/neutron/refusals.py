@@ -1,4 +1,4 @@
-"""Why Neutron's networks, ports or groups cannot be had, in the words that clients know."""
+"""Refusals of Neutron's networks, ports and groups, in the wording that clients know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports as a server's interfaces: pure."""
+"""Conversion of ports to a server's interfaces: pure functions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from nova.model.network.networks import FixedAddress, Interface, RequestedNetwork, Subnet
 from nova.model.network.ports import UNBOUND, NeutronFloating, NeutronNetwork, NeutronSubnet, Port, PortBinding
 
-TAP = 14  # letters of a device's name that Linux takes, and one less
+TAP = 14  # one less than the longest device name of Linux, in characters
 
-#: Types of a binding whose guest's device is on a bridge, and how that is called where nobody says.
+#: Binding types with a bridge for the guest's device -> the bridge's default name.
 BRIDGES = {"ovs": "br-int", "bridge": ""}
 
 
 class Around(NamedTuple):
-    """What ports refer to."""
+    """Networks, subnets and floating addresses that ports refer to."""
 
     networks: Mapping[str, NeutronNetwork] = {}
     subnets: Mapping[str, NeutronSubnet] = {}
@@ -27,7 +27,7 @@ class Around(NamedTuple):
 
 
 def interface(port: Port, around: Around, tag: str | None = None, given: bool = False) -> Interface:
-    """A port with all that a host, a guest and the API want to know of it."""
+    """Return a port as an interface, with all its facts for hosts, guests and the API."""
     network = around.networks.get(port.network_id) or NeutronNetwork(id=port.network_id)
     subnets = _subnets(port, around.subnets)
     first = next((one for one in subnets if one.version == 4), None)
@@ -46,7 +46,7 @@ def interface(port: Port, around: Around, tag: str | None = None, given: bool = 
 
 
 def device_of(port: Port) -> str:
-    """The tap's name: what agents look for."""
+    """Return the name of the tap device, by which Neutron's agents find it."""
     return f"tap{port.id}"[:TAP]
 
 
@@ -64,7 +64,7 @@ def _address(address: str, subnet_id: str | None = None) -> FixedAddress:
 
 
 def _subnets(port: Port, subnets: Mapping[str, NeutronSubnet]) -> tuple[Subnet, ...]:
-    """Of the port's addresses, in their order."""
+    """Return the subnets of the port's addresses, in their order."""
     ids = dict.fromkeys(one.subnet_id for one in port.addresses)
     return tuple(Subnet(cidr=one.cidr, version=one.version, gateway=one.gateway, dns=one.dns, routes=one.routes,
                         dhcp=one.dhcp, ipv6_mode=one.ipv6_mode, id=one.id)
@@ -72,7 +72,7 @@ def _subnets(port: Port, subnets: Mapping[str, NeutronSubnet]) -> tuple[Subnet, 
 
 
 def bound_as(before: Interface, binding: PortBinding, ovs_bridge: str = "br-int") -> Interface:
-    """An interface as another binding of its port makes it."""
+    """Return the interface with another binding of its port."""
     return msgspec.structs.replace(
         before, type=binding.vif_type, details=binding.vif_details, profile=binding.profile,
         bridge=_bridge(binding.vif_type, binding.vif_details, before.network_id, ovs_bridge),
@@ -81,7 +81,7 @@ def bound_as(before: Interface, binding: PortBinding, ovs_bridge: str = "br-int"
 
 
 def keeping(new: Interface, old: Interface) -> Interface:
-    """What was read without its surroundings does not overwrite what is known of them."""
+    """Return the new interface with old facts that were not read again."""
     return msgspec.structs.replace(
         new, label=new.label or old.label, mtu=new.mtu if new.mtu is not None else old.mtu,
         floating_addresses=new.floating_addresses or old.floating_addresses, subnets=new.subnets or old.subnets,
@@ -90,8 +90,8 @@ def keeping(new: Interface, old: Interface) -> Interface:
 
 def ordered(found: Iterable[Interface], before: Sequence[Interface],
             requested: Sequence[RequestedNetwork]) -> tuple[Interface, ...]:
-    """As the server had them, then as its user asked for them, then the rest by their ids: the guest's devices keep
-    their places."""
+    """Return the interfaces in the server's order, then in the order of the request, then by ID: the guest's devices
+    keep their places."""
     known = {one.id: at for at, one in enumerate(before)}
     ports = {one.port_id: at for at, one in enumerate(requested) if one.port_id}
     networks = {one.network_id: at for at, one in reversed(list(enumerate(requested))) if one.network_id}

@@ -1,7 +1,7 @@
-"""nova-network's half of servers' lives: which networks and addresses they get, keep and give back, and which hosts
-must know. The rows are the cell's, so all of it is in the transactions that journal the steps; telling comes after.
+"""Addresses of servers on nova-network: the networks and addresses that servers get, keep and release, and the hosts to
+notify. The rows are in the cell, so all changes are in the transactions that journal the steps; notifications follow.
 
-A host that was not told reads the whole state when it is back: nothing is kept for it.
+A host that was not notified reads the whole state when it is back: no messages are kept for it.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ Known = Mapping[str, Network]
 
 
 class Addresses:
-    """What :class:`nova.conductor.nova_network.back_end.NovaNetwork` does about addresses."""
+    """The address operations of :class:`nova.conductor.nova_network.back_end.NovaNetwork`."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
         self.options = deps.settings.networking
-        self._lately: dict[str, tuple[int, float]] = {}  # project -> its limit, when it was read
+        self._lately: dict[str, tuple[int, float]] = {}  # project -> its limit, and the time of the read
 
     # -- admission
 
     def known(self, tx: Connection, project_id: str) -> Known:
-        """Networks the project may use, by uuid, in their order."""
+        """Return the networks that the project may use, by UUID, in their order."""
         return {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
 
     def check(self, tx: Connection, known: Known, request: NetworkRequest) -> None:
-        """server.BadNetwork, server.BadFixedIp, server.FixedIpInUse ...: what cannot be is refused at once. Nothing is
-        counted yet."""
+        """Validate the requested networks and addresses, without counting quota. Raises server.BadNetwork,
+        server.BadFixedIp, server.FixedIpInUse and others."""
         for requested in request.networks or ():
             self._check_network(requested, known, request)
         _check_addresses(tx, request.networks or (), known)
@@ -68,12 +68,12 @@ class Addresses:
         if self.options.manager.per_project and known[str(requested.network_id)].project_id != request.project_id:
             raise errors.server.NetworkOfNobody(network_id=requested.network_id)
         if requested.fixed_ip and request.servers > 1:
-            raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
+            raise errors.Invalid("Invalid fixed_ip: a fixed address can be requested for one server only, not for "
                                  f"{request.servers} (max_count).")
 
     def chosen(self, known: Known, request: NetworkRequest) -> tuple[RequestedNetwork, ...]:
-        """The networks of the request; without any the manager's: all without a VLAN, or the project's own, of which it
-        takes one of nobody's when it has none. network.NoneFree."""
+        """Return the networks of the request, or the manager's default: all without a VLAN, or the project's own. A
+        project without a network gets a free one. Raises network.NoneFree."""
         if request.networks is not None:
             return request.networks
         if not self.options.manager.per_project:
@@ -81,12 +81,12 @@ class Addresses:
         mine = [uuid for uuid, network in known.items() if network.project_id == request.project_id]
         if not mine:
             claimed = self.deps.cell.transact(lambda tx: network_pools.first_of_project(tx, request.project_id))
-            LOG.info("network %s is now of project %s", claimed.label, request.project_id)
+            LOG.info("network %s was assigned to project %s", claimed.label, request.project_id)
             mine = [claimed.uuid]
         return tuple(RequestedNetwork(network_id=uuid) for uuid in mine)
 
     def check_quota(self, request: NetworkRequest, chosen: Sequence[RequestedNetwork]) -> None:
-        """OverQuota when it is plain by now; what decides is the count when addresses are taken."""
+        """Check the quota early. The binding check is the count when addresses are allocated. Raises OverQuota."""
         if not chosen or not self._limits_projects():
             return
         project = request.project_id
@@ -102,11 +102,12 @@ class Addresses:
             raise errors.quota.FixedIps(requested=wanted, used=used, limit=limit)
 
     def _limits_projects(self) -> bool:
-        """Keystone's registered limits know of no such resource."""
+        """True if the manager counts addresses and limits are in nova's database: Keystone has no such registered
+        limit."""
         return self.options.manager.charges_quota and isinstance(self.deps.quotas, limits.Written)
 
     def limits(self, projects: Iterable[str]) -> dict[str, int]:
-        """``fixed_ips`` of those projects that are limited."""
+        """Return the ``fixed_ips`` limits of the projects that are limited."""
         if not self._limits_projects():
             return {}
         found = {}
@@ -117,7 +118,7 @@ class Addresses:
         return {project: limit for project, limit in found.items() if limit != UNLIMITED}
 
     def _limits_lately(self, projects: Iterable[str]) -> dict[str, int]:
-        """The same, as they were when the servers were asked for, if that was just now and here."""
+        """Return the same limits, from admission if it ran in this process within the last minute."""
         wanted, now = set(projects), time.monotonic()
         if not self._limits_projects():
             return {}
@@ -129,7 +130,7 @@ class Addresses:
         return {project: limit for project, limit in {**known, **fresh}.items() if limit != UNLIMITED}
 
     def terms(self, projects: Iterable[str] = ()) -> Terms:
-        """With the limits of these projects."""
+        """Return the terms of an allocation, with the limits of these projects."""
         wanted = set(projects)
         return Terms(self.options.manager, self.options.ipv6_backend, self.options.create_unique_mac_address_attempts,
                      self.limits(wanted) if wanted else {})
@@ -146,29 +147,30 @@ class Addresses:
         return bound
 
     def update_hosts_of_taken(self, ops: Sequence[Op]) -> None:
-        """Unavailable: a host that these servers need does not serve them."""
+        """Notify the hosts of newly taken addresses. Raises Unavailable if a host that these servers need does not
+        serve them."""
         self.deps.network_updates.send({uuid for op in ops for uuid in op.progress.networks},
                                self._hosts(op.progress.host for op in ops))
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         changed = rows.unbind(tx, [op.uuid for op in ops], self.options.keeps_leased)
         hosts, given_back = {host for _uuid, host in changed if host}, {uuid for uuid, _host in changed}
-        for op in ops:  # what came after the operation had read its server is given back, too
+        for op in ops:  # also release addresses that were added after the operation had read its server
             used = {one.network_id for one in op.server.interfaces or ()} | set(op.progress.networks) | given_back
             op.note(networks=tuple(sorted(used)), network_hosts=tuple(sorted(hosts | set(op.progress.network_hosts))))
 
     def update_hosts_of_left(self, ops: Sequence[Op]) -> None:
-        """The hosts where the servers were; one that is away changes nothing."""
+        """Notify the hosts where the servers were; an unreachable one does not matter."""
         uuids = {uuid for op in ops for uuid in op.progress.networks}
         self.update_hosts(uuids, {host for op in ops for host in op.progress.network_hosts})
 
     def update_hosts(self, uuids: Iterable[str], hosts: Iterable[str], server: str = "") -> None:
-        """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
-        that were told, for on others the address stands still."""
+        """Notify the hosts of these networks; of multi-host networks, these hosts. Notified hosts then release their
+        own addresses if they may: on other hosts the address is still in use."""
         wanted, at = set(uuids), set(hosts)
         late = self.deps.network_updates.try_send(wanted, at, self.options.update_dns_entries)
         for message in sorted({error.message for error in late.values()}):
-            LOG.warning("a network host was not told of addresses that changed: %s", message,
+            LOG.warning("could not notify a network host of changed addresses: %s", message,
                         extra={"server": server} if server else {})
         if self.options.teardown_unused_network_gateway:
             for host in sorted(at):
@@ -178,13 +180,14 @@ class Addresses:
                                                                host=host))
 
     def _hosts(self, hosts: Iterable[str | None]) -> set[str] | None:
-        """Whom of a multi-host network's hosts to tell: None is all, who then know every guest's name at once."""
+        """Return the hosts of multi-host networks to notify: None means all, so that every guest's name is known
+        immediately."""
         return None if self.options.update_dns_entries else {host for host in hosts if host}
 
     # -- moves
 
     def follow(self, tx: Connection, op: Op, host: str) -> None:
-        """Its addresses are on that host, whose own one is the guest's gateway from now on."""
+        """Move the server's addresses to that host, whose own address is the guest's gateway from now on."""
         many = rows.follow(tx, op.uuid, host)
         if not many:
             return
@@ -192,7 +195,7 @@ class Addresses:
         if moved != op.server.interfaces:
             servers.update(tx, op.uuid, {"interfaces": moved})
         op.see(interfaces=moved)
-        known = {op.server.host or host, host}  # an evacuation that turns back leaves one its row never named
+        known = {op.server.host or host, host}  # an aborted evacuation leaves a host that the row never named
         op.note(network_hosts=tuple(sorted({*op.progress.network_hosts, *known})))
 
     def bind_to(self, op: Op, host: str) -> None:
@@ -200,7 +203,7 @@ class Addresses:
         self.update_hosts(uuids, {host, *op.progress.network_hosts}, op.uuid)
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
-        """Its interfaces as they will be on that host, which serves their multi-host networks by then."""
+        """Return the interfaces as they will be on that host, which serves their multi-host networks by then."""
         interfaces: tuple[Interface, ...] = op.server.interfaces or ()
         uuids = {one.network_id for one in interfaces if one.multi_host}
         if not uuids:
@@ -216,7 +219,7 @@ class Addresses:
             self.update_hosts(uuids, {host}, op.uuid)
 
     def leave_host(self, ops: Sequence[Op]) -> None:
-        """Of multi-host networks, the hosts serve the servers no more; addresses stay the servers'."""
+        """Stop serving the servers on hosts of multi-host networks; the servers keep their addresses."""
         many = [op for op in ops if any(one.multi_host for one in op.server.interfaces or ())]
         if not many:
             return
@@ -224,14 +227,14 @@ class Addresses:
         self.update_hosts({one.network_id for op in many for one in op.server.interfaces or ()}, hosts)
 
     def _own(self, tx: Connection, networks_: Sequence[AnyColumn], host: str) -> dict[str, str]:
-        """Network's uuid -> the host's own address there."""
+        """Return network's UUID -> the host's own address there."""
         own = host_addresses.own_addresses(tx, networks_, {host})
         return {row.uuid: own[(row.id, host)] for row in networks_ if (row.id, host) in own}
 
-    # -- interfaces that come and go
+    # -- attaching and detaching interfaces
 
     def check_interface(self, server: ServerRow, requested: RequestedNetwork) -> RequestedNetwork:
-        """Without a network, the first of those that a server would have got."""
+        """Validate a requested interface; without a network, it gets the first default network of a server."""
         with self.deps.cell.reading() as tx:
             known = self.known(tx, server.project_id)
         asked = requested.network_id or requested.port_id or requested.fixed_ip
@@ -248,7 +251,8 @@ class Addresses:
         return requested
 
     def take_interface(self, tx: Connection, op: Op, requested: RequestedNetwork) -> Interface:
-        """Repeated by the same operation: the same. server.InterfaceAddressInUse: since it was looked at."""
+        """Allocate an interface; repeating it in the same operation returns the same. Raises
+        server.InterfaceAddressInUse if the address was taken since the check."""
         whole = address_request(op, (requested,), op.server.host)
         try:
             return rows.take_interface(tx, whole, _key(op), self.terms([whole.project_id]))
@@ -265,14 +269,15 @@ class Addresses:
         rows.drop_interface(tx, op.uuid, interface.id, self.options.keeps_leased)
 
     def remove_interface(self, op: Op, interface: Interface) -> None:
-        """The networks of those that stay, too: another one may be the server's first now, by which its default route
-        is."""
+        """Notify the hosts of the removed interface's network and of the remaining ones: another one may now be the
+        server's first, which has its default route."""
         uuids = {one.network_id for one in (interface, *(op.server.interfaces or ()))}
         self.update_hosts(uuids, {op.server.host} if op.server.host else set(), op.uuid)
 
 
 def address_request(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> AddressRequest:
-    """What the server is to get. ``host``: where it will be; of a multi-host network, that host serves it."""
+    """Return the request for a server's addresses. ``host``: the server's future host, which serves its multi-host
+    networks."""
     return AddressRequest(op.uuid, op.server.hostname or "", tuple(wanted), op.server.project_id or "", host)
 
 
@@ -281,7 +286,7 @@ def _key(op: Op) -> str:
 
 
 def _behind(interfaces: Sequence[Interface], own: Mapping[str, str]) -> tuple[Interface, ...]:
-    """The interfaces with these gateways (which are the DHCP servers, too), by network."""
+    """Return the interfaces with these gateways by network, which are also the DHCP servers."""
     return tuple(_served_by(one, own[one.network_id]) if one.network_id in own else one for one in interfaces)
 
 
@@ -292,7 +297,8 @@ def _served_by(one: Interface, address: str) -> Interface:
 
 
 def _check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: Known) -> None:
-    """Fixed addresses are of their networks, and free (the cell's; one statement, none where none is asked for)."""
+    """Check that fixed addresses belong to their networks and are free (in the cell; one statement, none without
+    addresses)."""
     named = {(str(one.network_id), one.fixed_ip) for one in wanted if one.fixed_ip}
     for network, address in named:
         _check_address(known[network], address)

@@ -1,4 +1,4 @@
-"""nova-network as a back end: its networks are rows of the cell, and its hosts are told their states."""
+"""The nova-network back end: its networks are rows of the cell, and its hosts receive their states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 
 
 class NovaNetwork:
-    """A :class:`nova.conductor.networking.back_end.NetworkBackEnd`."""
+    """The :class:`nova.conductor.networking.back_end.NetworkBackEnd` for nova-network."""
 
     name = "nova-network"
     left_ports = None
@@ -67,7 +67,7 @@ class NovaNetwork:
         return [{} for _ in ops]
 
     def look_again(self, ops: Sequence[Op]) -> None:
-        """Nobody waits for interfaces that have no status."""
+        """Do nothing: nova-network's interfaces have no status to wait for."""
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         rule_hosts = set(self.groups.hosts_letting_in(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
@@ -78,8 +78,8 @@ class NovaNetwork:
         self.addresses.give_back(tx, ops)
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        # The addresses are free by now. A host that is not told here lets them in until its next look, which may be
-        # after another server has got them.
+        # The addresses are free by now. A host that is not notified here admits them until its next refresh, which may
+        # be after another server has got them.
         self.groups.firewall_updates.send(_rule_hosts(ops))
         self.addresses.update_hosts_of_left(ops)
         self.floating.left(ops)
@@ -94,7 +94,7 @@ class NovaNetwork:
 
     def bind_to(self, op: Op, host: str) -> None:
         self.addresses.bind_to(op, host)
-        if op.server.interfaces:  # what changed while the guest was on its way, only its old host was told
+        if op.server.interfaces:  # changes during the move were only sent to the old host
             self.groups.firewall_updates.send({host})
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
@@ -106,7 +106,7 @@ class NovaNetwork:
     def leave_host(self, ops: Sequence[Op]) -> None:
         self.addresses.leave_host(ops)
 
-    # -- guests that are found
+    # -- imported guests
 
     def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
         if not known:
@@ -121,7 +121,7 @@ class NovaNetwork:
         self.groups.firewall_updates.send({host})
         self.groups.addresses_changed([order.server_uuid])
 
-    # -- interfaces that come and go
+    # -- attaching and detaching interfaces
 
     def check_interface(self, server: ServerRow, requested: RequestedNetwork) -> RequestedNetwork:
         return self.addresses.check_interface(server, requested)
@@ -159,7 +159,7 @@ class NovaNetwork:
             return {}
         with self.deps.cell.reading() as tx:
             found = host_rules.of_guests(tx, with_interfaces, self.deps.settings.instance_name_template)
-        self.groups.firewall_updates.begin(found.let_in_on)  # they need not wait for it, nor it for them
+        self.groups.firewall_updates.begin(found.let_in_on)  # the two do not wait for each other
         return found.guests
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
@@ -172,10 +172,10 @@ class NovaNetwork:
         raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=0)
 
     def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
-        LOG.info("event %s is of another network service, and changes nothing here", event.name,
+        LOG.info("event %s is for another network service; ignored", event.name,
                  extra={"server": event.server_uuid})
 
 
 def _rule_hosts(ops: Sequence[Op]) -> set[str]:
-    """Hosts whose guests let the ops' servers in."""
+    """Return the hosts whose guests' rules admit the operations' servers."""
     return {host for op in ops for host in op.progress.rule_hosts}

@@ -1,7 +1,7 @@
-"""At most one call a host at a time, and what comes meanwhile in one call after it.
+"""Coalescing of calls: at most one call to a host at a time; later changes are combined into the next call.
 
-A host that is slow, or hangs, keeps nobody from telling the others; and a burst of a hundred changes costs a host two
-calls, not a hundred. What is told is a state, not a difference: the next call has what is committed when it begins.
+A slow or hanging host does not delay calls to others, and a burst of a hundred changes costs a host two calls. A call
+carries a state, not a difference: the next call has the state that is committed when it begins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Batch:
-    """What came together for one call. ``done`` is set when the call has ended, well or not."""
+    """Changes combined into one call. ``done`` is set when the call has ended, successfully or not."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -28,8 +28,8 @@ B = TypeVar("B", bound=Batch)
 
 
 class Coalescer(Generic[B]):
-    """``make`` gives an empty batch; ``call(key, batch)`` makes the call, in a thread of its own. What it raises is
-    logged, and ends nothing but its own batch. ``name``: the thread's."""
+    """Queue of calls by key. ``make`` returns an empty batch; ``call(key, batch)`` makes the call, in a thread of its
+    own. Its errors are logged, and end only its own batch. ``name``: the thread's name."""
 
     def __init__(self, make: Callable[[], B], call: Callable[[str, B], None], name: str) -> None:
         self._make, self._call, self._name = make, call, name
@@ -38,7 +38,8 @@ class Coalescer(Generic[B]):
         self._under_way: set[str] = set()
 
     def join(self, key: str, put: Callable[[B], None] = lambda batch: None) -> tuple[B, bool]:
-        """The batch whose call begins after this, ``put`` into it; and whether nothing else is before it."""
+        """Add to the batch of the next call with ``put``. Returns the batch, and True if its call begins
+        immediately."""
         with self._lock:
             batch = self._next.get(key)
             if batch is None:
@@ -51,7 +52,7 @@ class Coalescer(Generic[B]):
         return batch, begins
 
     def waiting(self, key: str) -> bool:
-        """Whether a call is to come when the one before it has ended."""
+        """True if another call follows the running one."""
         with self._lock:
             return key in self._next
 
@@ -64,7 +65,7 @@ class Coalescer(Generic[B]):
                     return
             try:
                 self._call(key, batch)
-            except Exception:  # the next batch must go whatever happened to this one
+            except Exception:  # the next batch must be sent regardless of this error
                 LOG.exception("%s of %s failed", self._name, key)
             finally:
                 batch.done.set()

@@ -1,7 +1,7 @@
-"""Names in DNS: of floating addresses, in public domains and as users say; of servers, in one private domain.
+"""DNS names: of floating addresses, in public domains and at users' request; of servers, in one private domain.
 
-What a driver does not take never fails a server's boot or delete: it is logged, and the periodic job writes the names
-again. What users ask of it themselves does fail, with the driver's reason.
+A driver's error never fails a server's boot or delete: it is logged, and the periodic job writes the names again.
+Users' own requests fail with the driver's reason.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ LOG = logging.getLogger(__name__)
 PRIVATE, PUBLIC = "private", "public"
 TYPES = {"A": 4, "AAAA": 6}
 LABEL_LENGTH = 63
-BUDGET_S = 10.0  # of all names of one order: a batch of boots waits no longer for a slow DNS server
+BUDGET_S = 10.0  # for all names of one operation: longest wait of a batch of boots for a slow DNS server
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
 
 
 class DnsNames:
-    """The DNS part of FloatingCalls, and servers' names as they come and go."""
+    """The DNS calls of FloatingCalls, and the names of servers from boot to delete."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     @property
     def managers(self) -> Managers:
-        """The two DNS drivers that nova.conf names: of servers' names, and of floating addresses'."""
+        """The two DNS drivers from nova.conf: for servers' names, and for floating addresses' names."""
         return self.deps.settings.floating.dns
 
     def _of_scope(self, scope: str) -> Patient:
@@ -47,30 +47,31 @@ class DnsNames:
     # -- domains
 
     def list_dns_domains(self, scope: Scope) -> tuple[DnsDomain, ...]:
-        """A project's own, and those of nobody, among them the private ones; an administrator's: all."""
+        """Return a project's own domains and the ones without a project, including private ones; for an administrator,
+        all."""
         with self.deps.cell.reading() as tx:
             found = dns_domains.select(tx)
         return tuple(one for one in found if scope.project_id is None
                      or one.project_id in (None, scope.project_id))
 
     def put_dns_domain(self, domain: DnsDomain) -> DnsDomain:
-        """A domain that the DNS server has already changes hands only. dns.BadName; dns.Away: the DNS server does not
-        answer."""
+        """Create a domain. If the DNS server has it already, only its owner changes. Raises dns.BadName; dns.Away if
+        the DNS server does not answer."""
         _check_name(domain.domain)
         try:
             self._of_scope(domain.scope).create_domain(domain.domain)
         except errors.dns.DomainExists:
-            LOG.info("domain %s is there already: whose it is changes", domain.domain)
+            LOG.info("domain %s exists already; changed its owner", domain.domain)
         self.deps.cell.transact(lambda tx: dns_domains.put(tx, domain))
         return domain
 
     def delete_dns_domain(self, domain: str) -> None:
-        """dns.NoSuchDomain: we know none of that name; dns.Away."""
+        """Delete a domain. Raises dns.NoSuchDomain if nova has no record of it; dns.Away."""
         known = self._domain(domain)
         try:
             self._of_scope(known.scope).delete_domain(domain)
         except errors.dns.NoSuchDomain:
-            LOG.info("domain %s was gone from the DNS server already", domain)
+            LOG.info("domain %s was already missing from the DNS server", domain)
         self.deps.cell.transact(lambda tx: dns_domains.delete(tx, domain))
 
     def _domain(self, domain: str) -> DnsDomain:
@@ -82,7 +83,7 @@ class DnsNames:
     # -- entries
 
     def list_dns_entries(self, domain: str, name: str | None, address: str | None) -> tuple[DnsEntry, ...]:
-        """By the address; by the name where no address is given. dns.NoSuchDomain, dns.Away."""
+        """Return entries by address, or by name without an address. Raises dns.NoSuchDomain, dns.Away."""
         driver = self._of_scope(self._domain(domain).scope)
         if address is not None:
             return tuple(DnsEntry(domain=domain, name=one, address=address, type=_type(address))
@@ -91,8 +92,8 @@ class DnsNames:
                      for one in driver.get_entries_by_name(str(name), domain))
 
     def put_dns_entry(self, entry: DnsEntry) -> DnsEntry:
-        """A name that is there gets the new address. dns.BadName, dns.BadEntry, dns.NoSuchDomain, dns.NotYourName,
-        dns.Away."""
+        """Write an entry; an existing name gets the new address. Raises dns.BadName, dns.BadEntry, dns.NoSuchDomain,
+        dns.NotYourName, dns.Away."""
         _check_name(entry.name)
         if _type(entry.address) != entry.type.upper():
             raise errors.dns.BadEntry(type=entry.type[:20], address=entry.address[:60])
@@ -104,12 +105,13 @@ class DnsNames:
         return entry
 
     def delete_dns_entry(self, domain: str, name: str) -> None:
-        """dns.NoSuchDomain, dns.NoSuchEntry, dns.NotYourName, dns.Away."""
+        """Delete an entry. Raises dns.NoSuchDomain, dns.NoSuchEntry, dns.NotYourName, dns.Away."""
         self._writable(domain, name).delete_entry(name, domain)
 
     def _writable(self, domain: str, name: str, *addresses: str) -> Patient:
-        """The domain's driver. Forbidden in a public domain that is no project's, which all share, but for who has the
-        floating addresses: those that the name shall have, and those that it has. Administrators may."""
+        """Return the domain's driver, if the caller may write the name. A public domain without a project is shared by
+        all projects. In it, a project may only write names whose old and new addresses are its own floating addresses.
+        Administrators may write all. Raises Forbidden."""
         known, who = self._domain(domain), context.current()
         driver = self._of_scope(known.scope)
         if known.scope == PUBLIC and known.project_id is None and not who.is_admin:
@@ -121,10 +123,10 @@ class DnsNames:
                 raise errors.dns.NotYourName(address=address, domain=domain)
         return driver
 
-    # -- what goes with addresses
+    # -- names of addresses and servers
 
     def forget_floating(self, address: str) -> None:
-        """A floating address is nobody's: so are its names."""
+        """Delete the names of a released floating address."""
         if not self.managers.floating.silent:
             with self.deps.cell.reading() as tx:
                 domains = [one.domain for one in dns_domains.select(tx) if one.scope == PUBLIC]
@@ -132,23 +134,24 @@ class DnsNames:
                 _quietly(self.managers.floating, "forget", [(None, address)], domain, BUDGET_S)
 
     def write_servers(self, ops: Iterable[Op]) -> None:
-        """The servers' two names each: what users call them, and their uuids. In the domain of their zone."""
+        """Write two names for each server, its display name and its UUID, in the domain of its zone."""
         self._for_servers([op.server for op in ops], BUDGET_S)
 
     def note_names(self, op: Op) -> None:
-        """Before a server's addresses are given back: which names go with them."""
+        """Note the names that go with a server's addresses, before the addresses are released."""
         if self._wanted and (pairs := names_of(op.server)):
             op.note(dns_names=tuple(pairs))
 
     def forget_servers(self, ops: Iterable[Op]) -> None:
-        """The servers' own names: by now, somebody else may have the address."""
+        """Delete the servers' own names only: another server may have the address by now."""
         pairs = [(name, address) for op in ops for name, address in op.progress.dns_names]
         if pairs and self._wanted:
             _quietly(self.managers.instances, "forget", pairs, self.deps.settings.floating.instance_dns_domain,
                      BUDGET_S)
 
     def write_all(self) -> int:
-        """Write the names of all live servers again (``dns_update_periodic_interval``); how many servers."""
+        """Write the names of all live servers again (``dns_update_periodic_interval``), and return the number of
+        servers."""
         if not self._wanted:
             return 0
         with self.deps.cell.reading() as tx:
@@ -167,38 +170,39 @@ class DnsNames:
         try:
             zone = self._domain(domain).availability_zone
         except errors.dns.NoSuchDomain:
-            zone = None  # one that the DNS server has, and we have not made
+            zone = None  # a domain in the DNS server that nova did not create
         except errors.NovaError as error:
-            LOG.warning("names of %d servers are not written to DNS: %s", len(servers), error.message)
+            LOG.warning("could not write the names of %d servers to DNS: %s", len(servers), error.message)
             return
         pairs = [pair for server in servers if zone in (None, server.availability_zone) for pair in names_of(server)]
         _quietly(self.managers.instances, "write", pairs, domain, budget_s)
 
 
 def names_of(server: AnyServer) -> list[tuple[str | None, str]]:
-    """(name, address) of a server's first IPv4 address: two names, or one where its own cannot stand in DNS."""
+    """Return (name, address) pairs of a server's first IPv4 address: two, or one if its own name is not a valid DNS
+    label."""
     address = next((one.address for interface in server.interfaces or () for one in interface.addresses
                     if one.version == 4), None)
     return [] if address is None else [(name, address) for name in (label(server.name or ""), server.uuid) if name]
 
 
 def label(name: str) -> str | None:
-    """A server's name as a label in DNS; None where nothing of it can stand."""
+    """Return a server's name as a DNS label; None if no valid character is left."""
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:LABEL_LENGTH].rstrip("-") or None
 
 
 def _quietly(driver: Patient, act: str, pairs: Sequence[tuple[str | None, str]], domain: str, budget_s: float) -> None:
-    """``write`` each name, or ``forget`` each where it is the address's (without a name: every one that it has). The
-    first failure ends it, or the budget's end, and is logged."""
+    """``write`` each name, or ``forget`` each name that still has the address (without a name: all names of the
+    address). The first failure, or the end of the time budget, ends it and is logged."""
     until = time.monotonic() + budget_s
     for number, (name, address) in enumerate(pairs):
         if time.monotonic() > until:
-            LOG.warning("DNS is slow: %d names in the domain %s were not changed", len(pairs) - number, domain)
+            LOG.warning("DNS is slow: did not change %d names in the domain %s", len(pairs) - number, domain)
             return
         try:
             {"forget": _forget, "write": _write}[act](driver, name, address, domain)
         except errors.NovaError as error:
-            LOG.warning("names in the DNS domain %s were not changed: %s", domain, error.message)
+            LOG.warning("could not change names in the DNS domain %s: %s", domain, error.message)
             return
 
 
@@ -208,7 +212,7 @@ def _forget(driver: Patient, name: str | None, address: str, domain: str) -> Non
             try:
                 driver.delete_entry(found, domain)
             except errors.dns.NoSuchEntry:
-                LOG.debug("%s was gone from %s already", found, domain)
+                LOG.debug("%s was already missing from %s", found, domain)
 
 
 def _write(driver: Patient, name: str | None, address: str, domain: str) -> None:
@@ -218,7 +222,7 @@ def _write(driver: Patient, name: str | None, address: str, domain: str) -> None
         driver.create_entry(name, address, "A", domain)
     except errors.dns.EntryExists:
         if address not in driver.get_entries_by_name(name, domain):
-            LOG.warning("the name %s in the DNS domain %s is another address's, and stays so", name, domain)
+            LOG.warning("the name %s in the DNS domain %s belongs to another address; left it unchanged", name, domain)
 
 
 def _check_name(name: str) -> None:

@@ -1,6 +1,7 @@
-"""Tells compute hosts that what may reach their guests changed: each asks for it whole, so many changes are one call.
+"""Notifications of compute hosts about changed firewalls. Each host then reads its whole firewall, so that many changes
+need one call.
 
-A host that is away is not told again: a compute reads the whole state at its start, and now and then.
+An unreachable host gets no second call: nova-compute reads the whole state at its start, and periodically.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
-PATIENCE_S = 10.0  # how long whoever changed something waits for hosts that are slow
+PATIENCE_S = 10.0  # longest wait of a changing call for slow hosts
 
 
 class _Round(Batch):
-    """One call to come, and whether the host has taken it."""
+    """A pending call, and whether the host has accepted it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,24 +28,26 @@ class _Round(Batch):
 
 
 class FirewallUpdates:
-    """``compute``: a ComputeRPC client."""
+    """Firewall updates for compute hosts. ``compute``: a ComputeRPC client."""
 
     def __init__(self, compute: ComputeRPC, patience_s: float = PATIENCE_S) -> None:
         self._compute, self._patience_s = compute, patience_s
         self._queues = Coalescer(_Round, self._refresh, "firewall-updates")
 
     def send(self, hosts: Iterable[str]) -> frozenset[str]:
-        """Come back when the hosts have what is committed now, or were waited for long enough; those that may not."""
+        """Wait until the hosts have the state that is committed now, or until the timeout. Returns the hosts that may
+        not have it."""
         rounds = self.begin(hosts)
         end = time.monotonic() + self._patience_s
         late = frozenset(host for host, one in rounds.items()
                          if not (one.done.wait(max(0.0, end - time.monotonic())) and one.sent))
         if late:
-            LOG.warning("hosts that do not answer apply changed security groups later: %s", ", ".join(sorted(late)))
+            LOG.warning("hosts did not confirm changed security groups and will apply them later: %s",
+                        ", ".join(sorted(late)))
         return late
 
     def begin(self, hosts: Iterable[str]) -> dict[str, _Round]:
-        """Have them told, without waiting for it."""
+        """Start the notifications without waiting for them."""
         return {host: self._queues.join(host)[0] for host in sorted(set(hosts))}
 
     def _refresh(self, host: str, current: _Round) -> None:
@@ -52,4 +55,4 @@ class FirewallUpdates:
             self._compute.refresh_firewall(host)
             current.sent = True
         except errors.NovaError as error:
-            LOG.info("host %s was not told of changed security groups: %s", host, error.message)
+            LOG.info("could not notify host %s of changed security groups: %s", host, error.message)

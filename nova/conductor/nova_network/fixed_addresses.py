@@ -1,4 +1,4 @@
-"""Single addresses of nova-network's pools: looked at, set aside, and given to servers that live."""
+"""Single fixed addresses of nova-network: reading, reserving, and adding them to existing servers."""
 
 from __future__ import annotations
 
@@ -20,34 +20,37 @@ from nova.model.server.states import TaskState
 
 
 class FixedAddresses:
-    """The calls about addresses; whoever changes a server's writes its row's interfaces in the same transaction."""
+    """The calls about fixed addresses. A change of a server's addresses writes its row's interfaces in the same
+    transaction."""
 
     def __init__(self, deps: Deps, addresses: Addresses) -> None:
         self.deps, self.addresses = deps, addresses
 
     def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:
-        """``host`` None: of all networks."""
+        """Return the fixed addresses of a host, or of all networks (``host`` None)."""
         with self.deps.cell.reading() as tx:
             return network_pools.fixed_rows(tx, host)
 
     def get_fixed_address(self, address: str) -> FixedAddressRow:
-        """network.NoSuchAddress, network.BadAddress."""
+        """Return one fixed address. Raises network.NoSuchAddress, network.BadAddress."""
         with self.deps.cell.reading() as tx:
             return network_pools.fixed_row(tx, address)
 
     def reserve_fixed_address(self, address: str, reserved: bool) -> None:
-        """A server that has it keeps it. network.NoSuchAddress, network.BadAddress."""
+        """Reserve or unreserve an address; a server that has it keeps it. Raises network.NoSuchAddress,
+        network.BadAddress."""
         self.deps.cell.transact(lambda tx: network_pools.reserve(tx, address, reserved))
 
-    # -- of servers
+    # -- addresses of servers
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
-        """On the server's first interface there; without one, it gets one, which its guest has at its next start."""
+        """Add an address to the server's first interface in the network. Without one, a new interface is allocated,
+        which the guest gets at its next start."""
         key = str(uuids.uuid4())
 
         def add(tx: Connection) -> ServerRow:
             row = _locked(tx, server_uuid)
-            if row.task_state == TaskState.DELETING:  # its delete may have given all of them back already
+            if row.task_state == TaskState.DELETING:  # its delete may have released all addresses already
                 raise errors.server.Going(server=server_uuid)
             if network_id not in self.addresses.known(tx, row.project_id):
                 raise errors.server.BadNetwork(network_id=network_id)
@@ -64,7 +67,7 @@ class FixedAddresses:
         self._update_hosts(self.deps.cell.transact(add), {network_id})
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
-        """Its floating address goes with it. server.NotFound, network.NotItsAddress."""
+        """Remove an address together with its floating address. Raises server.NotFound, network.NotItsAddress."""
         def remove(tx: Connection) -> tuple[ServerRow, set[str]]:
             row = _locked(tx, server_uuid)
             changed = {one.network_id for one in row.interfaces or () if address in _own(one)}
@@ -72,7 +75,7 @@ class FixedAddresses:
                 raise errors.network.NotItsAddress(server=server_uuid, address=address)
             floating.leave(tx, [row.uuid], [address])
             rows.drop_address(tx, row.uuid, address, self.addresses.options.keeps_leased)
-            held = floating.of_servers(tx, [row.uuid]).get(row.uuid, {})  # as they are now
+            held = floating.of_servers(tx, [row.uuid]).get(row.uuid, {})  # the current ones
             after = floating.with_floating([_without(one, address) for one in row.interfaces or ()], held)
             servers.update(tx, row.uuid, {"interfaces": after})
             return row, changed
@@ -89,7 +92,7 @@ def _locked(tx: Connection, uuid: str) -> ServerRow:
 
 
 def _own(one: Interface) -> set[str]:
-    """The addresses that were allocated; IPv6 ones follow from the MAC."""
+    """Return the allocated addresses; IPv6 addresses are derived from the MAC."""
     return {address.address for address in one.addresses if address.version == 4}
 
 

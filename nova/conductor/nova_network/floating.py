@@ -1,4 +1,5 @@
-"""Floating addresses: taken from pools, and given to servers; their network hosts are told, and translate them."""
+"""Floating addresses: allocated from pools and associated with servers; network hosts are notified and translate
+them."""
 
 from __future__ import annotations
 
@@ -30,49 +31,51 @@ from nova.model.quota.quotas import UNLIMITED
 LOG = logging.getLogger(__name__)
 
 RESOURCE = "floating_ips"
-#: How errors are called that say of a host only that it could not be asked.
+#: Prefixes of error codes that only mean that the host could not be reached.
 AWAY = ("rpc.", "network.no_host", "network.host_down", "network.host_late", "network.telling_late")
 
 
 class Floating(DnsNames):
-    """The calls of FloatingCalls, and what boots, moves and deletes mean for floating addresses."""
+    """The calls of FloatingCalls, and the effects of boots, moves and deletes on floating addresses."""
 
     @property
     def options(self) -> FloatingOptions:
-        """What nova.conf says of floating addresses and of names in DNS."""
+        """Options of floating addresses and DNS names, from nova.conf."""
         return self.deps.settings.floating
 
     @property
     def served(self) -> bool:
-        """Whether the networks' manager translates addresses: with one that does not, nobody has any."""
+        """True if the networks' manager translates addresses; without translation, no project has floating
+        addresses."""
         return self.deps.settings.networking.manager.floating
 
     # -- reads
 
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
-        """By name, whosever their addresses are. () where nobody translates addresses."""
+        """Return all pools by name, for any project. Empty if the manager does not translate addresses."""
         if not self.served:
             return ()
         with self.deps.cell.reading() as tx:
             return floating.pools(tx)
 
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
-        """The scope's project's; without a project, those that any has (``all_rows``: free ones, too). () where nobody
-        translates addresses."""
+        """Return the addresses of the scope's project; without a project, all allocated ones (``all_rows``: free ones
+        too). Empty if the manager does not translate addresses."""
         if not self.served:
             return ()
         with self.deps.cell.reading() as tx:
             return floating.select(tx, query)
 
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
-        """floating.NotFound, also outside the scope; floating.BadId."""
+        """Return one floating address. Raises floating.NotFound, also outside the scope; floating.BadId."""
         with self.deps.cell.reading() as tx:
             return floating.get(tx, id, scope)
 
-    # -- whose they are
+    # -- allocation
 
     def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
-        """``pool`` None: the configured one. floating.NoSuchPool, floating.PoolEmpty, floating.OverQuota."""
+        """Allocate an address from a pool (None: the configured one). Raises floating.NoSuchPool, floating.PoolEmpty,
+        floating.OverQuota."""
         name = pool or self.options.default_floating_pool
         if not self.served:
             raise errors.floating.NoSuchPool(pool=name)
@@ -90,15 +93,16 @@ class Floating(DnsNames):
         return taken
 
     def _limit(self, project_id: str) -> int:
-        """Of the project; users have none of their own, since nothing says which of them asked for an address. In
-        Keystone, only where somebody registered one: it is no resource that must have a limit there."""
+        """Return the project's limit. Users have no limit, because the requesting user is not recorded. In Keystone the
+        limit is optional."""
         whose = quota.owner(self.deps, project_id, None)
         with self.deps.api.reading() as tx:
             project, _user = quota.effective(self.deps, tx, whose)
         return project.get(RESOURCE, UNLIMITED)
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
-        """Its names in DNS go, too. floating.NotFound, floating.NotYours, floating.AutoAssigned."""
+        """Release an address and delete its DNS names. Raises floating.NotFound, floating.NotYours,
+        floating.AutoAssigned."""
         def release(tx: Connection) -> Changed:
             held = floating.hold(tx, id=id)
             if scope.project_id not in (None, held.row.project_id):
@@ -111,12 +115,12 @@ class Floating(DnsNames):
         self._announce_left([changed])
         self._announce("deallocate", changed.address)
 
-    # -- where their packets go
+    # -- association
 
     def associate_floating_address(self, association: FloatingAssociation) -> None:
-        """Answered when the network's host was told, unless it is away. floating.NoSuchAddress, floating.NotYours;
-        floating.NoFixedAddresses, floating.NotItsFixedAddress; Invalid: the host has not the device. An address that
-        was assigned by itself stays where it is, and nothing is raised."""
+        """Associate an address with a server. Returns when the network's host was notified, or is unreachable. An
+        auto-assigned address stays where it is, without an error. Raises floating.NoSuchAddress, floating.NotYours;
+        floating.NoFixedAddresses, floating.NotItsFixedAddress; Invalid if the host does not have the device."""
         self._ask_host(association)
 
         def associate(tx: Connection) -> tuple[Changed, HeldAddress] | None:
@@ -129,14 +133,14 @@ class Floating(DnsNames):
             return floating.point(tx, held, fixed, host), held
         done = self.deps.cell.transact(associate)
         if done is None:
-            LOG.info("floating address %s was assigned by itself, and stays where it is", association.address)
+            LOG.info("floating address %s was auto-assigned; left it unchanged", association.address)
             return
         changed, before = done
         try:
             self.deps.network_updates.send(changed.networks)
         except errors.NovaError as error:
             if error.code.startswith(AWAY):
-                LOG.warning("a network host was not told of %s: %s", association.address, error.message)
+                LOG.warning("could not notify a network host of %s: %s", association.address, error.message)
             else:
                 self._revert(changed, before)
                 raise
@@ -145,8 +149,8 @@ class Floating(DnsNames):
         self._announce("associate", changed.address)
 
     def _ask_host(self, association: FloatingAssociation) -> None:
-        """Whether the host has the device that the address shall stand on. Invalid. One that cannot be asked is no
-        reason to refuse: it is told all when it is back."""
+        """Check that the host has the device for the address. An unreachable host passes: it gets all addresses when it
+        is back. Raises Invalid."""
         with self.deps.cell.reading() as tx:
             place = floating.place_of(tx, association)
             if place is None or place.host is None or not services.up(
@@ -155,11 +159,12 @@ class Floating(DnsNames):
         try:
             self.deps.network.check_floating_interface(place.host, place.interface)
         except (errors.Unavailable, errors.PeerTooOld) as error:
-            LOG.info("host %s could not be asked about its device for %s: %s", place.host, association.address,
+            LOG.info("could not check the device on host %s for %s: %s", place.host, association.address,
                      error.message)
 
     def _revert(self, changed: Changed, before: HeldAddress) -> None:
-        """The host could not translate it: as it was before, unless somebody has changed it again meanwhile."""
+        """Restore the previous association after the host could not translate the address, unless it was changed again
+        meanwhile."""
         def undo(tx: Connection) -> Changed | None:
             fixed = None
             if changed.former and changed.former_fixed:
@@ -167,7 +172,7 @@ class Floating(DnsNames):
                     fixed = floating.hold_fixed(tx, FloatingAssociation(
                         server_uuid=changed.former, address=changed.address.address,
                         fixed_address=changed.former_fixed))
-                except errors.Invalid:  # that server has left meanwhile
+                except errors.Invalid:  # the former server is gone
                     fixed = None
             held = floating.hold(tx, changed.address.address)
             if held.server_uuid != changed.address.server_uuid or \
@@ -179,7 +184,8 @@ class Floating(DnsNames):
             self.update_hosts(undone.networks)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
-        """floating.NoSuchAddress, floating.NotYours, floating.NotAssociated, floating.AutoAssigned."""
+        """Disassociate an address. Raises floating.NoSuchAddress, floating.NotYours, floating.NotAssociated,
+        floating.AutoAssigned."""
         def disassociate(tx: Connection) -> Changed:
             held = floating.hold(tx, association.address)
             _check_owner(held)
@@ -194,24 +200,24 @@ class Floating(DnsNames):
     # -- pools
 
     def create_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
-        """All of the range, or none: floating.BadRange, floating.Exists. A network's own address and its broadcast
-        address are not among them."""
+        """Create all addresses of the range, or none, without the network's own and broadcast addresses. Raises
+        floating.BadRange, floating.Exists."""
         addresses = address_ranges.usable(range.ip_range)
         pool = range.pool or self.options.default_floating_pool
         self.deps.cell.transact(lambda tx: floating.insert(tx, addresses, pool, range.interface or None))
         return addresses
 
     def delete_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
-        """Those that were deleted; of others nothing is said. floating.BadRange."""
+        """Delete the free addresses of a range and return them. Raises floating.BadRange."""
         network, wanted = address_ranges.network(range.ip_range), frozenset(address_ranges.usable(range.ip_range))
         return self.deps.cell.transact(lambda tx: floating.delete_free(tx, network, wanted))
 
-    # -- with a server
+    # -- a server's life
 
     def at_boot(self, tx: Connection, ops: Sequence[Op], bound: Mapping[str, tuple[Interface, ...]]
                 ) -> Mapping[str, tuple[Interface, ...]]:
-        """The interfaces with the floating addresses that the servers have: one by itself, where it is configured so,
-        and those of an earlier try."""
+        """Return the interfaces with the servers' floating addresses: an auto-assigned one, if configured, and the ones
+        from an earlier try."""
         assigns = self.options.auto_assign_floating_ip and self.served
         if not assigns and not any(op.server.interfaces for op in ops):
             return bound
@@ -224,7 +230,7 @@ class Floating(DnsNames):
         return {uuid: floating.with_floating(interfaces, held.get(uuid, {})) for uuid, interfaces in bound.items()}
 
     def at_leave(self, tx: Connection, ops: Sequence[Op]) -> None:
-        """Before the servers' addresses are given back."""
+        """Release the servers' floating addresses, before their fixed addresses are released."""
         left = floating.leave(tx, [op.uuid for op in ops])
         for op in ops:
             self.note_names(op)
@@ -233,20 +239,19 @@ class Floating(DnsNames):
                 op.note(floating_left=tuple(mine))
 
     def left(self, ops: Sequence[Op]) -> None:
-        """After it, outside the transaction: others are told."""
+        """Announce the released floating addresses, after the transaction."""
         for op in ops:
             for address, project in op.progress.floating_left:
                 self._announce("disassociate", FloatingAddress(id="", address=address, pool="", project_id=project,
                                                                server_uuid=op.uuid))
 
     def drop(self, tx: Connection, server_uuid: str, addresses: Iterable[str]) -> None:
-        """Some of a server's fixed addresses are about to be nobody's (an interface goes): so are their floating
-        ones."""
+        """Release the floating addresses of fixed addresses that are about to be released (a detached interface)."""
         floating.leave(tx, [server_uuid], list(addresses))
 
     def reread(self, tx: Connection, op: Op) -> None:
-        """The interfaces as the row has them now, locked: an operation that is about to write them read them when it
-        began, and a floating address may have come or gone since."""
+        """Refresh the operation's interfaces from the locked row. The operation read them when it began, and floating
+        addresses may have changed since."""
         found = floating.interfaces_of(tx, op.uuid)
         if found is not None:
             op.see(interfaces=found)
@@ -254,14 +259,14 @@ class Floating(DnsNames):
     def follow(self, tx: Connection, server_uuid: str, host: str) -> None:
         floating.follow(tx, server_uuid, host)
 
-    # -- inside
+    # -- internals
 
     def update_hosts(self, networks: Sequence[str]) -> None:
-        """Network hosts learn what is so now; one that is away, when it is back."""
+        """Notify network hosts of the current state; an unreachable one reads it when it is back."""
         try:
             self.deps.network_updates.send(networks)
         except errors.NovaError as error:
-            LOG.warning("a network host was not told of floating addresses that changed: %s", error.message)
+            LOG.warning("could not notify a network host of changed floating addresses: %s", error.message)
 
     def _announce(self, what: str, address: FloatingAddress) -> None:
         once(self.deps, f"network.floating_ip.{what}", lambda: address)
@@ -275,7 +280,7 @@ class Floating(DnsNames):
 
 
 def _check_owner(held: HeldAddress) -> None:
-    """Forbidden, but for the project whose it is and administrators."""
+    """Check that the caller's project has the address; administrators pass. Raises Forbidden."""
     who = context.current()
     if not who.is_admin and who.project_id != held.row.project_id:
         raise errors.floating.NotYours(address=held.row.address)

@@ -1,5 +1,5 @@
-"""nova-network's security groups, as its API asks for them. What changes who may reach a guest is answered when the
-hosts were told."""
+"""Security groups of nova-network, as its API shows and changes them. Changes of guests' rules return after the hosts
+were notified."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from nova.model.server.servers import ServerQuery
 
 T = TypeVar("T")
 
-REMEMBERED = 10_000  # projects whose default group's key is
+REMEMBERED = 10_000  # projects with a cached default group
 
 
 class Groups:
-    """The calls of SecurityGroupCalls, and what the rest of nova-network asks of groups."""
+    """The calls of SecurityGroupCalls, and internal queries of nova-network."""
 
     def __init__(self, deps: Deps, firewall_updates: FirewallUpdates | None = None) -> None:
         self.deps = deps
@@ -50,7 +50,8 @@ class Groups:
     # -- groups
 
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
-        """The first page of a project makes its default group. ``names``: those alone."""
+        """Return a page of groups. The first page of a project creates its default group. ``names``: only these
+        groups."""
         project = query.scope.project_id
         most = self.deps.settings.max_limit
         page = msgspec.structs.replace(query.page, limit=min(query.page.limit or most, most))
@@ -71,7 +72,8 @@ class Groups:
         return self.deps.cell.transact(work)
 
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
-        """NoSuchGroup, for what is no id as well: `openstack` asks by name first, and lists when there is none so."""
+        """Return one group. Raises NotFound also for an invalid ID: `openstack` asks by name first, and lists the
+        groups after a 404."""
         key = rows.key_of(id)
         if key is None:
             raise errors.security_group.NotFound(group=id)
@@ -79,14 +81,14 @@ class Groups:
             return rows.get(tx, key, scope)
 
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
-        """Of the context's project, unless the group names its project. security_group.NameTaken,
+        """Create a group in its project, or in the context's project. Raises security_group.NameTaken,
         security_group.OverQuota."""
         who = context.current()
         project = group.project_id or str(who.project_id)
         limit = self._limit("security_groups", project, who.user_id)
 
         def write(tx: Connection) -> SecurityGroup:
-            rows.ensure_default(tx, project, who.user_id)  # under the project's lock
+            rows.ensure_default(tx, project, who.user_id)  # takes the project's lock
             if not quota.fits(limit, rows.count(tx, project), 1):
                 raise errors.security_group.OverQuota(limit=limit)
             key = rows.insert(tx, project, who.user_id, group.name, group.description)
@@ -94,8 +96,8 @@ class Groups:
         return self.deps.cell.transact(write)
 
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
-        """None leaves what there is. security_group.BadId, security_group.NotFound, security_group.Default,
-        security_group.NameTaken."""
+        """Update a group; None leaves a value unchanged. Raises security_group.BadId, security_group.NotFound,
+        security_group.Default, security_group.NameTaken."""
         key = _group_key(update.id)
 
         def write(tx: Connection) -> SecurityGroup:
@@ -109,7 +111,8 @@ class Groups:
         return self.deps.cell.transact(write)
 
     def delete_security_group(self, id: str, scope: Scope) -> None:
-        """security_group.BadId, security_group.NotFound, security_group.Default, security_group.InUse."""
+        """Delete a group. Raises security_group.BadId, security_group.NotFound, security_group.Default,
+        security_group.InUse."""
         def write(tx: Connection) -> set[str]:
             row = rows.locked(tx, _group_key(id), scope)
             if row.name == DEFAULT:
@@ -117,14 +120,15 @@ class Groups:
             if rows.in_use(tx, row.id):
                 raise errors.security_group.InUse()
             rows.delete(tx, row.id)
-            return set()  # it has no members, so nobody lets any in
+            return set()  # it has no members, so no rule depends on it
         self.deps.cell.transact(write)
 
     # -- rules
 
     def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
-        """security_group.BadId, security_group.NotFound; security_group.BadProtocol, security_group.BadPorts,
-        security_group.BadCidr, security_group.NotEnough; security_group.RuleThere, security_group.RulesOverQuota."""
+        """Create a rule. Raises security_group.BadId, security_group.NotFound; security_group.BadProtocol,
+        security_group.BadPorts, security_group.BadCidr, security_group.NotEnough; security_group.RuleThere,
+        security_group.RulesOverQuota."""
         key, who = _group_key(rule.group_id), context.current()
         source = _group_key(rule.source_id) if rule.source_id else None
         wanted = security_rules.checked(msgspec.structs.replace(
@@ -148,7 +152,8 @@ class Groups:
         return made
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
-        """security_group.BadRuleId, security_group.NoRule; security_group.NotFound: its group is outside the scope."""
+        """Delete a rule. Raises security_group.BadRuleId, security_group.NoRule; security_group.NotFound if its group
+        is outside the scope."""
         def write(tx: Connection) -> set[str]:
             found = rows.rule(tx, _rule_key(id))
             group = rows.locked(tx, _group_key(found.group_id), scope)
@@ -156,15 +161,15 @@ class Groups:
             return rows.hosts_of(tx, [group.id])
         self.firewall_updates.send(self.deps.cell.transact(write))
 
-    # -- what new projects are given, and what is dropped everywhere
+    # -- default rules of new projects, and provider rules for all guests
 
     def list_default_rules(self) -> tuple[SecurityRule, ...]:
-        """No change of them touches a project's group that is there."""
+        """Return the rules of new projects' default groups. Changes of them do not affect existing groups."""
         with self.deps.cell.reading() as tx:
             return tuple(rows.common(tx, rows.OF_NEW_PROJECTS))
 
     def get_default_rule(self, id: str) -> SecurityRule:
-        """security_group.BadRuleId, security_group.NoRule."""
+        """Return one default rule. Raises security_group.BadRuleId, security_group.NoRule."""
         found = {rule.id: rule for rule in self.list_default_rules()}
         key = str(_rule_key(id))
         if key not in found:
@@ -172,27 +177,29 @@ class Groups:
         return found[key]
 
     def create_default_rule(self, rule: NewSecurityRule) -> SecurityRule:
-        """security_group.DefaultRuleThere, and errors of a rule as in ``create_security_rule``."""
+        """Create a default rule. Raises security_group.DefaultRuleThere, and errors of a rule as in
+        ``create_security_rule``."""
         return self._add_common(rows.OF_NEW_PROJECTS, rule)
 
     def delete_default_rule(self, id: str) -> None:
-        """security_group.BadRuleId, security_group.NoRule."""
+        """Delete a default rule. Raises security_group.BadRuleId, security_group.NoRule."""
         self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _rule_key(id)))
 
     def list_provider_rules(self) -> tuple[SecurityRule, ...]:
-        """They hold for every guest of every project."""
+        """Return the provider rules, which apply to every guest of every project."""
         with self.deps.cell.reading() as tx:
             return tuple(rows.common(tx, rows.OF_PROVIDER))
 
     def create_provider_rule(self, rule: NewSecurityRule) -> SecurityRule:
-        """All compute hosts are told. security_group.DefaultRuleThere, and errors of a rule as in
-        ``create_security_rule``."""
+        """Create a provider rule and notify all compute hosts. Raises security_group.DefaultRuleThere, and errors of a
+        rule as in ``create_security_rule``."""
         made = self._add_common(rows.OF_PROVIDER, rule)
         self._send_to_all()
         return made
 
     def delete_provider_rule(self, id: str) -> None:
-        """All compute hosts are told. security_group.BadRuleId, security_group.NoRule."""
+        """Delete a provider rule and notify all compute hosts. Raises security_group.BadRuleId,
+        security_group.NoRule."""
         self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _rule_key(id)))
         self._send_to_all()
 
@@ -214,14 +221,14 @@ class Groups:
     # -- members
 
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
-        """server.NotFound outside the scope."""
+        """Return the groups of a server. Raises server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             servers.target(tx, query.uuid, query.scope, query.with_deleted)
             return rows.of_server(tx, query.uuid)
 
     def change_group_membership(self, change: GroupMembership) -> None:
-        """By the group's name or id, in the server's project. server.NotFound, server.Going; security_group.NotFound,
-        security_group.Member, security_group.NotMember."""
+        """Add a server to a group of its project, or remove it; by the group's name or ID. Raises server.NotFound,
+        server.Going; security_group.NotFound, security_group.Member, security_group.NotMember."""
         def write(tx: Connection) -> set[str]:
             server = rows.locked_server(tx, change.server_uuid)
             found = rows.keys_of(tx, server.project_id, [change.group]).get(change.group)
@@ -233,11 +240,11 @@ class Groups:
             return own | rows.hosts_letting_in(tx, [group.id])
         self.firewall_updates.send(self.deps.cell.transact(write))
 
-    # -- what the rest of nova-network asks
+    # -- internal queries of nova-network
 
     def admit(self, project: str, names: Sequence[str]) -> dict[int, str]:
-        """Groups by name or id, each known; key -> name. A project's default group is made where there is none; it is
-        never deleted nor renamed, so that a look at it can be remembered."""
+        """Return the groups with these names or IDs, key -> name. A project's missing default group is created. It is
+        never deleted or renamed, so its key can be cached. Raises server.NoSuchSecurityGroup."""
         asked = list(dict.fromkeys(names)) or [DEFAULT]
         if asked == [DEFAULT]:
             return {self._default_of(project): DEFAULT}
@@ -264,18 +271,20 @@ class Groups:
         return key
 
     def hosts_letting_in(self, tx: Connection, uuids: Sequence[str]) -> list[str]:
-        """Whose rules name these servers' addresses."""
+        """Return the hosts of guests whose rules admit these servers' addresses."""
         return sorted(rows.hosts_letting_in_servers(tx, uuids))
 
     def addresses_changed(self, uuids: Sequence[str]) -> None:
-        """The servers got or lost an address: their own hosts, and those that let them in, are told."""
+        """Notify hosts after a change of the servers' addresses: the servers' own hosts, and the hosts of guests whose
+        rules admit them."""
         with self.deps.cell.reading() as tx:
             hosts = rows.hosts_letting_in_servers(tx, uuids) | \
                 {row.host for row in servers.places(tx, uuids).values() if row.host}
         self.firewall_updates.send(hosts)
 
     def _limit(self, resource: str, project: str, user: str | None) -> int:
-        """The user's, in the project. Asked for before the cell's transaction: limits are elsewhere."""
+        """Return the user's limit in the project. Call it before the cell's transaction: limits are in another
+        store."""
         whose = quota.owner(self.deps, project, user)
         with self.deps.api.reading() as tx:
             _project, limits = quota.effective(self.deps, tx, whose)
@@ -283,7 +292,8 @@ class Groups:
 
 
 def _group_key(id: str) -> int:
-    """security_group.NotFound: a uuid that is no group's; security_group.BadId: no id at all."""
+    """Return the key of a group ID. Raises security_group.NotFound for a UUID, which names no group here;
+    security_group.BadId for an invalid ID."""
     key = rows.key_of(id)
     if key is None:
         raise errors.security_group.NotFound(group=id) if UUID.fullmatch(id) else errors.security_group.BadId(given=id)
@@ -291,7 +301,8 @@ def _group_key(id: str) -> int:
 
 
 def _rule_key(id: str) -> int:
-    """security_group.NoRule: a uuid that is no rule's; security_group.BadRuleId: no id at all."""
+    """Return the key of a rule ID. Raises security_group.NoRule for a UUID, which names no rule here;
+    security_group.BadRuleId for an invalid ID."""
     key = rows.key_of(id)
     if key is None:
         raise errors.security_group.NoRule(rule=id) if UUID.fullmatch(id) else errors.security_group.BadRuleId(given=id)

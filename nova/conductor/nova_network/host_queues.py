@@ -1,4 +1,5 @@
-"""What network hosts are told: one message a host at a time, and in the next one the newest state of each network."""
+"""Queues of messages to network hosts: one message to a host at a time, and the newest state of each network in the
+next."""
 
 from __future__ import annotations
 
@@ -14,20 +15,20 @@ LOG = logging.getLogger(__name__)
 
 
 class HostUpdate(Batch):
-    """What a host is to be told at once, and how that ended. ``anew``: it shall ask for all of its networks."""
+    """A message to a host, and its result. ``anew``: the host must read all of its networks again."""
 
     def __init__(self) -> None:
         super().__init__()
         self.states: dict[str, NetworkOnHost] = {}
         self.anew = False
-        self.error: errors.NovaError | None = None  # of the states
+        self.error: errors.NovaError | None = None  # of sending the states
 
     def ask_anew(self) -> None:
-        """The host shall ask for all of its networks. It may be called again."""
+        """Make the host read all of its networks again. May be called repeatedly."""
         self.anew = True
 
     def put(self, states: Iterable[NetworkOnHost]) -> None:
-        """The newest state of each network is sent; an older state changes nothing."""
+        """Add states. Only the newest state of each network is sent; older states are dropped."""
         for state in states:
             present = self.states.get(state.network.uuid)
             if present is None or state.version >= present.version:
@@ -35,29 +36,29 @@ class HostUpdate(Batch):
 
 
 class HostQueues:
-    """``network``: a NetworkRPC client."""
+    """One queue for each network host. ``network``: a NetworkRPC client."""
 
     def __init__(self, network: NetworkRPC) -> None:
         self.network = network
         self._queues = Coalescer(HostUpdate, self._send, "network-updates")
 
     def serve(self, host: str, states: Iterable[NetworkOnHost]) -> tuple[HostUpdate, bool]:
-        """The message that will tell this, and whether nothing else is before it."""
+        """Queue states for the host. Returns their message, and True if it is sent immediately."""
         return self._queues.join(host, lambda message: message.put(states))
 
     def look_anew(self, host: str) -> HostUpdate:
-        """The message by which the host will ask for all of its networks."""
+        """Queue a request to read all networks again, and return its message."""
         return self._queues.join(host, HostUpdate.ask_anew)[0]
 
     def waiting(self, host: str) -> bool:
-        """Whether a message is to go there when the one before it has come back."""
+        """True if another message follows the running one."""
         return self._queues.waiting(host)
 
     def _send(self, host: str, message: HostUpdate) -> None:
         if message.anew:
             failed = _error_of(lambda: self.network.refresh_networks(host))
             if failed is not None:
-                LOG.info("host %s was not told that networks of its are gone, and finds it out at its next look: %s",
+                LOG.info("could not notify host %s of removed networks; it detects them at its next refresh: %s",
                          host, failed.message)
         if message.states:
             states = tuple(sorted(message.states.values(), key=lambda one: (one.network.id, one.network.uuid)))
@@ -69,8 +70,8 @@ def _error_of(work: Callable[[], object]) -> errors.NovaError | None:
         work()
     except errors.NovaError as error:
         return error
-    except Exception as error:  # the next message must go whatever happened to this one
-        LOG.exception("a network host could not be told")
+    except Exception as error:  # the next message must be sent regardless of this error
+        LOG.exception("could not notify a network host")
         return errors.Bug(type(error).__name__)
     return None
 

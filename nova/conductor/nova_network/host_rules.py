@@ -1,4 +1,4 @@
-"""What compute hosts' packet filters hold, as the cell's rows say it: for a host whole, or for one guest."""
+"""Packet filter rules of compute hosts from the cell's rows: for a whole host, or for some guests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from nova.model.network.security_groups import AllowedTraffic, GuestFirewall, Ho
 
 
 def of_host(tx: Connection, host: HostName, template: str) -> HostFirewall:
-    """In six statements, however many guests there are. ``template``: of the hypervisor's names."""
+    """Return a host's firewall, in six statements for any number of guests. ``template``: the template of the
+    hypervisor's guest names."""
     guests = guest_rules.guests_on(tx, host)
     rules = guest_rules.rules_of(tx, [row.uuid for row in guests])
     members = guest_rules.addresses_of(tx, _sources(rule for found in rules.values() for rule in found))
@@ -27,14 +28,14 @@ def of_host(tx: Connection, host: HostName, template: str) -> HostFirewall:
 
 
 class Arriving(NamedTuple):
-    """Guests' parts, by uuid, and the hosts of those that let them in."""
+    """Guests' parts of the firewall, by UUID, and the hosts of guests whose rules admit them."""
 
     guests: Mapping[str, GuestFirewall]
     let_in_on: frozenset[str]
 
 
 def of_guests(tx: Connection, servers: Sequence[AnyRow], template: str) -> Arriving:
-    """Some guests' parts; in one statement, or two where a rule names a group. ``servers``: their rows."""
+    """Return the parts of some guests, in one statement, or two if a rule names a group. ``servers``: their rows."""
     rules, hosts = guest_rules.rules_and_hosts(tx, [server.uuid for server in servers])
     members = guest_rules.addresses_of(tx, _sources(rule for found in rules.values() for rule in found))
     vlans = any(one.vlan is not None for server in servers for one in server.interfaces or ())
@@ -55,6 +56,6 @@ def _sources(rules: Iterable[SecurityRule]) -> set[str]:
 
 
 def _allowed(rules: Sequence[SecurityRule], members: Mapping[str, Sequence[str]]) -> tuple[AllowedTraffic, ...]:
-    """Each once, in the order of the rules."""
+    """Return each allowed kind of traffic once, in the order of the rules."""
     return tuple(dict.fromkeys(one for rule in rules
                                for one in security_rules.allowed(rule, members.get(rule.source_id or "", ()))))

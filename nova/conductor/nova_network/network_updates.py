@@ -1,8 +1,8 @@
-"""Tells network hosts their networks' states: whole, stamped, and many changes in one message.
+"""Updates of network hosts with their networks' states: whole, stamped, and many changes in one message.
 
-A round reads the states of all networks that somebody changed since the last one; each host is told by a queue of its
-own (:mod:`nova.conductor.nova_network.host_queues`). A round waits a moment for its hosts, so that the next one gathers
-more, and no longer: who told a host that hangs waits for it alone.
+A round reads the states of all networks that changed since the last one; each host has its own queue
+(:mod:`nova.conductor.nova_network.host_queues`). A round waits briefly for its hosts, so that the next one gathers more
+changes. Only the caller that updates a hanging host waits longer.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from nova.rpc.contracts.network import NetworkRPC
 
 LOG = logging.getLogger(__name__)
 
-PATIENCE_S = 130.0  # of who waits for hosts: two calls to one, of which the first was on its way
-LOOK_S = 15.0  # of who has taken something from a host, and could go on without its knowing
-GRACE_S = 1.0  # of a round
-ALL = ""  # states are read for all hosts at once: one reading at a time
+PATIENCE_S = 130.0  # longest wait of a caller for hosts: two calls to one, the first of which was already running
+LOOK_S = 15.0  # longest wait after removing a network from a host; the caller can continue without its answer
+GRACE_S = 1.0  # longest wait of a round
+ALL = ""  # key of all readings: states are read for all hosts in one step
 
 
 class _Round(Batch):
-    """One reading of states: of which networks, and what became of it. Of networks that each host serves for its own
-    guests, the hosts that are to be told (``everywhere``: those where all are, besides)."""
+    """One read of networks' states, and its result. ``hosts``: for networks that each host serves for its own guests,
+    the hosts to notify. ``everywhere``: such networks whose hosts are all notified."""
 
     def __init__(self) -> None:
         super().__init__()
         self.hosts: dict[str, set[str]] = {}
         self.everywhere: set[str] = set()
         self.failures: Failures = {}
-        self.messages: dict[tuple[str, str | None], tuple[str, HostUpdate]] = {}  # with the host
+        self.messages: dict[tuple[str, str | None], tuple[str, HostUpdate]] = {}  # with the host's name
 
     def add(self, uuids: set[str], hosts: set[str], everywhere: bool) -> None:
         for uuid in uuids:
@@ -54,7 +54,8 @@ class _Round(Batch):
 
 
 class NetworkUpdates:
-    """``down_after_s``: silence after which a host is not waited for; it is told all when it is back."""
+    """Updates of network hosts. ``down_after_s``: report gap in seconds after which a host is not waited for; it gets
+    all states when it is back."""
 
     def __init__(self, cell: Database, network: NetworkRPC, down_after_s: int = 90,
                  patience_s: float = PATIENCE_S) -> None:
@@ -63,14 +64,15 @@ class NetworkUpdates:
         self._rounds = Coalescer(_Round, self._read, "network-updates")
 
     def send(self, uuids: Iterable[str], hosts: Iterable[str] | None = None) -> None:
-        """Come back when the hosts of these networks (of multi-host ones: these hosts, or all) know what is committed
-        now. Unavailable: one does not answer."""
+        """Wait until the hosts of these networks (of multi-host ones: these hosts, or all) have the state that is
+        committed now. Raises Unavailable if one does not answer."""
         failures = self.try_send(uuids, () if hosts is None else hosts, hosts is None)
         for error in failures.values():
             raise error
 
     def try_send(self, uuids: Iterable[str], hosts: Iterable[str], everywhere: bool = False) -> Failures:
-        """The same, and who does not know it. ``everywhere``: of multi-host networks, these hosts and all others."""
+        """Wait like :meth:`send`, and return the failures. ``everywhere``: of multi-host networks, these hosts and all
+        others."""
         wanted, at = set(uuids), set(hosts)
         if not wanted:
             return {}
@@ -91,15 +93,14 @@ class NetworkUpdates:
         return failures
 
     def look_anew(self, hosts: Iterable[str]) -> None:
-        """Networks are these hosts' no more: they ask what they have still. Those that are down or slow find it out by
-        themselves."""
+        """Make hosts that lost networks read their networks again. Hosts that are down or slow detect it later."""
         wanted, end = set(hosts), time.monotonic() + LOOK_S
         messages = {host: self.queues.look_anew(host) for host in sorted(wanted - self._down(wanted))}
         for host, message in messages.items():
             if not message.done.wait(max(0.0, end - time.monotonic())):
-                LOG.warning("host %s has not looked yet which networks are its still", host)
+                LOG.warning("host %s has not refreshed its list of networks yet", host)
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     def _join(self, uuids: set[str], hosts: set[str], everywhere: bool) -> _Round:
         return self._rounds.join(ALL, lambda one: one.add(uuids, hosts, everywhere))[0]
@@ -111,7 +112,7 @@ class NetworkUpdates:
         except errors.NovaError as error:
             current.fail(error)
         except Exception as error:
-            LOG.exception("network hosts could not be told")
+            LOG.exception("could not notify network hosts")
             current.fail(errors.Bug(type(error).__name__))
         finally:
             current.done.set()
@@ -120,7 +121,7 @@ class NetworkUpdates:
             message.done.wait(max(0.0, end - time.monotonic()))
 
     def _send(self, current: _Round) -> list[HostUpdate]:
-        """Begin to tell the hosts; the messages of those that had nothing to do before."""
+        """Start notifying the hosts. Returns the messages that are sent immediately."""
         states = self.cell.transact(lambda tx: networks.stamped(tx, current.hosts))
         by_host: dict[str, list[NetworkOnHost]] = {}
         for host, state in states:
@@ -141,7 +142,7 @@ class NetworkUpdates:
         return begun
 
     def _down(self, hosts: set[str]) -> set[str]:
-        """Those of the hosts whose nova-network has not been heard of: one that is off keeps nobody waiting."""
+        """Return the hosts whose nova-network is down, so that callers do not wait for them."""
         if not hosts:
             return set()
         with self.cell.reading() as tx:

@@ -1,4 +1,4 @@
-"""The calls about VPN servers, in a conductor without :mod:`nova.legacy.cloudpipe`."""
+"""Calls about VPN servers in a conductor without :mod:`nova.legacy.cloudpipe`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ NOT_THERE = "this conductor has no cloudpipe"
 
 
 class NoCloudpipes:
-    """Answers that there is none."""
+    """Calls that report the absence of cloudpipes."""
 
     def __init__(self, *_: object) -> None:
         pass
 
     def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
-        """None."""
+        """Return an empty list."""
         return ()
 
     def create_cloudpipe(self, project_id: str) -> str:
-        """network.CloudpipeUnavailable."""
+        """Refuse to create a cloudpipe. Raises network.CloudpipeUnavailable."""
         raise errors.network.CloudpipeUnavailable(reason=NOT_THERE)
 
     def configure_vpn(self, project_id: str, address: str, port: int) -> None:
-        """network.CloudpipeUnavailable."""
+        """Refuse to configure a VPN. Raises network.CloudpipeUnavailable."""
         raise errors.network.CloudpipeUnavailable(reason=NOT_THERE)

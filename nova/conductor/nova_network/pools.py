@@ -1,4 +1,4 @@
-"""nova-network's networks, as its API and nova-manage ask for them."""
+"""Networks of nova-network, as its API and nova-manage show and change them."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ RESOURCE = "networks"
 
 
 class Networks(FixedAddresses):
-    """The calls of NetworkCalls, and of InterfaceCalls those about single addresses."""
+    """The calls of NetworkCalls, and the calls of InterfaceCalls about single addresses."""
 
     def __init__(self, deps: Deps, addresses: Addresses) -> None:
         super().__init__(deps, addresses)
         self.options = deps.settings.networking
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
-        """The scope's own and those of nobody, by priority, then by age; without a project, all."""
+        """Return the scope's own networks and the ones without a project, by priority, then by age; without a project
+        in the scope, all."""
         with self.deps.cell.reading() as tx:
             return networks.select(tx, scope)
 
     def get_network(self, uuid: str, scope: Scope) -> Network:
-        """network.NotFound, also outside the scope."""
+        """Return one network. Raises network.NotFound, also outside the scope."""
         with self.deps.cell.reading() as tx:
             return networks.get(tx, uuid, scope)
 
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
-        """A network that a project makes for itself (``by_project``) counts, where networks are counted.
-        network.BridgeHasNetwork, service.NotAProject."""
+        """Create networks. A project's own request (``by_project``) counts against its quota, if networks are counted.
+        Raises network.BridgeHasNetwork, service.NotAProject."""
         check_project(self.deps, network.project_id)
         limit = self._limit(network)
 
         def make(tx: Connection) -> set[str]:
             if limit != UNLIMITED:
                 self._check_quota(tx, network, limit)
-            network_quota.lock_owner(tx, "networks:new")  # two at once would take the same range and VLAN
+            network_quota.lock_owner(tx, "networks:new")  # concurrent creates would take the same range and VLAN
             present = networks.select(tx, Scope())
             plan = addressing.plan(network, present, self.deps.settings.network_defaults)
             if self.options.manager.dhcp:
@@ -76,20 +77,21 @@ class Networks(FixedAddresses):
             raise errors.network.OverQuota(limit=limit)
 
     def delete_network(self, uuid: str) -> None:
-        """Whoever comes next may use its bridge and range at once: its hosts give them up first, if they can."""
+        """Delete a network. Its hosts release it first, if they can: its bridge and range may be reused immediately."""
         self.deps.network_updates.look_anew(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
 
     def delete_own_network(self, uuid: str, project_id: str) -> None:
-        """network.NotFound, also when it is nobody's; network.InUse. Its hosts give it up, if they can."""
+        """Delete a project's own network; its hosts release it, if they can. Raises network.NotFound, also if it has no
+        project; network.InUse."""
         def remove(tx: Connection) -> set[str]:
             if networks.get(tx, uuid, Scope(project_id=project_id)).project_id != project_id:
-                raise errors.network.NotFound(network_id=uuid)  # it is nobody's, and so not the project's to delete
+                raise errors.network.NotFound(network_id=uuid)  # it has no project, so the project may not delete it
             network_pools.change(tx, uuid, {"project_id": None})
             return networks.delete(tx, uuid)
         self.deps.network_updates.look_anew(self.deps.cell.transact(remove))
 
     def change_network(self, change: NetworkChange) -> Network:
-        """Hosts that are away learn it when they next ask for all of their networks."""
+        """Change a network. Unreachable hosts learn of it when they next read all of their networks."""
         if not (self.options.manager.per_project or change.forced):
             raise errors.network.NoOwners(manager=self.options.manager.path)
         fields = {name: getattr(change, name) for name in change.fields}
@@ -101,21 +103,21 @@ class Networks(FixedAddresses):
                 networks.serve_floating(tx, after.host, change.uuid)
             return before, after
         before, after = self.deps.cell.transact(write)
-        if before.host and before.host != after.host:  # before the new one has the same addresses
+        if before.host and before.host != after.host:  # before the new host has the same addresses
             self.deps.network_updates.look_anew({before.host})
         if "host" in fields and after.host:
             self.addresses.update_hosts({after.uuid}, {after.host})
         return after
 
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
-        """``uuid`` None: any that is nobody's. network.NotFound, network.OfAnother, network.NoneFree; network.NoOwners:
-        with this manager, networks are everybody's."""
+        """Assign a network to a project (``uuid`` None: any free one). Raises network.NotFound, network.OfAnother,
+        network.NoneFree; network.NoOwners if this manager's networks have no projects."""
         if not self.options.manager.per_project:
             raise errors.network.NoOwners(manager=self.options.manager.path)
         return self.deps.cell.transact(lambda tx: network_pools.add_to_project(tx, uuid, project_id))
 
     def used(self, project_id: str) -> dict[str, int]:
-        """What quota counts of all that nova-network has. With VlanManager, addresses are not counted."""
+        """Return the project's usage of nova-network's resources. With VlanManager, addresses are not counted."""
         with self.deps.cell.reading() as tx:
             counted = network_usage.used(tx, project_id)
         return counted if self.options.manager.charges_quota else {**counted, "fixed_ips": 0}

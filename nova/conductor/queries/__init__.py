@@ -1,1 +1,1 @@
-"""Reads, and the small writes beside them: one class a noun, each method one call of a contract."""
+"""Queries and small writes of ConductorRPC: one class per resource, one method per call of a contract."""

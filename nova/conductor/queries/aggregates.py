@@ -1,4 +1,4 @@
-"""Aggregates: lists and changes, and images that their hosts are to keep ready."""
+"""Host aggregates: lists and changes, and the images that their hosts cache in advance."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Aggregates:
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
-        self._precaching = concurrency.WorkerPool(deps.settings.precache_concurrency, "precache")  # of all requests
+        self._precaching = concurrency.WorkerPool(deps.settings.precache_concurrency, "precache")  # for all requests
 
     def list_aggregates(self) -> tuple[Aggregate, ...]:
-        """In the order of their making, with hosts and metadata; no pages, as the API has none."""
+        """Return all aggregates in the order of creation, with hosts and metadata; the API has no pages for them."""
         with self.deps.api.reading() as tx:
             return aggregates.select(tx)
 
     def get_aggregate(self, aggregate_id: int) -> Aggregate:
-        """aggregate.NotFound."""
+        """Return an aggregate. Raises aggregate.NotFound."""
         with self.deps.api.reading() as tx:
             return aggregates.get(tx, aggregate_id)
 
     def create_aggregate(self, new: NewAggregate) -> Aggregate:
-        """aggregate.NameTaken, aggregate.BadZone. A zone becomes metadata of it, under the key
-        ``availability_zone``."""
+        """Create an aggregate. A zone is stored in its metadata, under the key ``availability_zone``. Raises
+        aggregate.NameTaken, aggregate.BadZone."""
         _check_zone_name(new.availability_zone)
 
         def write(tx: Connection) -> Aggregate:
@@ -48,8 +48,11 @@ class Aggregates:
         return self.deps.api.transact(write)
 
     def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
-        """Only what the update names. aggregate.NotFound, aggregate.NameTaken; for a zone aggregate.BadZone,
-        aggregate.SecondZone, aggregate.HasServers. Its hosts' servers show the new zone."""
+        """Change the named fields of an aggregate. The servers on its hosts then show the new zone.
+
+        Raises aggregate.NotFound, aggregate.NameTaken; for a zone aggregate.BadZone, aggregate.SecondZone,
+        aggregate.HasServers.
+        """
         items = {ZONE: update.availability_zone} if update.changes_zone else {}
 
         def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
@@ -59,20 +62,23 @@ class Aggregates:
         return self._change(update.id, write)
 
     def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
-        """Keys that are not named stay; the key ``availability_zone`` is its zone. Errors as of an update."""
+        """Set metadata keys and keep all others; the key ``availability_zone`` is the zone. Raises the errors of an
+        update."""
         return self._change(aggregate_id, lambda tx, cell, aggregate: self._write_metadata(tx, cell, aggregate, items))
 
     def delete_aggregate(self, aggregate_id: int) -> None:
-        """aggregate.NotFound; aggregate.NotEmpty while hosts are in it."""
+        """Delete an aggregate. Raises aggregate.NotFound; aggregate.NotEmpty while it has hosts."""
         def write(tx: Connection) -> None:
             aggregates.changing(tx)
             aggregates.delete(tx, aggregates.get(tx, aggregate_id))
         self.deps.api.transact(write)
 
     def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
-        """aggregate.NotFound; host.NotFound: it has no nova-compute; aggregate.HostExists, aggregate.HostInZone,
-        aggregate.PinnedServers; aggregate.BadZone for a zone that has no hosts. Schedulers hear of it after the
-        commit."""
+        """Add a host to an aggregate; schedulers are updated after the commit.
+
+        Raises aggregate.NotFound; host.NotFound if it has no nova-compute; aggregate.HostExists, aggregate.HostInZone,
+        aggregate.PinnedServers; aggregate.BadZone for a zone that cannot have hosts.
+        """
         def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
             self._check_host(cell, host)
             self._check_has_hosts(aggregate.zone)
@@ -86,8 +92,8 @@ class Aggregates:
         return self._change(aggregate_id, write, [host])
 
     def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
-        """aggregate.NotFound, aggregate.HostNotFound, aggregate.PinnedServers. The host may have no nova-compute any
-        more."""
+        """Remove a host from an aggregate, also if it no longer has a nova-compute. Raises aggregate.NotFound,
+        aggregate.HostNotFound, aggregate.PinnedServers."""
         def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
             if host not in aggregate.hosts:
                 raise errors.aggregate.HostNotFound(id=aggregate.id, host=host)
@@ -96,12 +102,12 @@ class Aggregates:
             self._check_pins(cell, "remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
         return self._change(aggregate_id, write, [host])
 
-    # -- one change
+    # -- changes
 
     def _change(self, key: int, write: Callable[[Connection, Connection, Aggregate], None],
                 moved: Collection[str] | None = None) -> Aggregate:
-        """Change an aggregate under the stamp; then servers' rows and schedulers follow. ``write`` reads the cell, too.
-        ``moved``: the hosts that came or went; without, it is the aggregate itself that changed."""
+        """Change an aggregate under the change stamp, then update servers' rows and schedulers. ``write`` also reads
+        the cell. ``moved``: the hosts that were added or removed; None: the aggregate itself changed."""
         def changed(tx: Connection) -> tuple[Aggregate, Aggregate]:
             aggregates.changing(tx)
             before = aggregates.get(tx, key)
@@ -124,8 +130,8 @@ class Aggregates:
         aggregates.write_metadata(tx, aggregate.id, items)
 
     def _check_new_zone(self, tx: Connection, cell: Connection, aggregate: Aggregate, zone: str | None) -> None:
-        """aggregate.BadZone, aggregate.SecondZone, or aggregate.HasServers: the zone of this aggregate's hosts must not
-        become this one."""
+        """Check that the aggregate may get this zone. Raises aggregate.BadZone, aggregate.SecondZone, or
+        aggregate.HasServers if servers are on its hosts."""
         _check_zone_name(zone)
         if not aggregate.hosts:
             return
@@ -139,10 +145,10 @@ class Aggregates:
             raise errors.aggregate.HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
     def _check_has_hosts(self, zone: str | None) -> None:
-        """An aggregate may have the internal zone's name, as clients' own tests give it one; compute hosts would be
-        lost in it."""
+        """Raise aggregate.BadZone for the internal zone: it may name an aggregate, as clients' own tests do, but
+        compute hosts would be lost in it."""
         if zone is not None and zone.strip() == self.deps.settings.internal_service_availability_zone:
-            raise errors.aggregate.BadZone(zone=zone, reason="no compute host can be in the zone of control daemons "
+            raise errors.aggregate.BadZone(zone=zone, reason="compute hosts cannot be in the zone of control services "
                                            "([DEFAULT]internal_service_availability_zone)")
 
     @staticmethod
@@ -152,7 +158,7 @@ class Aggregates:
 
     def _check_pins(self, cell: Connection, act: str, aggregate: Aggregate, host: str, before: str | None,
                     after: str | None) -> None:
-        """aggregate.PinnedServers when the host would leave the zone that a server of it asked for."""
+        """Raise aggregate.PinnedServers if the host would leave the zone that one of its servers requested."""
         default = self.deps.settings.default_availability_zone
         left, entered = before or default, after or default
         if left == entered:
@@ -160,10 +166,10 @@ class Aggregates:
         if hosts.has_pinned(cell, host, left):
             raise errors.aggregate.PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
 
-    # -- images kept ready
+    # -- image caching
 
     def cache_images(self, aggregate_id: int, image_ids: tuple[str, ...]) -> None:
-        """The hosts are asked beside the caller, who has the answer before they have the images."""
+        """Start to cache images on the hosts of an aggregate; this returns before the hosts have them."""
         aggregate = self.get_aggregate(aggregate_id)
         images = tuple(self._image(image_id) for image_id in image_ids)
         if aggregate.hosts:
@@ -174,7 +180,7 @@ class Aggregates:
         try:
             image: Image = self.deps.images.show(image_id, as_user=True)
         except (errors.NotFound, errors.Forbidden):
-            raise errors.aggregate.BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+            raise errors.aggregate.BadImage(image_id=image_id, reason="it does not exist or is not visible") from None
         if image.status != "active":
             raise errors.aggregate.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
         return image
@@ -182,8 +188,8 @@ class Aggregates:
 
 def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, images: Sequence[Image]) -> None:
     """Have every host of the aggregate that is up fetch the images, as many hosts at a time as the pool has workers.
-    Each result is a line in the log: nobody waits for it, and a host that missed it (or whose conductor died) fetches
-    the image with its first guest.
+
+    Each result is only logged. A host that missed it (or whose conductor died) fetches the image with its first guest.
     """
     try:
         with deps.cell.reading() as tx:
@@ -191,11 +197,11 @@ def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, ima
         down = deps.settings.service_down_time
         up = {row.host for row, clock in rows if services.value(row, clock, down, "").up}
     except errors.NovaError as error:
-        LOG.error("images were not cached on aggregate %s: %s", aggregate.name, error.message)
+        LOG.error("images were not cached on the hosts of aggregate %s: %s", aggregate.name, error.message)
         return
     ready = [host for host in aggregate.hosts if host in up]
     for host in set(aggregate.hosts) - up:
-        LOG.warning("images are not cached on host %s: it is down", host)
+        LOG.warning("images were not cached on host %s: it is down", host)
     progress = announce.CacheProgress(deps, aggregate, len(ready))
     progress.begun()
     asked = [pool.submit(contextvars.copy_context().run, _on_host, deps, host, images, progress) for host in ready]
@@ -206,11 +212,11 @@ def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, ima
 
 
 def _on_host(deps: Deps, host: str, images: Sequence[Image], progress: announce.CacheProgress) -> bool:
-    """Whether the host has all of them now."""
+    """Cache the images on a host; return whether it has all of them now."""
     try:
         results: Any = deps.compute.cache_images(host, tuple(images))
     except errors.NovaError as error:
-        LOG.error("images are not cached on host %s: %s", host, error.message)
+        LOG.error("images were not cached on host %s: %s", host, error.message)
         progress.host_done(host, (), [image.id for image in images])
         return False
     for one in results:
@@ -223,4 +229,4 @@ def _on_host(deps: Deps, host: str, images: Sequence[Image], progress: announce.
 
 def _check_zone_name(zone: str | None) -> None:
     if zone is not None and (not zone.strip() or ":" in zone):
-        raise errors.aggregate.BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")
+        raise errors.aggregate.BadZone(zone=zone, reason="a zone name must not be empty or contain a colon")

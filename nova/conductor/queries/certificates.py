@@ -1,4 +1,4 @@
-"""Whose nova-cert's certificates are."""
+"""Owners of the certificates that nova-cert issued."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from nova.conductor.engine.deps import Deps
 from nova.db import certificates
 from nova.model.security.certificates import CertificateQuery, CertificateRecord
 
-PAGE = 1000  # rows an answer
-LONGEST = 255  # of a name: MariaDB would cut what is longer
+PAGE = 1000  # rows per response
+LONGEST = 255  # of a name, in characters: MariaDB would truncate longer names
 
 
 class Certificates:
@@ -18,20 +18,23 @@ class Certificates:
         self.deps = deps
 
     def keep_certificate(self, certificate: CertificateRecord) -> None:
-        """A number is given once, so another row of its file is of an authority that was made anew. Invalid: a name
-        that is too long for a row, and could not be found again."""
+        """Record a certificate's owner. A serial number is used one time, so an older row of its file is of a previous
+        authority.
+
+        Raises Invalid if a name is too long for a row, because it could not be found again.
+        """
         names = certificate.user_id, certificate.project_id, certificate.file_name
         if too_long := [name for name in names if len(name) > LONGEST]:
-            raise errors.Invalid(f"A certificate's names have {LONGEST} characters at most: {too_long[0]}")
+            raise errors.Invalid(f"A certificate's names must have at most {LONGEST} characters: {too_long[0]}")
         self.deps.api.transact(lambda tx: certificates.put(tx, certificate))
 
     def list_certificates(self, query: CertificateQuery) -> tuple[CertificateRecord, ...]:
-        """The oldest first. Invalid: all of the cloud's are asked for."""
+        """Return the certificates of a user or project, the oldest first. Raises Invalid if the query names neither."""
         if query.user_id is None and query.project_id is None:
-            raise errors.Invalid("Name the user or the project whose certificates are meant.")
+            raise errors.Invalid("Specify the user or the project of the certificates.")
         with self.deps.api.reading() as tx:
             return certificates.select(tx, query, PAGE)
 
     def forget_certificates(self, file_names: tuple[str, ...]) -> None:
-        """One that has no row is no error."""
+        """Delete the rows of these certificates; missing rows are not an error."""
         self.deps.api.transact(lambda tx: certificates.delete(tx, file_names))

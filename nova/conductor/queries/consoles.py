@@ -1,8 +1,8 @@
-"""Consoles: a token is kept for where its server is, and is good while the server is there and its host says the same.
+"""Consoles: a token is bound to its server's place, and is valid while the server is there and its host confirms it.
 
-What can come in between is a move, or a delete. The server's epoch and host are read before its host is asked, and the
-row is written only if both still hold: what ends consoles either stands there by then, or comes after and ends this one
-too. A check reads again after the host has answered.
+A move or a delete can happen in between. The server's epoch and host are read before its host is asked, and the row is
+only written if both are unchanged. An action that ends consoles has therefore either changed them by then, or comes
+later and ends this token too. A check reads them again after the host has answered.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from nova.model.server.states import TaskState
 
 LOG = logging.getLogger(__name__)
 
-#: Tasks in which a server has no console to show (Compute API guide, server concepts).
+#: Tasks in which a server's console cannot be shown (Compute API guide, server concepts).
 BUSY = frozenset({TaskState.DELETING, TaskState.MIGRATING})
-#: A host that does not answer, and one whose hypervisor does not.
+#: The host does not answer, or its hypervisor does not.
 AWAY = (errors.Unavailable, errors.HostRefused)
 THE_HOST = "the server's host"
-#: Expired tokens that are dropped in one transaction, and such transactions in one turn.
+#: Expired tokens that are deleted in one transaction, and the transactions of one run.
 BATCH, TURNS = 200, 20
 
 
@@ -43,9 +43,12 @@ class ConsoleQueries:
         self.deps = deps
 
     def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
-        """Keep the token's hash, and say where the console is. server.NotFound, server.WrongState, server.NoHost,
-        server.NoGuest; console.Moving: the server left its host meanwhile; console.HostAway, console.HostTooOld,
-        console.NotReady, console.NotSupported, console.TypeUnavailable."""
+        """Store the token's hash, and return the address of the console.
+
+        Raises server.NotFound, server.WrongState, server.NoHost, server.NoGuest; console.Moving if the server left its
+        host meanwhile; console.HostAway, console.HostTooOld, console.NotReady, console.NotSupported,
+        console.TypeUnavailable.
+        """
         request = grant.wish
         with self.deps.cell.reading() as tx:
             server = consoles.place(tx, request.server_uuid)
@@ -59,7 +62,8 @@ class ConsoleQueries:
         return address
 
     def _asked(self, request: ConsoleRequest, server: AnyRow) -> ConsoleAddress:
-        """What the server's host says to a user's request."""
+        """Return the console's address from the server's host, with its errors converted to those of the user's
+        request."""
         facts = {"server": request.server_uuid, "type": request.type.value}
         if server.task_state in BUSY:
             raise errors.server.WrongState(action="get the console of", server=request.server_uuid,
@@ -87,26 +91,28 @@ class ConsoleQueries:
             raise errors.console.HostAway(**facts) from None
 
     def _found(self, row: AnyRow, host: str, request: ConsoleRequest) -> ConsoleAddress:
-        """Where the host says that the console is. console.Elsewhere: a proxy would be led to another's; the errors of
-        ``ComputeRPC.find_console``."""
+        """Return the console's address that the host reports. Raises the errors of ``ComputeRPC.find_console``, and
+        console.Elsewhere if the address belongs to another host, so that no proxy connects there."""
         found: ConsoleAddress = self.deps.compute.find_console(host, request.server_uuid, request.type)
         known = row.host_addresses or ()
         if known and found.host is not None and found.host not in known:
-            LOG.error("%s says that a console of its guest is at %s, which is none of its addresses (%s)", host,
+            LOG.error("host %s reports a console of its guest at %s, which is not one of its addresses (%s)", host,
                       found.host, ", ".join(known), extra={"server": request.server_uuid})
             raise errors.console.Elsewhere()
         return found
 
     def _is_down(self, row: AnyRow) -> bool:
-        """Nobody waits for a host that is known not to answer."""
+        """True if the host is known to be down: nova does not wait for it then."""
         return not services.is_up(row, self.deps.settings.service_down_time)
 
-    # -- tokens that were shown
+    # -- tokens in use
 
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
-        """Where a token's console is, asked of its host again; ``redeem`` uses the token up. console.Unknown,
-        console.Ended, console.Expired, console.OtherKind, console.Used; console.Off: the guest is off;
-        console.CannotTell: its host is away."""
+        """Return the address of a token's console, confirmed by its host; ``redeem`` uses the token up.
+
+        Raises console.Unknown, console.Ended, console.Expired, console.OtherKind, console.Used; console.Off if the
+        guest is off; console.CannotTell if its host does not answer.
+        """
         with self.deps.cell.reading() as tx:
             row = _good(consoles.find(tx, check.token_hash), check)
         if self._is_down(row):
@@ -114,12 +120,15 @@ class ConsoleQueries:
         self._confirm(row)
         if check.redeem:
             return _connection(self.deps.cell.transact(lambda tx: _redeemed(tx, row.id, check)))
-        with self.deps.cell.reading() as tx:  # again: it may have gone while its host was asked
+        with self.deps.cell.reading() as tx:  # again: it may have ended while its host was asked
             return _connection(_good(consoles.find(tx, check.token_hash), check))
 
     def _confirm(self, row: AnyRow) -> None:
-        """The console is where it was when the token was given out: ports are used again, by other guests too. One that
-        is elsewhere ends the token for good: should the port come back to it, nobody knows whose it was meanwhile."""
+        """Confirm with the host that the console is still at the token's address, because other guests may reuse ports.
+
+        A changed address ends the token: if the port returned to the console later, its user in between would be
+        unknown.
+        """
         try:
             request = ConsoleRequest(server_uuid=row.server_uuid, type=ConsoleType(row.console_type))
             now = self._found(row, row.host, request)
@@ -136,7 +145,7 @@ class ConsoleQueries:
             raise errors.console.Ended()
 
     def get_console(self, token_hash: str) -> ConsoleConnection:
-        """For a proxy that isn't ours, which goes to where it is told: it is checked as for ours."""
+        """Return a token's console for proxies that are not part of nova, after the same checks."""
         try:
             return self.check_console(TokenCheck(token_hash=token_hash))
         except errors.console.Used:
@@ -148,7 +157,7 @@ def _spot(address: ConsoleAddress) -> tuple[AnyColumn, ...]:
 
 
 def _good(row: AnyRow | None, check: TokenCheck, mine: bool = False) -> AnyRow:
-    """A token's row that is in order by the records. ``mine``: it is we who have just used it up."""
+    """Return the token's row if it is valid by the records. ``mine``: this process has just redeemed it."""
     if row is None:
         raise errors.console.Unknown()
     if row.server_host is None or row.server_host != row.host or row.console_epoch > row.epoch:
@@ -163,7 +172,7 @@ def _good(row: AnyRow | None, check: TokenCheck, mine: bool = False) -> AnyRow:
 
 
 def _redeemed(tx: Connection, key: int, check: TokenCheck) -> AnyRow:
-    """Used up, and all is still as it was; else nothing is."""
+    """Redeem the token and return its row if it is still valid; otherwise raise, which rolls the change back."""
     if not consoles.redeem(tx, key):
         raise errors.console.Used()
     return _good(consoles.find(tx, check.token_hash), check, mine=True)
@@ -175,7 +184,7 @@ def _connection(row: AnyRow) -> ConsoleConnection:
 
 
 def drop_expired(deps: Deps) -> int:
-    """Forget what is over, in small batches; at most so many a turn."""
+    """Delete expired tokens in small batches, with a limit for each run; return how many."""
     count = 0
     for _ in range(TURNS):
         dropped = deps.cell.transact(lambda tx: consoles.drop_expired(tx, BATCH))
@@ -183,11 +192,3 @@ def drop_expired(deps: Deps) -> int:
         if dropped < BATCH:
             break
     return count
-
-
-# -- what a user who asks for a console is told
-
-
-# -- what stands on the page of who comes with a token
-
-

@@ -1,4 +1,4 @@
-"""Ids as EC2's API has them."""
+"""Numeric ids of the EC2 API."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from nova.db.server import ec2_ids
 
 
 class Ec2Ids:
-    """Calls of ConductorRPC. Every answer is true for ever, so that whoever asked may keep it."""
+    """EC2 id calls of ConductorRPC. Ids never change, so callers may cache every response."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def assign_ec2_numbers(self, kind: str, ids: tuple[str, ...]) -> Mapping[str, int]:
-        """id -> number, of all of them."""
+        """Return id -> number for all of the ids."""
         return ec2_numbers.numbers(self.deps, kind, ids)
 
     def get_ec2_ids(self, kind: str, wanted: tuple[int, ...]) -> Mapping[int, str]:
-        """number -> id; a number that was never given is left out."""
+        """Return number -> id; unassigned numbers are left out."""
         with self.deps.api.reading() as tx:
             return ec2_ids.meant(tx, kind, wanted)

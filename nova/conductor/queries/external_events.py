@@ -1,4 +1,4 @@
-"""What other services say of servers, passed on to whoever here waits for it."""
+"""Events of other services about servers, passed on to their handlers."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ LOG = logging.getLogger(__name__)
 
 ACCEPTED, BAD_TAG, NO_SERVER, NO_HOST = 200, 400, 404, 422
 
-#: Events that say nothing without a tag: the port, volume, request or state that they are about.
+#: Events that need a tag: the port, volume, request or state that they refer to.
 NEED_TAG = ("volume-extended", "power-update", "accelerator-request-bound", "volume-reimaged")
-#: What the network service says of interfaces.
+#: Events of the network service about interfaces.
 NETWORK_EVENTS = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
-#: What a power-update's tag says, and the action that makes it so here.
+#: Tag of a power-update -> the action that makes the server's state match.
 POWER_ACTIONS = {"POWER_ON": "start", "POWER_OFF": "stop"}
 
 Order = Callable[[ServerOrder], None]
 
 
 class ExternalEvents:
-    """``external_events`` of ConductorRPC. ``order``: begins an action on a server (``order_server``);
-    ``extended`` has a server's volume looked at that has grown.
+    """``external_events`` of ConductorRPC. ``order``: starts an action on a server (``order_server``); ``extended``:
+    updates a server's volume that was extended.
 
-    ``takers``: an event's name to who takes it: called with the event and the server's row, once the event is known to
-    be good. What nobody takes is accepted, and logged.
+    ``takers``: event name -> handler, called with a valid event and the server's row. Events without a handler are
+    accepted, and logged.
     """
 
     def __init__(self, deps: Deps, order: Order, extended: Callable[[str, str], None]) -> None:
@@ -42,8 +42,8 @@ class ExternalEvents:
             **dict.fromkeys(NETWORK_EVENTS, self._network)}
 
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
-        """A code for each event, in their order: 200, 400 (it lacks its tag), 404 (no such server), 422 (the server has
-        no host). One statement for all of them. (Compute API reference, os-server-external-events)"""
+        """Return a code for each event, in their order: 200, 400 (the tag is missing), 404 (no such server), 422 (the
+        server has no host). One statement for all of them. (Compute API reference, os-server-external-events)"""
         with self.deps.cell.reading() as tx:
             rows = servers.places(tx, {event.server_uuid for event in events})
         return tuple(self._one(event, rows.get(event.server_uuid)) for event in events)
@@ -61,23 +61,24 @@ class ExternalEvents:
         self.deps.networking.external_event(event, row)
 
     def _extended(self, event: ExternalEvent, row: object) -> None:
-        """A server that is busy sees the new size with its next start."""
+        """Start to extend the volume. A busy server sees the new size at its next start."""
         try:
             self._volume_extended(event.server_uuid, event.tag or "")
         except (errors.WrongState, errors.NotFound, errors.Conflict) as error:
-            LOG.warning("volume %s has grown, and its server does not see it yet: %s", event.tag, error.message,
+            LOG.warning("volume %s was extended but its server has the old size: %s", event.tag, error.message,
                         extra={"server": event.server_uuid})
 
     def _reimaged(self, event: ExternalEvent, row: object) -> None:
         self.deps.reimages.tell(event.tag or "", event.status)
 
     def _power(self, event: ExternalEvent, row: object) -> None:
-        """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""
+        """Update a server whose machine was powered on or off. A server that is busy or already in that state is not
+        changed."""
         action = POWER_ACTIONS[event.tag or ""]
         try:
             self._order(ServerOrder(uuid=event.server_uuid, action=action))
         except (errors.WrongState, errors.NotFound) as error:
-            LOG.info("power-update changes nothing: %s", error, extra={"server": event.server_uuid})
+            LOG.info("power-update ignored: %s", error, extra={"server": event.server_uuid})
 
 
 def _code(event: ExternalEvent, row: AnyRow | None) -> int:

@@ -1,4 +1,4 @@
-"""Flavors and keypairs."""
+"""Queries and changes of flavors and keypairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
 
 
 def capped(limit: int | None, most: int) -> int:
-    """As many rows as were asked for, and no more than ``most`` ([api]max_limit); None asks for as many as may be."""
+    """Return the requested number of rows, at most ``most`` ([api]max_limit); None: ``most``."""
     return most if limit is None else min(limit, most)
 
 
@@ -31,7 +31,7 @@ class Flavors:
         self.deps = deps
 
     def list_flavors(self, query: FlavorQuery) -> tuple[Flavor, ...]:
-        """In the order that the query asks for. api.PageMarkerNotFound."""
+        """Return flavors in the query's order. Raises api.PageMarkerNotFound."""
         limit = capped(query.page.limit, self.deps.settings.max_limit)
         if limit <= 0:
             return ()
@@ -39,18 +39,19 @@ class Flavors:
             return flavors.select(tx, query, limit)
 
     def get_flavor(self, flavorid: str, scope: Scope) -> Flavor:
-        """flavor.NotFound, also for a private flavor that the scope's project has no access to."""
+        """Return a flavor. Raises flavor.NotFound, also for a private flavor that the scope's project has no access
+        to."""
         with self.deps.api.reading() as tx:
             return flavors.get(tx, flavorid, scope)
 
     def create_flavor(self, flavor: NewFlavor) -> Flavor:
-        """A ``flavorid`` of None is made up: a uuid. flavor.IdTaken, flavor.NameTaken."""
+        """Create a flavor; a ``flavorid`` of None gets a UUID. Raises flavor.IdTaken, flavor.NameTaken."""
         if flavor.flavorid is None:
             flavor = msgspec.structs.replace(flavor, flavorid=str(uuid.uuid4()))
         return self._write(str(flavor.flavorid), lambda tx: flavors.insert(tx, flavor))
 
     def update_flavor(self, flavorid: str, description: str | None) -> Flavor:
-        """``description`` None takes it away. flavor.NotFound. Servers keep the flavor as they were made of it."""
+        """Change the description; None removes it. Servers keep their copy of the flavor. Raises flavor.NotFound."""
         return self._write(flavorid, lambda tx: flavors.update(tx, flavorid, description))
 
     def _write(self, flavorid: str, write: AnyColumn) -> Flavor:
@@ -60,20 +61,23 @@ class Flavors:
         return self.deps.api.transact(both)
 
     def delete_flavor(self, flavorid: str) -> None:
-        """flavor.NotFound. Its name and id are free again."""
+        """Delete a flavor; its name and id may be used again. Raises flavor.NotFound."""
         self.deps.api.transact(lambda tx: flavors.delete(tx, flavorid))
 
     def set_flavor_specs(self, flavorid: str, specs: Mapping[str, str]) -> Mapping[str, str]:
-        """Keys that are not named stay. flavor.NotFound."""
+        """Set extra specs and keep all others. Raises flavor.NotFound."""
         return self.deps.api.transact(lambda tx: flavors.set_specs(tx, flavorid, specs))
 
     def delete_flavor_spec(self, flavorid: str, key: str) -> None:
-        """flavor.NotFound, flavor.NoSuchSpec."""
+        """Delete an extra spec. Raises flavor.NotFound, flavor.NoSuchSpec."""
         self.deps.api.transact(lambda tx: flavors.delete_spec(tx, flavorid, key))
 
     def change_flavor_access(self, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
-        """flavor.NotFound, flavor.AccessGiven, flavor.AccessMissing; service.NotAProject: of access that is given, so
-        that what a project left behind can be taken away."""
+        """Add or remove a project's access to a flavor.
+
+        Raises flavor.NotFound, flavor.AccessGiven, flavor.AccessMissing; service.NotAProject only when access is added,
+        so that a deleted project's access can be removed.
+        """
         if allowed:
             check_project(self.deps, project_id)
         return self.deps.api.transact(lambda tx: flavors.change_access(tx, flavorid, project_id, allowed))
@@ -86,7 +90,7 @@ class Keypairs:
         self.deps = deps
 
     def list_keypairs(self, query: KeypairQuery) -> tuple[Keypair, ...]:
-        """In the order of their names. api.PageMarkerNotFound."""
+        """Return a user's keypairs, ordered by name. Raises api.PageMarkerNotFound."""
         limit = capped(query.limit, self.deps.settings.max_limit)
         if limit <= 0:
             return ()
@@ -94,12 +98,12 @@ class Keypairs:
             return keypairs.select(tx, query, limit)
 
     def get_keypair(self, user_id: str, name: str) -> Keypair:
-        """server.KeypairNotFound."""
+        """Return a keypair. Raises server.KeypairNotFound."""
         with self.deps.api.reading() as tx:
             return keypairs.get(tx, user_id, name)
 
     def create_keypair(self, keypair: NewKeypair) -> Keypair:
-        """server.KeypairTaken; quota.TooMany: the user has as many as may be."""
+        """Create a keypair. Raises server.KeypairTaken; quota.TooMany if the user has reached the limit."""
         whose = quota.owner(self.deps, context.current().project_id, keypair.user_id)
 
         def write(tx: Connection) -> Keypair:
@@ -109,5 +113,5 @@ class Keypairs:
         return self.deps.api.transact(write)
 
     def delete_keypair(self, user_id: str, name: str) -> None:
-        """server.KeypairNotFound. Servers keep the key that they were made with."""
+        """Delete a keypair; servers keep the public key they were created with. Raises server.KeypairNotFound."""
         self.deps.api.transact(lambda tx: keypairs.delete(tx, user_id, name))

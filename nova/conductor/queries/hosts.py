@@ -1,4 +1,4 @@
-"""Services, hypervisors and zones: what operators see of the daemons and hosts."""
+"""Services, hypervisors and zones, as operators see them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nova.model.host.services import (
     Zone,
 )
 
-#: Names that one statement has at most; where there are more, all rows are read.
+#: Names in the condition of one statement; if there are more, all rows are read.
 MOST_NAMED = 1000
 
 
@@ -47,8 +47,8 @@ class Hosts:
     # -- services
 
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
-        """With whether each is up, by the database's clock, and its zone. ``with_unknown``: while the cell's database
-        is away, its compute hosts alone, as far as the other database tells."""
+        """Return services with their zone and whether they are up, by the database's clock. ``with_unknown``: while the
+        cell's database is down, return only its compute hosts, as far as the API database knows them."""
         try:
             with self.deps.cell.reading() as tx:
                 rows = services.select(tx, query)
@@ -67,7 +67,7 @@ class Hosts:
             else settings.internal_service_availability_zone
 
     def _unknown(self, query: ServiceQuery) -> tuple[Service, ...]:
-        """While the cell's database is away: the compute hosts that its providers, in the other one, tell of."""
+        """Return the compute hosts that have providers in the API database, while the cell's database is down."""
         if query.uuid is not None or query.id is not None or query.binary not in (None, services.COMPUTE):
             return ()
         with self.deps.api.reading() as tx:
@@ -75,8 +75,8 @@ class Hosts:
         return tuple(Service(id=0, uuid="", host=name, binary=services.COMPUTE, unknown=True) for name in names)
 
     def update_service(self, update: ServiceUpdate) -> Service:
-        """Only what the update names. service.NotFound. Schedulers hear of a nova-compute; a host that counts as up
-        again is told of its cleanups."""
+        """Change the named fields of a service. Schedulers are updated about a nova-compute; a host that counts as up
+        again is reminded of its pending cleanups. Raises service.NotFound."""
         row = self.deps.cell.transact(lambda tx: self._update(tx, update))
         if row.binary == services.COMPUTE:
             self.deps.feed.host_changed(row.host)
@@ -85,12 +85,12 @@ class Hosts:
         return self.list_services(ServiceQuery(uuid=row.uuid))[0]
 
     def _remind(self, host: str) -> None:
-        """What was made to be elsewhere while it counted as down is to be gone before the host is a destination again.
-        """
+        """Remind the host of its cleanups, so that guests rebuilt elsewhere are removed before it is a destination
+        again."""
         with self.deps.cell.reading() as tx:
             pending = host in services.hosts_with_cleanups(tx)
         if pending:
-            with contextlib.suppress(errors.NovaError):  # its next heartbeat says it again
+            with contextlib.suppress(errors.NovaError):  # its next heartbeat repeats it
                 self.deps.compute.look_for_debts(host)
 
     def _update(self, tx: Connection, update: ServiceUpdate) -> AnyRow:
@@ -107,13 +107,14 @@ class Hosts:
         return row
 
     def delete_service(self, query: ServiceQuery) -> None:
-        """What else the host had goes after it: where a crash leaves that, ``zones.ForgottenHosts`` finds it."""
+        """Delete a service, then the host's other rows: after a crash in between, ``zones.ForgottenHosts`` finds
+        them."""
         with self.deps.cell.reading() as tx:
             rows = services.select(tx, query)
         if not rows:
             raise errors.service.NotFound(name=query.uuid or str(query.id))
         row = rows[0][0]
-        # before it goes: what registers anew under its name is another's
+        # before it is deleted: a host that registers again under its name has its own providers
         providers = self._unclaimed_providers(row.host) if row.binary == services.COMPUTE else []
         def delete(tx: Connection) -> None:
             services.delete(tx, services.locked(tx, row.uuid, None, None))
@@ -124,8 +125,8 @@ class Hosts:
             self._forget(row.host, providers)
 
     def _unclaimed_providers(self, host: str) -> list[AnyColumn]:
-        """A host's providers. Conflict when a server that is not on the host yet was given some of it already; what
-        is claimed only for a cleanup of the host goes with it."""
+        """Return a host's providers. Raises Conflict if a server that is not on the host yet has claimed some of them.
+        Claims that only wait for a cleanup of the host are removed with them."""
         with self.deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx, host)
             claimants = hosts.claimants(tx, [row.id for row in providers])
@@ -149,7 +150,8 @@ class Hosts:
     # -- hypervisors
 
     def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
-        """host.NotFound: the query names a node, and it is not there; api.PageMarkerNotFound."""
+        """Return hypervisors. Raises host.NotFound if the query names a node that does not exist;
+        api.PageMarkerNotFound."""
         found = self._read(self._wanted(query), query.with_uptime)
         named = query.uuid or (str(query.id) if query.id is not None else None)
         if named is not None and not found:
@@ -159,7 +161,7 @@ class Hosts:
         return tuple(found)
 
     def _wanted(self, query: HypervisorQuery) -> hosts.NodesWanted:
-        """api.PageMarkerNotFound."""
+        """Return the condition of the query. Raises api.PageMarkerNotFound."""
         after = None
         if query.marker is not None:
             with self.deps.cell.reading() as tx:
@@ -170,7 +172,7 @@ class Hosts:
                                  limit=query.limit)
 
     def _read(self, wanted: hosts.NodesWanted, with_uptime: bool = False) -> list[Hypervisor]:
-        """Three statements, whatever their number. A host's uptime is what it reported; of one that is down there is
+        """Return hypervisors, with three statements in total. The uptime is the reported one; a host that is down has
         none."""
         with self.deps.cell.reading() as tx:
             rows = hosts.node_rows(tx, wanted)
@@ -200,7 +202,7 @@ class Hosts:
         return [msgspec.structs.replace(one, **{field: values.get((one.host, one.hostname))}) for one in found]
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
-        """Sums over all nodes whose nova-compute is not disabled, be it up or down. MiB and GiB."""
+        """Return sums over all nodes whose nova-compute is not disabled, both up and down, in MiB and GiB."""
         live = [one for one in self._read(hosts.ALL) if one.service is not None and not one.service.disabled]
         def total(field: str) -> int:
             return sum(getattr(one, field) or 0 for one in live)
@@ -215,8 +217,8 @@ class Hosts:
     # -- whole hosts
 
     def get_host_usage(self, host: str) -> HostUsage:
-        """All its nodes together; what is promised comes from the flavors of its servers, by project. MiB and GiB.
-        host.NotFound."""
+        """Return the usage of all nodes of a host, in MiB and GiB. Promised amounts are those of its servers' flavors,
+        by project. Raises host.NotFound."""
         nodes = self._read(hosts.NodesWanted(host=host))
         if not nodes:
             raise errors.host.NotFound(host=host)
@@ -232,7 +234,7 @@ class Hosts:
                       for one in nodes), promised=_sum(projects.values()))
 
     def change_host_power(self, change: HostPowerChange) -> str:
-        """The host's driver does it, or says that it can't."""
+        """Change the host's power through its driver, which may not support it."""
         found = self.list_services(ServiceQuery(host=change.host, binary=services.COMPUTE))
         if not found:
             raise errors.host.NotFound(host=change.host)
@@ -246,7 +248,8 @@ class Hosts:
     # -- zones, and the schedulers' states
 
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
-        """By name. A zone is available while any of its services is not disabled; the internal zone always is."""
+        """Return the zones by name. A zone is available while any of its services is not disabled; the internal zone
+        always is."""
         by_zone: dict[str, list[Service]] = {}
         for service in self.list_services(ServiceQuery()):
             by_zone.setdefault(service.zone, []).append(service)
@@ -259,13 +262,14 @@ class Hosts:
         return tuple(found)
 
     def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
-        """Read from both databases at each call. ``more`` of the answer: not all of it fitted into a message."""
+        """Return host states, read from both databases at each call. ``more`` in the result: it did not fit into one
+        message."""
         states: HostStates = self.deps.feed.states(known, everything)
         return states
 
 
 def _few(names: Collection[str]) -> Collection[str] | None:
-    """The names, for a condition; None, which is no condition, where they are more than one statement should have."""
+    """Return the names for a condition, or None (no condition) if there are too many for one statement."""
     return names if len(names) <= MOST_NAMED else None
 
 
@@ -283,7 +287,7 @@ def _sum(amounts: Iterable[Amounts]) -> Amounts:
 
 
 def _service_row(row: AnyRow) -> SimpleNamespace:
-    """A node's row read as its service's."""
+    """Return a node's row in the form of its service's row."""
     same = ("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at", "created_at",
             "updated_at", "release")
     return SimpleNamespace(id=row.service_id, uuid=row.service_uuid, contracts=(), connections=None, clock_off_s=None,

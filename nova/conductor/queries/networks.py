@@ -1,4 +1,4 @@
-"""The calls about networks, passed on to whoever keeps them."""
+"""Network calls, forwarded to the network back end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, S
 
 
 def _passes_on(part: str, calls: type) -> type:
-    """A class with the methods of ``calls``, each asked of that part of the back end."""
+    """Return a class with the methods of ``calls``, each forwarded to that part of the back end."""
     def passing(name: str, call: Any) -> Any:
         def ask(self: AnyColumn, *args: AnyColumn, **named: AnyColumn) -> AnyRow:
             back_end = self.deps.networking

@@ -1,4 +1,4 @@
-"""What became of a request, and how its operations looked for hosts: from the journal, for ``nova-manage``."""
+"""Result of a request and the placement of its operations: from the journal, for ``nova-manage``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nova.model.flavor.flavors import Flavor
 from nova.model.scheduling.decisions import NoHost
 from nova.model.server.actions import InstanceAction, PlacementStory
 
-#: Keys of an operation's arguments and data that say that it looks for a host, or found one.
+#: Keys of an operation's arguments and data that exist if it selects a host, or has selected one.
 _PLACES = ("hosts", "host", "tried", "no_host")
 
 
 def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
-    """``name``: a request's id, or a server's uuid."""
+    """Return the actions of a request. ``name``: a request's id, or a server's UUID."""
     with deps.cell.reading() as tx:
         found = actions.of_request(tx, name)
         rows = servers.rows_of(tx, sorted({row.server_uuid for _action, row in found}), with_deleted=True)
@@ -30,7 +30,7 @@ def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
 
 
 def _trace(row: AnyRow) -> str:
-    """Of the caller's, where it brought one; else of the request's own."""
+    """Return the trace id: the caller's if it sent one, else the request's own."""
     return tracing.place_of(context.RequestContext(
         request_id=row.request_id, traceparent=(row.data or {}).get("traceparent"))).trace
 
@@ -47,7 +47,7 @@ def _story(row: AnyRow, server: ServerRow | None) -> PlacementStory | None:
 
 
 def _requirements(arguments: Mapping[str, AnyColumn], server: ServerRow | None) -> dict[str, str]:
-    """What was asked for, in words; nothing of a server that was purged."""
+    """Return the request's requirements as text; empty for a purged server."""
     if server is None:
         return {}
     wanted = arguments.get("flavor")

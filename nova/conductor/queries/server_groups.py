@@ -1,4 +1,4 @@
-"""Server groups: made within the quota, read, and taken away."""
+"""Queries and changes of server groups, within the quota."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class ServerGroups:
         self.deps = deps
 
     def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
-        """In the order of their making."""
+        """Return server groups in the order of creation."""
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         with self.deps.api.reading() as tx:
             return server_groups.select(tx, query.scope, msgspec.structs.replace(query.page, limit=limit))
 
     def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
-        """server.ServerGroupNotFound, also outside the scope."""
+        """Return a group. Raises server.ServerGroupNotFound, also outside the scope."""
         with self.deps.api.reading() as tx:
             return server_groups.get(tx, uuid, scope)
 
     def create_server_group(self, group: NewServerGroup) -> ServerGroup:
-        """Of the user and project of the context: Forbidden without them. quota.TooMany. A message that comes twice
-        makes a single group."""
+        """Create a group for the user and project of the context. A redelivered message creates no second group. Raises
+        Forbidden without user and project; quota.TooMany."""
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A server group needs a user and a project.")
@@ -46,7 +46,7 @@ class ServerGroups:
         def write(tx: Connection) -> ServerGroup:
             ledger.lock_owner(tx, project_id)
             try:
-                return server_groups.get(tx, group.uuid, Scope(project_id=project_id))  # the message came twice
+                return server_groups.get(tx, group.uuid, Scope(project_id=project_id))  # redelivered message
             except errors.server.ServerGroupNotFound:
                 self._check_quota(tx, whose)
             server_groups.insert(tx, group, project_id, user_id)
@@ -62,5 +62,5 @@ class ServerGroups:
                 raise errors.quota.TooMany(what="too many server groups", limit=limit)
 
     def delete_server_group(self, uuid: str, scope: Scope) -> None:
-        """server.ServerGroupNotFound, also outside the scope."""
+        """Delete a group. Raises server.ServerGroupNotFound, also outside the scope."""
         self.deps.api.transact(lambda tx: server_groups.delete(tx, uuid, scope))

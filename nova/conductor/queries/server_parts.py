@@ -1,4 +1,4 @@
-"""What belongs to a server beyond itself: tags, password, topology, diagnostics, and the reset of its state."""
+"""Parts of a server: tags, password, topology, diagnostics, and the reset of its state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from nova.model.server.states import ACTIONS, METADATA_STATES, VmState
 
 
 class ServerParts:
-    """Some of the server calls of ConductorRPC."""
+    """Server calls of ConductorRPC about its parts."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -41,24 +41,25 @@ class ServerParts:
     # -- tags
 
     def change_tags(self, change: TagChange) -> TagSet:
-        """server.NotFound, server.WrongState; server.NoSuchTag: a tag to remove is not there; server.TooManyTags."""
+        """Change a server's tags. Raises server.NotFound, server.WrongState; server.NoSuchTag if a tag to remove does
+        not exist; server.TooManyTags."""
         return self.deps.cell.transact(lambda tx: _change_tags(tx, change))
 
     # -- the password
 
     def get_server_password(self, query: ServerQuery) -> ServerPassword:
-        """Empty where the guest posted none. server.NotFound outside the scope."""
+        """Return the password that the guest posted, or an empty one. Raises server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             return servers.password(tx, query.uuid, query.scope)
 
     def clear_server_password(self, uuid: str) -> None:
-        """Nothing when there is none. server.NotFound."""
+        """Clear the server's password, if it has one. Raises server.NotFound."""
         self.deps.cell.transact(lambda tx: servers.update(tx, uuid, {"guest_password": None}))
 
     # -- topology and diagnostics
 
     def get_server_topology(self, query: ServerQuery) -> ServerTopology:
-        """As the claim packed it on its host; without nodes where it holds nothing of a host's cells."""
+        """Return the server's NUMA topology as claimed on its host; without nodes if it has no NUMA claim."""
         with self.deps.cell.reading() as tx:
             target = servers.target(tx, query.uuid, query.scope)
         found = self._packing(target)
@@ -68,15 +69,18 @@ class ServerParts:
                               page_kb=found.cells[0].page_kb if found.cells else None)
 
     def _packing(self, target: ServerTarget) -> Packing:
-        """What it holds on the host where it is; nothing, when it is on none."""
+        """Return the PCI and NUMA claim on the server's current host; an empty one without a host."""
         if not target.host:
             return Packing()
         with self.deps.api.reading() as tx:
             return claims.packing_at(tx, target.uuid, target.host) or Packing()
 
     def get_diagnostics(self, uuid: str) -> Diagnostics:
-        """``uptime_s`` counts from the server's launch. server.NotFound, server.NoHost, server.NoGuest; NotSupported by
-        the host's driver; Unavailable: the host is away."""
+        """Return a server's diagnostics; ``uptime_s`` counts from the server's launch.
+
+        Raises server.NotFound, server.NoHost, server.NoGuest; NotSupported by the host's driver; Unavailable if the
+        host does not answer.
+        """
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [uuid]).get(uuid)
         if row is None:
@@ -93,8 +97,11 @@ class ServerParts:
     # -- states
 
     def reset_state(self, reset: StateReset) -> None:
-        """A fenced write: what runs loses the server at its next step, and where it may have left something is kept
-        for the delete. server.HalfDestroyed: what a delete has begun to destroy is not to be active again."""
+        """Reset a server's state with a fenced write: a running operation loses the server at its next step. The hosts
+        where that may have left a guest are recorded for the delete.
+
+        Raises server.HalfDestroyed, because a server that a delete has begun to destroy must not become active again.
+        """
         who = context.current()
 
         def write(tx: Connection) -> states.Entry | None:
@@ -112,13 +119,13 @@ class ServerParts:
             self._count(entry)
 
     def _count(self, entry: states.Entry) -> None:
-        """A resize that was overtaken counts its larger flavor no more."""
+        """Stop counting the larger flavor of an overtaken resize."""
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [entry.server_uuid]).get(entry.server_uuid)
         if row is not None:
             counted = {"vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb,
                        "classes": classes(row.flavor, row.image.properties if row.image else {})}
-            with contextlib.suppress(errors.Overtaken):  # a newer operation counts by itself
+            with contextlib.suppress(errors.Overtaken):  # a newer operation counts its own flavor
                 self.deps.api.transact(lambda tx: ledger.count_as(tx, row.uuid, entry.epoch, counted))
 
 

@@ -1,4 +1,4 @@
-"""Servers read, updated, locked and ordered about."""
+"""Server queries and changes: read, list, update, lock, and start actions."""
 
 from __future__ import annotations
 
@@ -37,22 +37,25 @@ from nova.model.server.servers import (
 )
 from nova.model.server.states import METADATA_STATES, VmState
 
-MATCHED_AT_ONCE = 2  # of a project, in each conductor process
+MATCHED_AT_ONCE = 2  # lists by pattern at a time, per project and conductor process
 
 
 class Servers:
-    """The server calls of ConductorRPC (but create)."""
+    """The server calls of ConductorRPC, except create."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
-        self._matching: Counter[str] = Counter()  # by project, lists by patterns that are under way here
+        self._matching: Counter[str] = Counter()  # running lists by pattern, by project
         self._lock = threading.Lock()
 
     # -- reads
 
     def get_server(self, query: ServerQuery) -> ServerDetail:
-        """server.NotFound outside the scope; DatabaseAway, unless ``with_unknown`` and the other database knows enough
-        of it. ``as_kept``: the network service is not asked for its security groups."""
+        """Return a server. ``as_kept``: do not ask the network service for its security groups.
+
+        Raises server.NotFound outside the scope; DatabaseAway, unless ``with_unknown`` is set and the API database
+        knows enough about the server.
+        """
         try:
             found = self._read(query)
         except DatabaseAway:
@@ -74,8 +77,11 @@ class Servers:
         return msgspec.structs.replace(server, server_groups=(group,) if group else ())
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
-        """api.PageMarkerNotFound; api.PageBadRegex: a pattern that cannot be, or would keep the database busy;
-        api.PageTooManyPatterns; DatabaseAway, but for the ``silent_cells`` of ``PAGES``."""
+        """Return a page of servers.
+
+        Raises api.PageMarkerNotFound; api.PageBadRegex for a pattern that is invalid or would keep the database
+        busy; api.PageTooManyPatterns; DatabaseAway, except for the ``silent_cells`` of ``PAGES``.
+        """
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         if limit <= 0:
@@ -90,7 +96,8 @@ class Servers:
 
     @contextlib.contextmanager
     def _share(self, query: ServerListQuery) -> Iterator[None]:
-        """Patterns may take the database seconds each: one project's are few at a time. api.PageTooManyPatterns."""
+        """Limit a project's running lists by pattern, each of which may take the database seconds. Raises
+        api.PageTooManyPatterns."""
         project = str(context.current().project_id)
         if not server_lists.has_patterns(query):
             yield
@@ -104,7 +111,7 @@ class Servers:
         finally:
             with self._lock:
                 self._matching.subtract([project])
-                self._matching = +self._matching  # without those that have none
+                self._matching = +self._matching  # drops counts of 0
 
     def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
         with self.deps.cell.reading() as tx:
@@ -115,13 +122,13 @@ class Servers:
         return ServerPage(servers=self._with_groups_now(found))
 
     def _with_groups_now(self, found: Sequence[ServerDetail]) -> tuple[ServerDetail, ...]:
-        """With their security groups as the network service has them; no transaction waits for it."""
+        """Return the servers with the network service's security groups; no transaction waits for that service."""
         names = self.deps.networking.groups_shown(found) if found else {}
         return tuple(msgspec.structs.replace(one, security_groups=names[one.uuid]) if one.uuid in names else one
                      for one in found)
 
     def _details(self, tx: Connection, rows: Sequence[AnyRow]) -> list[ServerDetail]:
-        """Rows with their children: one more statement, however many rows."""
+        """Return the servers with their metadata and tags: one more statement for all rows together."""
         metadata, tags = servers.children(tx, [row.uuid for row in rows])
         template = self.deps.settings.instance_name_template
         found = []
@@ -131,7 +138,7 @@ class Servers:
         return found
 
     def _host_status(self, row: AnyRow) -> str:
-        """Of a server with a host; empty when no nova-compute is registered there."""
+        """Return the status of the server's host; empty if no nova-compute is registered there."""
         if row.host_disabled is None:
             return ""
         if row.host_forced_down:
@@ -142,12 +149,13 @@ class Servers:
         return "MAINTENANCE" if row.host_disabled else "UP"
 
     def get_target(self, query: ServerQuery) -> ServerTarget:
-        """server.NotFound outside the scope."""
+        """Return the server's owner and place. Raises server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             return servers.target(tx, query.uuid, query.scope, query.with_deleted)
 
     def get_console_output(self, query: ConsoleQuery) -> str:
-        """server.NotFound, server.NoHost; what the host says: NotFound, Conflict, Unavailable."""
+        """Return console output. Raises server.NotFound, server.NoHost; NotFound, Conflict, Unavailable from the
+        host."""
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [query.uuid]).get(query.uuid)
         if row is None:
@@ -159,13 +167,13 @@ class Servers:
     # -- writes
 
     def update_server(self, update: ServerUpdate) -> ServerDetail:
-        """The fields that the update names; the server after it. server.NotFound."""
+        """Change the named fields and return the server. Raises server.NotFound."""
         changes = {name: getattr(update, name) for name in update.fields}
         self.deps.cell.transact(lambda tx: servers.update(tx, update.uuid, changes))
         return self.get_server(ServerQuery(uuid=update.uuid, scope=update.scope))
 
     def order_server(self, order: ServerOrder) -> None:
-        """Begin an action: the state table decides, the journal keeps it, this process runs it."""
+        """Start an action: the state table allows it, the journal stores it, this process runs it."""
         if order.action == "shelve":
             return shelve(self.deps, order.uuid)
         if order.action != "force_delete" and order.action not in self.deps.runner.workflows:
@@ -174,8 +182,10 @@ class Servers:
         self.deps.runner.start([entry])
 
     def lock_server(self, change: LockChange) -> None:
-        """``by`` None unlocks. Nothing, where it is locked already by somebody in ``unless``. server.NotFound;
-        server.LockedMeanwhile: it is to be unlocked, and is locked by somebody in ``unless``."""
+        """Lock the server, or unlock it with ``by`` None. No effect if a party in ``unless`` has locked it already.
+
+        Raises server.NotFound; server.LockedMeanwhile if a party in ``unless`` holds the lock that must be removed.
+        """
         who = context.current()
 
         def write(tx: Connection) -> None:
@@ -190,8 +200,11 @@ class Servers:
         self.deps.cell.transact(write)
 
     def change_metadata(self, change: MetadataChange) -> Mapping[str, str]:
-        """server.NotFound, server.WrongState; server.NoSuchMetadata: a key to delete is not there; quota.TooMany, only
-        where there are more items than before."""
+        """Change a server's metadata and return all of it.
+
+        Raises server.NotFound, server.WrongState; server.NoSuchMetadata if a key to delete does not exist;
+        quota.TooMany only if there are more items than before.
+        """
         who = context.current()
         whose = quota.owner(self.deps, who.project_id, who.user_id)
         with self.deps.api.reading() as tx:
@@ -218,28 +231,29 @@ class Servers:
     # -- the journal
 
     def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:
-        """server.NotFound, api.PageMarkerNotFound."""
+        """Return a server's actions. Raises server.NotFound, api.PageMarkerNotFound."""
         most = self.deps.settings.max_limit
         with self.deps.cell.reading() as tx:
             return actions.select(tx, query, most if query.limit is None else min(query.limit, most))
 
     def get_action(self, query: ActionQuery) -> InstanceAction:
-        """server.NotFound, server.ActionNotFound."""
+        """Return an action. Raises server.NotFound, server.ActionNotFound."""
         with self.deps.cell.reading() as tx:
             return actions.get(tx, query)
 
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
-        """The oldest operation first; () when nothing is known of it."""
+        """Return the operations of a request, the oldest first; () for an unknown request."""
         return request_traces.of_request(self.deps, request_id)
 
 
-NO_ZONE = "UNKNOWN"  # where no zone was asked for, the cell alone knows the server's
-#: Stands in lists, where flavors of unknown servers are not shown.
+NO_ZONE = "UNKNOWN"  # without a requested zone, only the cell knows the server's zone
+#: Placeholder in lists, which do not show flavors of unknown servers.
 NO_FLAVOR = Flavor(flavorid="", name="", memory_mb=0, vcpus=0, root_gb=0)
 
 
 def server(deps: Deps, query: ServerQuery) -> ServerDetail | None:
-    """In two statements. None where the ledger knows too little (its row is an older release's). NotFound."""
+    """Return a server from the API database, in two statements; None if the ledger's row is too old to have its facts.
+    Raises NotFound."""
     with deps.api.reading() as tx:
         row = ledger.get(tx, query.uuid, query.scope)
         group = server_groups.group_of(tx, query.uuid) if row is not None else None
@@ -255,7 +269,7 @@ def server(deps: Deps, query: ServerQuery) -> ServerDetail | None:
 
 
 def shown(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
-    """The newest servers of the scope, in one statement."""
+    """Return the newest servers of the scope from the API database, in one statement."""
     with deps.api.reading() as tx:
         rows = ledger.newest(tx, query.scope, limit)
     if not query.detail:
@@ -266,9 +280,9 @@ def shown(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
 
 
 def skipped(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
-    """No server at all: an empty page."""
+    """Return an empty page."""
     return ServerPage()
 
 
-#: ``silent_cells`` -> what a list is then. For all else it fails.
+#: ``silent_cells`` -> the page of a list while the cell's database is down. For other values the list fails.
 PAGES: Mapping[str, Callable[[Deps, ServerListQuery, int], ServerPage]] = {"skip": skipped, "show": shown}

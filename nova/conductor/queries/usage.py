@@ -1,4 +1,4 @@
-"""What projects used, whether the audits of it went out, and hosts' pending cleanups."""
+"""Usage of projects, the state of usage audits, and hosts' pending cleanups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UsageQueries:
         self.deps = deps
 
     def get_usage(self, query: UsageQuery) -> UsagePage:
-        """Without servers and pages, sums alone; else a page of servers, deleted ones too, by project.
+        """Return only sums without servers and pages; else a page of servers by project, including deleted ones. Raises
         api.PageMarkerNotFound."""
         with self.deps.cell.reading() as tx:
             if not (query.paged or query.servers):
@@ -36,28 +36,29 @@ class UsageQueries:
             limit = capped(query.page.limit, self.deps.settings.max_limit)
             rows = usage.page(tx, query, limit) if limit > 0 else []
             projects = _by_project(query, rows)
-            if not query.paged and len(rows) == limit:  # who cannot turn the page has the sums over all at least
+            if not query.paged and len(rows) == limit:  # without paging, return at least the sums over all servers
                 listed = {one.project_id: one.servers for one in projects}
                 projects = tuple(msgspec.structs.replace(one, servers=listed.get(one.project_id, ()))
                                  for one in usage.sums(tx, query))
         return UsagePage(projects=projects, count=len(rows), last=rows[-1].uuid if rows else None)
 
     def get_usage_audits(self, before: Time | None) -> UsageAudits:
-        """The period's ends, all compute hosts, and the audits that were begun for them. ``before`` None: now."""
+        """Return the period, all compute hosts, and the audits that were started for them. ``before`` None: now."""
         period = periods.last_complete(self.deps.settings.instance_usage_audit_period, before or utcnow())
         with self.deps.cell.reading() as tx:
             hosts, audits = usage_audits.compute_hosts(tx), usage_audits.of_period(tx, period)
         return UsageAudits(period_beginning=period[0], period_ending=period[1], hosts=hosts, audits=audits)
 
-    # -- pending cleanups; the contract calls one a debt
+    # -- pending cleanups, which the contract names debts
 
     def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
-        """The oldest first. ``host`` None: of all hosts."""
+        """Return the pending cleanups of a host, or of all hosts (None), the oldest first."""
         with self.deps.cell.reading() as tx:
             return services.pending_cleanups(tx, host)
 
     def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
-        """Claims go back first: whoever dies in between finds the cleanups still there, and drops them again."""
+        """Drop a host's pending cleanups and return them. Claims are released first: after a crash in between, a
+        repeated call still finds the cleanups."""
         with self.deps.cell.reading() as tx:
             _refuse_registered(tx, host)
             pending = services.pending_cleanups(tx, host)
@@ -81,7 +82,7 @@ def _refuse_registered(tx: Connection, host: str) -> None:
 
 
 def _by_project(query: UsageQuery, rows: Sequence[AnyRow]) -> tuple[ProjectUsage, ...]:
-    """The page's servers, summed. They come sorted by project."""
+    """Return the sums of the page's servers, which are sorted by project."""
     now = utcnow()
     found: dict[str, list[ServerUsage]] = {}
     for row in rows:
@@ -95,7 +96,8 @@ def _by_project(query: UsageQuery, rows: Sequence[AnyRow]) -> tuple[ProjectUsage
 
 
 def _server(query: UsageQuery, row: AnyRow, now: Time) -> ServerUsage:
-    """Hours are the part of the server's life that lies in the time asked for, be that in the future."""
+    """Return a server's usage. Its hours are the part of its life within the requested period, which may be in the
+    future."""
     begun = max(row.launched_at, query.start)
     stopped = min(row.ended_at or query.end, query.end)
     return ServerUsage(

@@ -1,4 +1,4 @@
-"""The volume proxy of old versions: passed on with the user's own token."""
+"""The volume proxy of old API versions: forwarded with the user's own token."""
 
 from __future__ import annotations
 
@@ -23,45 +23,46 @@ class VolumeQueries:
         self.deps = deps
 
     def list_volumes(self, query: VolumeQuery) -> tuple[Volume, ...]:
-        """As the volume service sorts them. A cloud without a volume service has none: clients look on every page."""
+        """Return volumes in the volume service's order; none without a volume service, because clients list them on
+        every page."""
         with contextlib.suppress(errors.volume.NoService):
             return tuple(self.deps.volumes.list(query, as_user=True))
         return ()
 
     def get_volume(self, volume_id: str) -> Volume:
-        """volume.NotFound, also in a cloud without a volume service."""
+        """Return a volume. Raises volume.NotFound, also without a volume service."""
         with contextlib.suppress(errors.volume.NoService):
             return self.deps.volumes.get(volume_id, as_user=True)
         raise errors.volume.NotFound(volume=volume_id)
 
     def create_volume(self, new: NewVolume) -> Volume:
-        """volume.OverQuota, Refused, SnapshotNotFound."""
+        """Create a volume. Raises volume.OverQuota, Refused, SnapshotNotFound."""
         return self.deps.volumes.create(new, as_user=True)
 
     def delete_volume(self, volume_id: str) -> None:
-        """volume.NotFound, Refused."""
+        """Delete a volume. Raises volume.NotFound, Refused."""
         self.deps.volumes.delete(volume_id, as_user=True)
 
     def change_volume_metadata(self, change: VolumeMetadataChange) -> None:
-        """volume.NotFound, SnapshotNotFound, Refused."""
+        """Change the metadata of a volume or snapshot. Raises volume.NotFound, SnapshotNotFound, Refused."""
         self.deps.volumes.change_metadata(change, as_user=True)
 
     def list_volume_snapshots(self, query: VolumeQuery) -> tuple[VolumeSnapshot, ...]:
-        """As the volume service sorts them; none in a cloud without a volume service."""
+        """Return snapshots in the volume service's order; none without a volume service."""
         with contextlib.suppress(errors.volume.NoService):
             return tuple(self.deps.volumes.list_snapshots(query, as_user=True))
         return ()
 
     def get_volume_snapshot(self, snapshot_id: str) -> VolumeSnapshot:
-        """volume.SnapshotNotFound, also in a cloud without a volume service."""
+        """Return a snapshot. Raises volume.SnapshotNotFound, also without a volume service."""
         with contextlib.suppress(errors.volume.NoService):
             return self.deps.volumes.get_snapshot(snapshot_id, as_user=True)
         raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
 
     def create_volume_snapshot(self, new: NewVolumeSnapshot) -> VolumeSnapshot:
-        """volume.NotFound, Refused, OverQuota."""
+        """Create a snapshot. Raises volume.NotFound, Refused, OverQuota."""
         return self.deps.volumes.create_snapshot(new, as_user=True)
 
     def delete_volume_snapshot(self, snapshot_id: str) -> None:
-        """volume.SnapshotNotFound, Refused."""
+        """Delete a snapshot. Raises volume.SnapshotNotFound, Refused."""
         self.deps.volumes.delete_snapshot(snapshot_id, as_user=True)

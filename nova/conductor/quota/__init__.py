@@ -1,1 +1,1 @@
-"""Quota: where limits are kept, and whether a change fits."""
+"""Quota: stores of limits, and checks whether a change fits."""

@@ -1,7 +1,8 @@
-"""Where limits are kept (``[quota]driver``): in our database, nowhere, or in Keystone. And what they count of a server.
+"""Stores of limits (``[quota]driver``): nova's database, none, or Keystone; and the resources that each counts for a
+server.
 
-Whoever asks next door does so before a transaction: no lock ever waits for Keystone. A limit that cannot be read is
-503; nothing is ever unlimited because Keystone is down.
+Keystone is asked before a transaction: no lock ever waits for it. A limit that cannot be read is a 503; resources never
+become unlimited because Keystone is down.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from nova.model.flavor.flavors import Flavor
 from nova.model.quota.counting import classes
 from nova.model.quota.quotas import UNLIMITED
 
-CACHED_S = 3.0  # a changed limit holds for every request that begins so much later
-KEPT = 1000  # projects whose limits are remembered
+CACHED_S = 3.0  # seconds until a changed limit applies to new requests
+KEPT = 1000  # projects with cached limits
 
 
 class LimitsRead(Protocol):
-    """A project's limits as they were read elsewhere."""
+    """A project's limits, read from another store."""
 
     def limits(self, also: Iterable[str] = ()) -> dict[str, int]:
-        """Resource -> limit, of all that is counted always, and of these."""
+        """Return resource -> limit, for all resources that are always counted, and for ``also``."""
         ...
 
 
 class QuotaLimits(Protocol):
-    """What ``[quota]driver`` stands for."""
+    """Interface of a ``[quota]driver``."""
 
-    unchangeable: str  # why limits can't be written here; empty: they can
+    unchangeable: str  # the reason why limits cannot be changed here; empty if they can
 
     def known(self, project_id: str) -> LimitsRead | None:
-        """Outside any transaction. None: they are in our database. Unavailable."""
+        """Read a project's limits, outside any transaction; None if they are in nova's database. Raises Unavailable."""
         ...
 
     def counted(self, flavor: Flavor, image: Mapping[str, str]) -> dict[str, int]:
-        """What one server of this flavor and image (its properties) counts."""
+        """Return the resources that one server of this flavor and image (its properties) counts."""
         ...
 
     def usage(self, tx: Connection, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
-        """What servers count now, of the project and (key "user") of one user in it."""
+        """Return the servers' current usage, of the project and (key "user") of one user in it."""
         ...
 
 
 class Written:
-    """In our database: a project's own, a user's in it, the default class's, and the configured defaults."""
+    """Limits in nova's database: a project's, a user's in it, the default class's, and the configured defaults."""
 
     unchangeable = ""
 
@@ -69,15 +70,15 @@ class _NoLimits:
 
 
 class Unlimited(Written):
-    """Nowhere: a resource without a limit is not limited."""
+    """Absence of limits: a resource without a limit is unlimited."""
 
-    unchangeable = "Nothing is limited in this cloud: [quota]driver is nova.quota.NoopQuotaDriver."
+    unchangeable = "This cloud has no limits: [quota]driver is nova.quota.NoopQuotaDriver."
 
     def known(self, project_id: str) -> LimitsRead | None:
         return _NoLimits()
 
 
-#: Registered names of limits -> what the Compute API calls them.
+#: Registered names of limits -> their names in the Compute API.
 NAMES = {"servers": "instances", "class:VCPU": "cores", "class:MEMORY_MB": "ram",
          "server_metadata_items": "metadata_items", "server_injected_files": "injected_files",
          "server_injected_file_content_bytes": "injected_file_content_bytes",
@@ -86,13 +87,14 @@ NAMES = {"servers": "instances", "class:VCPU": "cores", "class:MEMORY_MB": "ram"
 
 
 class Missing(NamedTuple):
-    """What a resource has that no limit is registered for (``[quota]unified_limits_resource_strategy``, ``_list``)."""
+    """The limit of a resource without a registered limit (``[quota]unified_limits_resource_strategy``, ``_list``)."""
 
     strategy: str = "require"
     resources: frozenset[str] = frozenset({"servers"})
 
     def limit(self, name: str) -> int:
-        """0, or -1 for no limit: ``require`` gives those that are listed nothing, ``ignore`` those that are not."""
+        """Return 0, or -1 for no limit: ``require`` gives listed resources 0, ``ignore`` the resources that are not
+        listed."""
         listed = name in self.resources
         return 0 if listed == (self.strategy == "require") else UNLIMITED
 
@@ -106,17 +108,15 @@ class _InKeystone(NamedTuple):
     missing: Missing
 
     def limits(self, also: Iterable[str] = ()) -> dict[str, int]:
-        """By both names. A project's own limit counts only where one is registered: Keystone keeps it so."""
+        """Return the limits under both names. A project's own limit counts only if a limit is registered, which
+        Keystone enforces."""
         found = {name: self.own.get(name, self.registered.get(name, self.missing.limit(name)))
                  for name in {*NAMES, *self.registered, *also}}
         return {**found, **{ours: found[name] for name, ours in NAMES.items()}}
 
 
 class Unified:
-    """In Keystone, a project's own above what is registered for all. Users have none of their own in it.
-
-    ``keystone`` is a :class:`nova.clients.keystone.Keystone`.
-    """
+    """Limits in Keystone: a project's own override the registered ones. Users have no limits of their own there."""
 
     unchangeable = ("Limits of this cloud are kept in Keystone: use 'openstack limit' and 'openstack registered "
                     "limit'.")

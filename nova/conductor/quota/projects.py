@@ -1,4 +1,4 @@
-"""Projects that a request names: they are Keystone's, and something is kept for them only if Keystone knows them."""
+"""Checks of projects that a request names: records are written only for projects that Keystone knows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def check_project(deps: Deps, project_id: str | None) -> None:
-    """service.NotAProject. The caller's own is not asked for: the token has it."""
+    """Check that Keystone knows the project. The caller's own is not checked: the token has it. Raises
+    service.NotAProject."""
     if project_id and project_id != context.current().project_id:
         deps.projects.check(project_id)
 

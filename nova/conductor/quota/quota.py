@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Owner(NamedTuple):
-    """Whose limits. ``known``: as they are kept elsewhere; None: they are in our database."""
+    """The owner of limits. ``known``: the limits from another store; None if they are in nova's database."""
 
     project_id: str
     user_id: str | None
@@ -34,14 +34,14 @@ class Owner(NamedTuple):
 
 
 def owner(deps: Deps, project_id: str | None, user_id: str | None) -> Owner:
-    """To be asked for before a transaction: it may ask Keystone. Unavailable."""
+    """Return the owner with its limits. Call it before a transaction: it may ask Keystone. Raises Unavailable."""
     return Owner(project_id or "", user_id, deps.quotas.known(project_id or ""))
 
 
 def effective(deps: Deps, tx: Connection, whose: Owner, also: Iterable[str] = ()
               ) -> tuple[dict[str, int], dict[str, int]]:
-    """(limits of the project, limits of the user in it), each resource's (and of those in ``also``), in one statement
-    at most."""
+    """Return (limits of the project, limits of the user in it) of every resource and of those in ``also``. At most one
+    statement."""
     if whose.known is not None:
         elsewhere = whose.known.limits(also)
         return elsewhere, elsewhere
@@ -51,17 +51,17 @@ def effective(deps: Deps, tx: Connection, whose: Owner, also: Iterable[str] = ()
 
 
 def fits(limit: int, used: int, wanted: int) -> bool:
-    """Whether ``wanted`` more may be had. -1 is no limit, and who wants nothing always may, even above the limit."""
+    """True if ``wanted`` more fit. -1 means no limit; requests for zero always fit, even above the limit."""
     return limit == UNLIMITED or wanted <= 0 or used + wanted <= limit
 
 
 def room(limit: int, used: int, each: int) -> int | None:
-    """How many more of ``each`` fit; None for no limit."""
+    """Return how many more of size ``each`` fit; None for no limit."""
     return None if limit == UNLIMITED or each <= 0 else max(0, (limit - used) // each)
 
 
 def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[str, int]) -> None:
-    """OverQuota, naming every resource that does not fit."""
+    """Check that all wanted amounts fit. Raises OverQuota, naming every resource that does not fit."""
     over = [name for name in sorted(wanted) if not fits(limits.get(name, UNLIMITED), used.get(name, 0), wanted[name])]
     if over:
         def listed(values: Mapping[str, int]) -> str:
@@ -77,8 +77,8 @@ class Quotas:
         self.deps = deps
 
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
-        """``user_id`` None: the project's. service.NotAProject; quota.LimitsAway: limits are kept in Keystone, which
-        does not answer."""
+        """Return limits of a project or of a user in it (``user_id``), with usage if asked. Raises service.NotAProject;
+        quota.LimitsAway if the limits are in Keystone, which does not answer."""
         check_project(self.deps, project_id)
         return self._shown(project_id, user_id, usage)
 
@@ -95,17 +95,17 @@ class Quotas:
         return QuotaSet(project_id=project_id, user_id=user_id, limits=limits, in_use=in_use)
 
     def _used(self, tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
-        """A project's, or one user's in it, in two statements."""
+        """Return the usage of a project, or of one user in it, in two statements."""
         servers = self.deps.quotas.usage(tx, project_id, user_id)["user" if user_id else "project"]
         return {**servers, **quotas.used(tx, project_id, user_id)}
 
     def _used_of_networks(self, project_id: str) -> dict[str, int]:
-        """What nova-network gave the project (users have no share of it); nothing where networks are Neutron's."""
+        """Return the project's usage of nova-network's resources (users have no share of it); none with Neutron."""
         count = getattr(getattr(self.deps.networking, "networks", None), "used", None)
         return dict(count(project_id)) if count else {}
 
     def get_default_quotas(self) -> QuotaSet:
-        """As ``get_quota_class`` of the class ``default``."""
+        """Return the quotas of the class ``default``."""
         return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)
 
     def _check_changeable(self) -> None:
@@ -113,7 +113,7 @@ class Quotas:
             raise errors.quota.KeptElsewhere(reason=self.deps.quotas.unchangeable)
 
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
-        """The limits that are named, of a project or a user in it; all of them after it. -1: no limit.
+        """Set the named limits of a project or a user in it, and return all of them. -1: no limit. Raises
         quota.KeptElsewhere, quota.BelowUse, quota.AboveProject; service.NotAProject."""
         self._check_changeable()
         check_project(self.deps, update.project_id)
@@ -129,8 +129,8 @@ class Quotas:
         return self._shown(update.project_id, update.user_id, False)
 
     def get_quota_class(self, class_name: str) -> QuotaClass:
-        """Its limits; a class nobody has written has the configured defaults."""
-        elsewhere = self.deps.quotas.known("")  # of no project: what is registered for all
+        """Return a class's limits; a class without rows has the configured defaults."""
+        elsewhere = self.deps.quotas.known("")  # without a project: the limits registered for all
         if elsewhere is not None:
             return QuotaClass(class_name=class_name, limits=elsewhere.limits())
         with self.deps.api.reading() as tx:
@@ -138,11 +138,11 @@ class Quotas:
         return QuotaClass(class_name=class_name, limits={**self.deps.settings.quota_defaults, **own})
 
     def update_quota_class(self, update: QuotaClass) -> QuotaClass:
-        """quota.KeptElsewhere. Nobody looks at what is in use."""
+        """Set limits of a class, without a check of the usage. Raises quota.KeptElsewhere."""
         self._check_changeable()
 
         def write(tx: Connection) -> None:
-            ledger.lock_owner(tx, f"class:{update.class_name}"[:255])  # two updates of one class come one by one
+            ledger.lock_owner(tx, f"class:{update.class_name}"[:255])  # serializes updates of one class
             quotas.write_class(tx, update.class_name, update.limits)
         self.deps.api.transact(write)
         return self.get_quota_class(update.class_name)
@@ -155,13 +155,15 @@ class Quotas:
             raise errors.quota.AboveProject(limit=limit, resource=name, project_limit=project_limit)
 
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
-        """``user_id`` None: the project's, else that user's in it. Nothing when there are none. quota.KeptElsewhere."""
+        """Delete the limits of a project, or of one user in it (``user_id``). No error if there are none. Raises
+        quota.KeptElsewhere."""
         self._check_changeable()
         self.deps.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
 
 
 def check_keypair(deps: Deps, tx: Connection, whose: Owner, user_id: str, name: str) -> None:
-    """Under the user's lock: the name is free (Conflict: this comes first) and one more keypair fits (OverQuota)."""
+    """Check under the user's lock that the name is free and that one more key pair fits. Raises Conflict (checked
+    first), OverQuota."""
     ledger.lock_owner(tx, f"user:{user_id}")
     _project, limits = effective(deps, tx, whose)
     count, taken = keypairs.count(tx, user_id, name)

@@ -1,4 +1,4 @@
-"""The steps that several stories share, by what they touch: places and addresses (placement), guests, images, moves."""
+"""Steps that several workflows share, by subject: placement and addresses, guests, images, volumes, moves."""
 
 from nova.conductor.steps.guests import BuildGuests, StartGuests, StopGuests, StopIfThere
 from nova.conductor.steps.images import DropImages, HoldImage, TakeSnapshots, UploadSnapshots

@@ -1,4 +1,4 @@
-"""What the volume service and a server's record say of its attachments, compared where the guest is made anew."""
+"""Comparison of a server's recorded attachments with the volume service's, for a guest that is being recreated."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ LOG = logging.getLogger(__name__)
 
 
 class Compared(NamedTuple):
-    """``lost``: devices whose attachment the volume service does not list; ``unknown``: attachments that no record
-    has, and nobody is making; ``unfinished``: devices whose attachment was made, and no more."""
+    """Differences of attachments. ``lost``: devices whose attachment the volume service does not list; ``unknown``:
+    attachments that are not recorded and not being created; ``unfinished``: devices whose attachment was created but
+    not completed."""
 
     lost: tuple[BlockDevice, ...]
     unknown: tuple[VolumeAttachment, ...]
@@ -31,8 +32,10 @@ class Compared(NamedTuple):
 
 def compare(found: Sequence[VolumeAttachment], recorded: Sequence[BlockDevice], cleanups: Sequence[Cleanup]
             ) -> Compared:
-    """``recorded`` and ``cleanups`` must be read after ``found``: an attachment that comes meanwhile has left a row
-    before it was made, which stands until the record has it."""
+    """Return the differences. ``recorded`` and ``cleanups`` must be read after ``found``.
+
+    A new attachment has a cleanup row before it is created, and keeps it until it is recorded.
+    """
     listed = {one.id: one for one in found}
     known = {id for one in recorded for id in (one.attachment_id, one.next_attachment_id)}
     made_now = {one.what for one in cleanups if one.kind == RESERVATION}
@@ -44,7 +47,7 @@ def compare(found: Sequence[VolumeAttachment], recorded: Sequence[BlockDevice], 
 
 
 def compared(deps: Deps, server_uuid: str) -> Compared:
-    """Of a server, as they are now. Errors of the client."""
+    """Return the current differences of a server. Raises the errors of the volume client."""
     found = deps.volumes.list_attachments(server_uuid)
     with deps.cell.reading() as tx:
         recorded = volumes.devices_of(tx, [server_uuid]).get(server_uuid, ())
@@ -52,26 +55,29 @@ def compared(deps: Deps, server_uuid: str) -> Compared:
 
 
 class CheckAttachments(VolumeStep):
-    """The guest gets what both say. A volume that is the server's no more at the volume service is not given to it (but
-    the one it boots from, without which there is no guest: then its start fails); attachments that no record has are
-    deleted. An attach that this operation has overtaken is finished. A volume service that is away is no reason to
-    leave a guest down: nothing is compared then."""
+    """Reconcile the server's attachments with the volume service, so that the guest gets volumes that both list.
+
+    A volume that the volume service no longer attaches to the server is not given to the guest. The boot volume is an
+    exception: the guest cannot run without it, so its start fails. Unrecorded attachments are deleted. An attach that
+    this operation has overtaken is finished. If the volume service does not answer, nothing is compared, and the guest
+    starts anyway.
+    """
 
     uses = ("cell", "compute", "volumes")
     lenient = True
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
-        """It makes no attachment."""
+        """Add no cleanups, because this step creates no attachments."""
         return {}
 
     def act(self, deps: Deps, op: Op) -> None:
         found = compared(deps, op.uuid)
         gone = [one for one in found.lost if one.boot_index != 0 and self._is_gone(deps, one)]
         for device in gone:
-            LOG.warning("volume %s is not the server's any more, by the volume service: its guest does not get it",
+            LOG.warning("volume %s is no longer attached at the volume service; removed it from the server",
                         device.volume_id, extra={"server": op.uuid})
         for one in found.unknown:
-            LOG.warning("gave back attachment %s of volume %s, which no record has", one.id, one.volume_id,
+            LOG.warning("deleting attachment %s of volume %s: it is not in the server's record", one.id, one.volume_id,
                         extra={"server": op.uuid})
         cleanups = [Cleanup(ATTACHMENT, one.id, op.uuid) for one in found.unknown]
 
@@ -89,7 +95,7 @@ class CheckAttachments(VolumeStep):
 
     @staticmethod
     def _is_gone(deps: Deps, device: BlockDevice) -> bool:
-        """A list may be short; this is about the one."""
+        """True if the attachment does not exist: a list may be incomplete, a lookup by id is not."""
         try:
             deps.volumes.get_attachment(device.attachment_id)
         except errors.NotFound:

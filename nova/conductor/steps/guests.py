@@ -1,4 +1,5 @@
-"""Orders to compute hosts about guests: written from a server's row, fenced, sent; what could not be said is owed."""
+"""Orders to compute hosts about guests: written from a server's row, fenced and sent; failures become pending
+cleanups."""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ LOG = logging.getLogger(__name__)
 
 START_BY_S = 30
 UNREACHABLE = (errors.Unavailable,)
-#: Members of Deps that an order is written from and sent by.
+#: Members of Deps that are needed to write and send an order.
 ORDERS = ("api", "cell", "compute", "settings", "volumes", "volume_keys")
 
 
 def disks_of(server: ServerRow) -> tuple[Disk, ...]:
-    """The local disks: those the request named, else the flavor's root, ephemeral and swap; no root where the server
-    boots from a volume."""
+    """Return the local disks: the requested ones, else the flavor's root, ephemeral and swap disks. A server that boots
+    from a volume has no local root."""
     from_volume = root_of(server.volumes or ()) is not None
     if server.disks:
         return tuple(disk for disk in server.disks if not (from_volume and disk.kind == "root"))
@@ -65,8 +66,8 @@ def disks_of(server: ServerRow) -> tuple[Disk, ...]:
 
 def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str = "",
                 leaving: bool = False) -> BuildOrder:
-    """All a host (the server's, unless another is named) needs to build this guest. ``leaving``: a move is to end
-    there, which holds the server's place."""
+    """Return the order to build this guest on its host, or on ``host``. ``leaving``: the server's claim there belongs
+    to a move that will end."""
     settings, secrets = deps.settings, op.secrets
     return BuildOrder(
         server_uuid=server.uuid, id=server.id, name=server.name, hostname=server.hostname or "",
@@ -86,7 +87,7 @@ def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str =
 
 
 def _metadata(deps: Deps, server: ServerRow, op: Op) -> Mapping[str, str]:
-    """The user's own, for a config drive: an operation that begins with it has it, others read it for that alone."""
+    """Return the user's metadata for a config drive: the operation's arguments if they have it, else the database's."""
     begun_with: Mapping[str, str] | None = op.asked(Arguments).metadata
     if begun_with is not None or not server.config_drive:
         return begun_with or {}
@@ -95,13 +96,14 @@ def _metadata(deps: Deps, server: ServerRow, op: Op) -> Mapping[str, str]:
 
 
 def guarded(deps: Deps, orders: Sequence[BuildOrder], servers: Sequence[ServerRow]) -> tuple[BuildOrder, ...]:
-    """The orders with what may reach the guests, for a host that does not know them yet. ``servers``: their rows."""
+    """Return the orders with the guests' firewall rules, for a host that has no rules of them yet. ``servers``: their
+    rows."""
     filters = deps.networking.firewalls_of(servers)
     return tuple(msgspec.structs.replace(order, firewall=filters.get(order.server_uuid)) for order in orders)
 
 
 def packing_at(deps: Deps, server: ServerRow, host: str, leaving: bool = False) -> Packing | None:
-    """What the server holds of the host's cells and devices: asked for only where it can hold something."""
+    """Return the server's PCI and NUMA claim on the host. The database is only read if it can have one."""
     direct = any(one.vnic_type in KINDS for one in server.port_demands or ())
     if not direct and not may_hold(server.flavor, server.image.properties if server.image else {}):
         return None
@@ -110,7 +112,7 @@ def packing_at(deps: Deps, server: ServerRow, host: str, leaving: bool = False) 
 
 
 def guest_order(deps: Deps, op: Op, fence: Fence, reboot: str = "soft", leaving: bool = False) -> GuestOrder:
-    """An order for a guest that exists; with what it is made of, so that the host can define it again."""
+    """Return an order for an existing guest, with its description, so that the host can define it again."""
     server, settings = op.server, deps.settings
     return GuestOrder(
         server_uuid=server.uuid, fence=fence, reboot=reboot, timeout_s=settings.shutdown_timeout,
@@ -124,23 +126,23 @@ def _part(image_id: str, kind: str) -> Image | None:
 
 
 def fence(op: Op) -> Fence:
-    """This operation's right to give orders, for the next half minute."""
+    """Return this operation's permission to give orders, which expires after START_BY_S seconds."""
     return Fence(operation_id=op.entry.id, epoch=op.entry.epoch, start_by=start_by())
 
 
 def start_by() -> Time:
-    """By when an order that is given now must begin."""
+    """Return the time by which an order that is sent now must start."""
     return utcnow() + datetime.timedelta(seconds=START_BY_S)
 
 
 def results_of(ops: Sequence[Op], outcomes: Sequence[Outcome]) -> list[Result]:
-    """One result an op, from the host's outcomes (in any order)."""
+    """Return a result for each op, from the host's outcomes (in any order)."""
     by_uuid = {outcome.server_uuid: outcome for outcome in outcomes}
     results: list[Result] = []
     for op in ops:
         outcome = by_uuid.get(op.uuid)
         if outcome is None:
-            results.append(errors.Bug(f"the host gave no outcome for {op.uuid}"))
+            results.append(errors.Bug(f"the host returned no outcome for server {op.uuid}"))
         elif outcome.ok:
             results.append({"power_state": int(outcome.power_state)})
         else:
@@ -151,7 +153,7 @@ def results_of(ops: Sequence[Op], outcomes: Sequence[Outcome]) -> list[Result]:
 
 
 class BuildGuests(Step):
-    """One call a host, however many servers. Undo: destroy them; a host that can't (be told to) owes it."""
+    """Build the guests, with one call for each host. Undo: destroy them; a host that cannot gets a pending cleanup."""
 
     uses: ClassVar[tuple[str, ...]] = (*ORDERS, "journal", "networking")
     event = "compute__do_build_and_run_instance"
@@ -165,17 +167,19 @@ class BuildGuests(Step):
             return self._without_answer(deps, ops, error)
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
-        """What the host builds from. A subclass may say otherwise what the disks are made of."""
+        """Return the order to build a guest. A subclass may choose another source for its disks."""
         return connected(deps, op, build_order(deps, op.server, op, fence(op)))
 
     def _without_answer(self, deps: Deps, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
-        """Guests that the host reported before it fell silent are built: their owners may use them already."""
+        """Return success for guests that the host reported before it stopped answering: their owners may use them
+        already."""
         rows = deps.journal.servers([op.entry for op in ops])
         up = {uuid: row for uuid, row in rows.items() if row.vm_state == VmState.ACTIVE.value}
         return [{"power_state": up[op.uuid].power_state} if op.uuid in up else error for op in ops]
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        """A host that fails to destroy owes it too: the server must not stay in BUILD until it is mended."""
+        """Destroy the guests. A failure on the host becomes a pending cleanup, so that the server does not stay in
+        BUILD."""
         for op in ops:
             host = op.progress.host
             if not host:
@@ -189,7 +193,8 @@ class BuildGuests(Step):
 
 
 def destroy(deps: Deps, host: str, op: Op) -> None:
-    """Order the host. host.NoAnswer when it can't be reached; what it says went wrong is raised as its kind."""
+    """Order the host to destroy the guest. Raises host.NoAnswer if it cannot be reached; its own errors keep their
+    kind."""
     order = guest_order(deps, op, fence(op))
     try:
         outcomes = deps.compute.destroy_guests(host, (order,))
@@ -201,8 +206,8 @@ def destroy(deps: Deps, host: str, op: Op) -> None:
 
 
 def leave_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
-    """Write down what the host owes, and go on without it: whatever it was ordered before may not proceed any more."""
-    LOG.warning("host %s does not destroy a guest: the cleanup is pending: %s", host, why.message,
+    """Write a pending cleanup for the host and continue; orders that the host received before are fenced off."""
+    LOG.warning("host %s could not destroy a guest; the cleanup is pending: %s", host, why.message,
                 extra={"server": op.uuid})
     order = guest_order(deps, op, fence(op))
     cleanup = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
@@ -211,8 +216,8 @@ def leave_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
 
 
 class GuestStep(Step):
-    """One order for guests that exist, on their own host. ``plugs``: it may start them, which waits for their network.
-    """
+    """A step that sends one order for existing guests to their host. ``plugs``: it may start them, so it first waits
+    for their network."""
 
     uses = (*ORDERS, "networking")
     call: ClassVar[Callable[..., tuple[Outcome, ...]]]  # of ComputeRPC
@@ -235,7 +240,7 @@ class GuestStep(Step):
                 for result in results_of(ops, outcomes)]
 
     def order(self, deps: Deps, op: Op) -> GuestOrder | RescueOrder | RebuildOrder | PasswordOrder:
-        """A server's order, fenced; what it raises fails the whole call."""
+        """Return a server's order, fenced. An error in it fails the whole call."""
         order = guest_order(deps, op, fence(op), self.reboot)
         if not (self.plugs and order.build):
             return order
@@ -252,7 +257,7 @@ class StopGuests(GuestStep):
 
 
 class StopIfThere(StopGuests):
-    """Stop guests that their owners have deleted: a host that is away, or has none, is no reason to keep them."""
+    """Stop the guests of deleted servers, and succeed also if the host is down or missing."""
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         try:
@@ -265,5 +270,5 @@ class StopIfThere(StopGuests):
     def _tolerant(op: Op, result: Result) -> Result:
         if not isinstance(result, errors.Unavailable | errors.NotFound | errors.server.NoHost):
             return result
-        LOG.warning("a deleted server is not stopped: %s", result.message, extra={"server": op.uuid})
+        LOG.warning("the guest of a deleted server could not be stopped: %s", result.message, extra={"server": op.uuid})
         return {}

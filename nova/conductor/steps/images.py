@@ -1,7 +1,7 @@
-"""Images made of servers: kept on the host, uploaded; and removed when nothing comes of them.
+"""Images of servers: snapshots on the host, uploads, and the removal of unfinished images.
 
-The record is made at the door as its user, so that it is theirs; whatever happens to it later happens with the
-service's own credentials.
+The image's record is created at the request with the user's token, so that the user owns it. Later changes to it use
+nova's own credentials.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ YES = ("true", "1", "yes", "on", "t", "y")
 
 
 class ImageArguments(Arguments):
-    """What an operation that makes an image of a server is begun with. None: a backup of which none is kept."""
+    """Arguments of an operation that creates an image of a server. None: a backup of which none is kept."""
 
     snapshot_image_id: str | None = None
     image: NewImage | None = None
 
 
 class HoldImage(Step):
-    """The image's record is there. Undo: it goes, unless it has its data and stays for its owner (``whole_stays``)."""
+    """Ensure that the image's record exists. Undo: delete it, unless it has data and ``whole_stays`` keeps it for its
+    owner."""
 
     uses = ("images",)
 
@@ -60,8 +61,8 @@ class HoldImage(Step):
         try:
             deps.images.show(wanted.id)
         except errors.NotFound:
-            # Its admission died before it could ask: the user's token is gone, the owner is not. Nobody says any more
-            # whether that user may name an image's own members (visibility, protected) in its metadata.
+            # The conductor died before it could create the record: the user's token is gone, but the owner is known.
+            # The right to set an image's own members (visibility, protected) in its metadata can no longer be checked.
             own = {name: value for name, value in wanted.properties.items() if name not in BASE_KEYS}
             deps.images.create(msgspec.structs.replace(wanted, owner=op.server.project_id, properties=own))
         return {}
@@ -73,7 +74,7 @@ class HoldImage(Step):
 
 
 class TakeSnapshots(Step):
-    """The host keeps the guests' root disks as they are now. Undo: it forgets them."""
+    """Take snapshots of the guests' root disks on their host. Undo: delete them."""
 
     uses = (*ORDERS, "images", "journal")
 
@@ -93,21 +94,23 @@ class TakeSnapshots(Step):
 
 
 def data_given(deps: Deps, image_id: str) -> bool:
-    """Whether the image has data that lie where a host put them, or is getting them: then those are the image
-    service's. So they are, too, as long as it can't be asked: to remove what an image has would be worse."""
+    """True if the image has, or is getting, its data where a host wrote them: then they belong to the image service.
+
+    True also while the image service does not answer: to remove an image's data would be worse than to leave some.
+    """
     try:
         image: Image = deps.images.show(image_id)
     except errors.NotFound:
         return False
     except errors.NovaError as error:
-        LOG.warning("a snapshot in Ceph may be left there as image %s: %s", image_id, error.message)
+        LOG.warning("cannot check image %s: its snapshot in Ceph may be left there: %s", image_id, error.message)
         return True
     return image.status != QUEUED or TAKING in image.properties
 
 
 def _forget(deps: Deps, op: Op, image_id: str, given: bool) -> None:
-    """The host drops what it kept, but not what was ``given`` to the image service. One that can't be told owes it: no
-    reason to hold up the server."""
+    """Order the host to delete the snapshot, except data ``given`` to the image service. A failure becomes a pending
+    cleanup and does not delay the server."""
     if not op.server.host:
         return
     order = msgspec.structs.replace(snapshot_order(deps, op, image_id), given=given)
@@ -122,8 +125,8 @@ def _forget(deps: Deps, op: Op, image_id: str, given: bool) -> None:
 
 
 def _leave_dropping(deps: Deps, op: Op, order: SnapshotOrder, why: errors.NovaError) -> None:
-    """The host has to forget this snapshot, and those of its pending cleanup."""
-    LOG.warning("host %s does not forget a snapshot: the cleanup is pending: %s", op.server.host, why.message,
+    """Write a pending cleanup of the host for this snapshot, added to the snapshots of an earlier one."""
+    LOG.warning("host %s could not delete a snapshot; the cleanup is pending: %s", op.server.host, why.message,
                 extra={"server": op.uuid})
 
     def write(tx: Connection) -> None:
@@ -146,8 +149,8 @@ def _kept(op: Op, host: str, outcome: Outcome) -> Result:
 
 
 class UploadSnapshots(Step):
-    """The host sends what it kept, and drops it. An image that has its data already is done, whoever heard of it; but
-    whether its host came to the dropping then nobody knows."""
+    """Order the host to upload the snapshot and delete it. An image that already has its data is complete; the host
+    then deletes the snapshot again, because it may not have done so."""
 
     uses = (*ORDERS, "images", "journal")
 
@@ -176,19 +179,20 @@ class UploadSnapshots(Step):
 
 
 def _without_power(result: Result) -> Result:
-    """An upload says nothing about whether the guest runs."""
+    """Return the result without a power state: an upload does not report one."""
     return result if isinstance(result, errors.NovaError) else {}
 
 
 def _members(image: Image, snapshot: DiskSnapshot) -> Mapping[str, object]:
-    """What is known of the image once there is a file. Disks smaller than it could not hold it."""
+    """Return the image's attributes that are known from its file. A disk must be at least as large as the file's
+    content."""
     least = -(-snapshot.virtual_size_bytes // GIB)
     return {"disk_format": snapshot.format, "container_format": image.container_format or BARE,
             "min_disk": max(image.min_disk_gb, least)}
 
 
 def is_whole(deps: Deps, op: Op) -> bool:
-    """Whether the image has its data all the same: an answer may be lost."""
+    """True if the image has its data in spite of an error: the reply may have been lost."""
     try:
         return bool(deps.images.show(image_of(op)).status == ACTIVE)
     except errors.NovaError:
@@ -196,11 +200,11 @@ def is_whole(deps: Deps, op: Op) -> bool:
 
 
 class DropImages(Step):
-    """What a server that is deleted leaves at the image service: its shelved disk, and images that never got whole.
-    What its host put where the image service keeps images is the host's to remove, unless an image has it."""
+    """Delete a deleted server's images: its shelved disk and incomplete images. Data that its host stored in the image
+    service's storage are deleted by the host, unless an image uses them."""
 
     uses = (*ORDERS, "images", "journal")
-    pure, lenient = True, True  # repeated as often as need be, and never undone
+    pure, lenient = True, True  # may be repeated, and is never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
@@ -216,15 +220,15 @@ class DropImages(Step):
 
 
 def offloading(op: Op) -> bool:
-    """Whether the operation came to where the guest goes from its host: its disk is the image's alone from then on."""
+    """True if the operation has reached the offload of the guest: from there on, only the image has its disk."""
     return any(event.step == "OffloadGuests" for event in op.entry.history)
 
 
 def image_wanted(op: Op) -> NewImage:
-    """What the operation makes an image as. Bug: it makes none."""
+    """Return the image that the operation creates. Raises Bug if it creates none."""
     wanted = op.asked(ImageArguments).image
     if wanted is None:
-        raise errors.Bug(f"'{op.entry.action}' makes no image")
+        raise errors.Bug(f"'{op.entry.action}' creates no image")
     return wanted
 
 
@@ -236,13 +240,13 @@ def _snapshot(op: Op) -> DiskSnapshot:
 
 
 def image_of(op: Op) -> str:
-    """The image that the operation makes."""
+    """Return the id of the image that the operation creates."""
     return image_wanted(op).id
 
 
 def snapshot_order(deps: Deps, op: Op, image_id: str = "") -> SnapshotOrder:
-    """The guest is quiesced where its image says ``os_require_quiesce``. Without an ``image_id`` of the image that the
-    operation makes. Bug: it makes none."""
+    """Return the snapshot order; the guest is quiesced if its image sets ``os_require_quiesce``. The default
+    ``image_id`` is the image that the operation creates. Raises Bug if it creates none."""
     build = build_order(deps, op.server, op, fence(op))
     properties = op.server.image.properties if op.server.image else {}
     quiesce = properties.get("os_require_quiesce", "").lower() in YES
@@ -251,7 +255,7 @@ def snapshot_order(deps: Deps, op: Op, image_id: str = "") -> SnapshotOrder:
 
 
 def discard(deps: Deps, image_id: str, whole_stays: bool = False) -> None:
-    """Remove an image. One that can't be removed (the service is away, its owner protects it) is left with a warning:
+    """Delete an image. If it cannot be deleted (the service is down, the owner protects it) it is left with a warning:
     no server waits for it."""
     try:
         if whole_stays and deps.images.show(image_id).status == ACTIVE:
@@ -260,4 +264,4 @@ def discard(deps: Deps, image_id: str, whole_stays: bool = False) -> None:
     except errors.NotFound:
         return
     except errors.NovaError as error:
-        LOG.warning("image %s is left at the image service: %s", image_id, error.message)
+        LOG.warning("image %s could not be deleted at the image service: %s", image_id, error.message)

@@ -1,4 +1,5 @@
-"""What all moves do: settle what earlier ones left, claim both ends, ask hosts, and owe what could not be said."""
+"""Steps and helpers of all moves: clean up after earlier moves, claim both hosts, order hosts, leave pending
+cleanups."""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ O = TypeVar("O")  # noqa: E741  (an order's type)
 LOG = logging.getLogger(__name__)
 
 COLD = (MIGRATION, RESIZE)
-KEPT_DISKS = (LIVE_MIGRATION, EVACUATION)  # what these made at a destination may be the server's only disks
+KEPT_DISKS = (LIVE_MIGRATION, EVACUATION)  # the disks that these create at a destination may be the server's only ones
 
 
 class MoveStep(Step):
-    """One server at a time. ``status``: the move's, once the step's intent is written."""
+    """A step for one server at a time. ``status``: the migration's status, once the step's intent is written."""
 
     status: ClassVar[str] = ""
 
@@ -55,11 +56,11 @@ class MoveStep(Step):
         return self.row(tx, deps, op)
 
     def shows(self, tx: Connection, op: Op) -> Mapping[str, object]:
-        """More columns of the move's row."""
+        """Return more columns of the migration's row."""
         return {}
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        """The columns of the server's row that change with the step's intent."""
+        """Return the columns of the server's row that change with the step's intent."""
         return {}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -74,8 +75,8 @@ class MoveStep(Step):
             return error
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        """``do`` of a single server: fields of OperationProgress. An error that it raises is the server's result;
-        DatabaseAway and daemon.WorkflowNotYet put the operation aside."""
+        """Run the step for a single server, and return fields of OperationProgress. An error that it raises is the
+        server's result; DatabaseAway and daemon.WorkflowNotYet park the operation for retry."""
         return {}
 
 
@@ -89,13 +90,13 @@ def _each(ops: Sequence[Op], change: AnyColumn) -> Mapping[str, AnyColumn]:
 
 # -- hosts
 
-#: A call of ComputeRPC: (the client, the host, its orders) -> what became of each.
+#: A call of ComputeRPC: (the client, the host, its orders) -> the outcome of each.
 Call = Callable[[ComputeRPC, HostName, tuple[O, ...]], tuple[Outcome, ...]]
 
 
 def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
-    """What a host says of one order. host.NoAnswer when it can't be reached; what went wrong there is raised as its
-    kind."""
+    """Send one order to a host and return its outcome. Raises host.NoAnswer if it cannot be reached; its own errors
+    keep their kind."""
     try:
         outcomes = getattr(deps.compute, call.__name__)(host, (order,))
     except errors.Unavailable as error:
@@ -107,7 +108,7 @@ def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
 
 
 def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
-    """move.SourceFailed, so that no other destination is tried in vain."""
+    """Send an order to the source. Raises move.SourceFailed, so that no other destination is tried without success."""
     host = moving.source(op).host
     try:
         return ask(deps, call, host, op, order)
@@ -118,7 +119,7 @@ def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
 
 
 def remove(deps: Deps, op: Op, end: moving.MoveEnd, keep_disks: bool = False) -> None:
-    """Leave nothing of the server on a host that it is not to be on. One that can't be told, or fails, owes it."""
+    """Remove the server from a host where it must not be. A failure becomes a pending cleanup."""
     try:
         ask(deps, ComputeRPC.destroy_guests, end.host, op, moving.order_at(deps, op, end, keep_disks))
     except (errors.Overtaken, DatabaseAway):
@@ -128,21 +129,22 @@ def remove(deps: Deps, op: Op, end: moving.MoveEnd, keep_disks: bool = False) ->
 
 
 def leave_removal(deps: Deps, op: Op, end: moving.MoveEnd, why: str, keep_disks: bool = False) -> None:
-    """Go on without the host, which removes what is left there when it is back."""
-    LOG.warning("host %s does not remove what is left of a move: the cleanup is pending: %s", end.host, why,
+    """Continue without the host and write a pending cleanup, which it executes when it is back."""
+    LOG.warning("host %s could not remove the remains of a move; the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
     cleanup = cleanup_of(deps, op, end.host, keep_disks)
     op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
 
 
 def is_up(deps: Deps, host: str) -> bool:
-    """Whether its nova-compute was seen lately, and nobody said that it is down."""
+    """True if the host's nova-compute has reported lately and is not forced down."""
     with deps.cell.reading() as tx:
         return bool(services.host_up(tx, host, deps.settings.service_down_time))
 
 
 def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, object]:
-    """What a host owes: nothing of the server may be left there. ``move``: the evacuation that its payment ends."""
+    """Return a host's pending cleanup, which removes the server there. ``move``: the evacuation that the cleanup
+    completes."""
     name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
     arguments = {"instance_name": name, "operation_id": str(op.entry.id)}
     if keep_disks:
@@ -154,12 +156,12 @@ def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") 
 
 
 def rebind(deps: Deps, op: Op, end: moving.MoveEnd) -> None:
-    """The server's interfaces are bound to where it is now, and what it must serve is said to the network's hosts."""
+    """Bind the server's interfaces to its current host, and update the hosts of the network that must serve it."""
     deps.networking.bind_to(op, end.host)
 
 
 def place(tx: Connection, deps: Deps, op: Op, end: moving.MoveEnd) -> Mapping[str, AnyColumn]:
-    """The server's row, and the addresses that follow it, say that it is there."""
+    """Assign the server's row, and the addresses that follow it, to this end of the move."""
     deps.networking.follow(tx, op, end.host)
     changes = moving.row_at(op, end)
     op.see(**changes)
@@ -169,7 +171,7 @@ def place(tx: Connection, deps: Deps, op: Op, end: moving.MoveEnd) -> Mapping[st
 # -- the ledger
 
 class CountResize(MoveStep):
-    """Quota counts the larger of both flavors while a resize is open; undo: the old one."""
+    """Count the larger of both flavors against quota while a resize is open; undo: count the old one."""
 
     uses = ("api",)
     pure = True
@@ -185,13 +187,13 @@ class CountResize(MoveStep):
 
 
 def count(deps: Deps, op: Op, counted: Mapping[str, object]) -> None:
-    """Quota counts this of the server from now on. Overtaken."""
+    """Set the quota usage of the server. Raises Overtaken."""
     deps.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
 
 
 class ClaimMove(MoveStep):
-    """What the server holds is the move's, and the new place is claimed beside it; undo: as before. On one host both
-    ends are held of the same provider."""
+    """Transfer the server's claim to the move, and claim the destination next to it; undo: restore the claim. Within
+    one host both claims are on the same provider."""
 
     uses = ("api", "cell", "feed", "scheduler", "settings")
 
@@ -210,7 +212,7 @@ class ClaimMove(MoveStep):
         found = zones.for_server(deps, op, usages)
         if isinstance(found, errors.NovaError):
             raise found
-        return {**found, "arrival": None, "shared": None}  # what another host said before is no news of this one
+        return {**found, "arrival": None, "shared": None}  # forget the reports of an earlier destination
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -223,10 +225,10 @@ class ClaimMove(MoveStep):
 
 
 class EndMove(MoveStep):
-    """The server stays where it came to: its old place is free, unless that host still owes something."""
+    """End the move: release the claim on the old host, unless it has a pending cleanup of the server."""
 
     uses = ("api", "cell", "feed")
-    pure = True  # repeated as often as need be, and never undone
+    pure = True  # may be repeated, and is never undone
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
@@ -240,11 +242,14 @@ class EndMove(MoveStep):
         return {}
 
 
-# -- what earlier moves left
+# -- cleanup after earlier moves
 
 class CleanUpEarlierMoves(MoveStep):
-    """Moves of this server that were overtaken (by a reset of its state, an evacuation) are over: what they put aside
-    is the guest's again, what they made elsewhere goes, and so do their claims. Nothing to do costs one statement."""
+    """Finish this server's overtaken moves (by a reset of its state or an evacuation).
+
+    A guest that they set aside is restored, and their guests and claims on other hosts are removed. Without such moves
+    this costs one statement.
+    """
 
     uses = (*ORDERS, "feed", "journal", "networking")
     pure, formerly = True, "Settle"
@@ -257,9 +262,10 @@ class CleanUpEarlierMoves(MoveStep):
         held = deps.api.transact(look)
         if any(one.move or one.host != op.server.host for one in held):
             self._settle(deps, op, held)
-        elif op.asked(Arguments).hosts is not None:  # it overtook something: maybe a move that claimed nothing yet
+        elif op.asked(Arguments).hosts is not None:  # it overtook an operation, maybe a move without a claim yet
             self._end_moves(deps, op)
-        # a host with a pending cleanup for this server is none of its destinations: it would end the claim, too
+        # a host with a pending cleanup of this server cannot be its destination: the cleanup would end the new claim
+        # too
         pending = cleanup_hosts(deps, [op]).get(op.uuid, ())
         return {"tried": tuple(pending)} if pending else {}
 
@@ -275,7 +281,7 @@ class CleanUpEarlierMoves(MoveStep):
         moves = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
             self._whole_again(deps, op, moves, kinds)
-        self._end_moves(deps, op)  # (what was removed closed the epoch on hosts that may be the next destination)
+        self._end_moves(deps, op)  # (the removals closed the epoch on hosts that may be the next destination)
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
         finished = op.server.memo.move if op.server.memo else None
         back = next((move for move in moves if kinds.get(move) in COLD and move != finished), "")
@@ -288,7 +294,7 @@ class CleanUpEarlierMoves(MoveStep):
             tx, op.uuid, ERROR, but=moving.move_of(op)))
 
     def _whole_again(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
-        """A guest that a cold move put aside on the server's host: taken back, or forgotten where it had ended."""
+        """Restore a guest that a cold move set aside on the server's host, or remove it if the move had finished."""
         finished = op.server.memo.move if op.server.memo else None
         end = self._end(op, op.server.host or "")
         for move in moves:
@@ -305,10 +311,10 @@ class CleanUpEarlierMoves(MoveStep):
         return moving.MoveEnd(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
 
 
-# -- the destination is asked before anything is done
+# -- checks of the destination, before any change
 
 class AskDestination(MoveStep):
-    """It answers; and the move's row says which host it is."""
+    """Check that the destination answers, and record it in the migration's row."""
 
     uses: ClassVar[tuple[str, ...]] = ("compute",)
 
@@ -325,7 +331,7 @@ class AskDestination(MoveStep):
 
 
 class ConnectAtSource(VolumeStep):
-    """The server's volumes may be used where it goes back to."""
+    """Connect the host that the server returns to, to the server's volumes."""
 
     def act(self, deps: Deps, op: Op) -> None:
         connect_next(deps, op, moving.source(op).host)
@@ -340,6 +346,6 @@ class CheckDestination(AskDestination):
 
 
 def remembered(op: Op, **fields: object) -> ServerMemo:
-    """The server's memo with other values."""
+    """Return the server's memo with these fields replaced."""
     memo = op.server.memo or ServerMemo()
     return ServerMemo(**{**{name: getattr(memo, name) for name in ServerMemo.__struct_fields__}, **fields})

@@ -1,7 +1,7 @@
 """A server's move as its steps see it: both ends, both flavors, and orders for either of them.
 
-What a move must know for as long as it runs is in :class:`MoveArguments`, as its admission wrote it. The destination is
-what :class:`nova.conductor.steps.TakeNextHost` took.
+:class:`MoveArguments` has the data that a move needs while it runs, as written at the request. The destination is the
+host that :class:`nova.conductor.steps.TakeNextHost` took.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from nova.model.volumes import local
 
 
 class MoveArguments(PlacementArguments):
-    """What every move is begun with: the server's place, flavor and state then. ``move``: of a confirming or reverting,
-    the move that it ends."""
+    """Arguments of every move: the server's host, flavor and state at its start. ``move``: of a confirm or revert, the
+    move that it ends."""
 
     source: str
     source_node: str
@@ -41,7 +41,7 @@ class MoveArguments(PlacementArguments):
 
 
 class MoveEnd(NamedTuple):
-    """A server as it is (or would be) at one end of its move."""
+    """A server's place and flavor at one end of its move."""
 
     host: str
     node: str
@@ -50,40 +50,40 @@ class MoveEnd(NamedTuple):
 
 
 def uuid_of(server_uuid: str, operation_id: int) -> str:
-    """A move's uuid: whoever resumes the operation finds the same move."""
+    """Return a move's UUID, which is the same when another conductor resumes the operation."""
     return str(uuids.uuid5(uuids.UUID(server_uuid), str(operation_id)))
 
 
 def move_of(op: Op) -> str:
-    """The uuid of the move that the operation makes, or (confirming, reverting) ends."""
+    """Return the UUID of the move that the operation starts, or (confirm, revert) ends."""
     return op.asked(MoveArguments).move or uuid_of(op.uuid, op.entry.id)
 
 
 def source(op: Op) -> MoveEnd:
-    """Where the server was when the move began, and with which flavor."""
+    """Return the server's host and flavor at the start of the move."""
     asked = op.asked(MoveArguments)
     return MoveEnd(asked.source, asked.source_node, asked.source_zone, asked.old_flavor)
 
 
 def destination(op: Op) -> MoveEnd:
-    """Where it is to be, with the flavor that it shall have. Bug: no host is taken yet."""
+    """Return the destination and the flavor of the move. Raises Bug if no host is taken yet."""
     host = taken(op)
     return MoveEnd(host.host, host.node, op.progress.zone, wanted_flavor(op))
 
 
 def same_host(op: Op) -> bool:
-    """Whether the move begins and ends on the same host."""
+    """True if the move starts and ends on the same host."""
     return op.progress.host == op.asked(MoveArguments).source
 
 
 def row_at(op: Op, end: MoveEnd) -> dict[str, object]:
-    """The columns of the server's row that say where it is, and as what."""
+    """Return the columns of the server's row that describe its place and flavor."""
     return {"host": end.host, "node": end.node, "availability_zone": end.zone, "flavor": end.flavor,
             "flavorid": end.flavor.flavorid, "disks": disks_at(op.server.disks, end.flavor)}
 
 
 def disks_at(disks: Sequence[Disk] | None, flavor: Flavor) -> tuple[Disk, ...] | None:
-    """The disks a server was asked for with, its root disk as large as the flavor says."""
+    """Return the requested disks of a server, with the root disk as large as the flavor says."""
     if not disks:
         return None
     return tuple(msgspec.structs.replace(disk, size_gb=flavor.root_gb) if disk.kind == "root" else disk
@@ -91,29 +91,29 @@ def disks_at(disks: Sequence[Disk] | None, flavor: Flavor) -> tuple[Disk, ...] |
 
 
 def server_at(op: Op, end: MoveEnd) -> ServerRow:
-    """The server's row as it would be there."""
+    """Return the server's row as it would be at this end."""
     return msgspec.structs.replace(op.server, **row_at(op, end))
 
 
 def build_at(deps: Deps, op: Op, end: MoveEnd) -> BuildOrder:
-    """All that the end's host needs to make the guest."""
+    """Return the order to build the guest on the end's host."""
     order = build_order(deps, server_at(op, end), op, fence(op), end.host, leaves(op, end))
     coming = not leaves(op, end) or op.entry.action == "revertResize"
     return connected(deps, op, msgspec.structs.replace(order, node=end.node), coming)
 
 
 def leaves(op: Op, end: MoveEnd) -> bool:
-    """Whether the end is the one that the move is to leave."""
+    """True if this end is the source of the move."""
     return end == source(op)
 
 
 def runs(op: Op) -> bool:
-    """Whether the guest ran when the move began."""
+    """True if the guest ran when the move started."""
     return op.asked(MoveArguments).vm_state != VmState.STOPPED.value
 
 
 def order_at(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> GuestOrder:
-    """An order for the guest that the end's host has."""
+    """Return an order for the guest that exists on the end's host."""
     there = Op(msgspec.structs.replace(op.entry, data={}), server_at(op, end), op.secrets)
     order = guest_order(deps, there, fence(op), leaving=leaves(op, end))
     return msgspec.structs.replace(order, keep_disks=keep_disks)
@@ -121,21 +121,21 @@ def order_at(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> Gues
 
 def move_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None,
                **fields: AnyColumn) -> MoveOrder:
-    """An order for the guest that comes to ``end``; it is started there if it ran when the move began. ``fields``:
-    others of MoveOrder."""
+    """Return an order for the guest that moves to ``end``, to start it there if it ran before. ``fields``: more of
+    MoveOrder."""
     return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(deps, op, end), source=offered,
                      **{"start": runs(op), **fields})
 
 
 def first_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None, **fields: object) -> MoveOrder:
-    """The order by which the guest may run where it was not before: with what may reach it."""
+    """Return the first order that lets the guest run on a new host, which includes its firewall rules."""
     order = move_order(deps, op, end, offered, **fields)
     [build] = guarded(deps, [order.build], [op.server])
     return msgspec.structs.replace(order, build=build)
 
 
 def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, AnyColumn]:
-    """What quota counts of a server: of one flavor, or (while a resize is open) the larger of both."""
+    """Return the quota usage of a server: of one flavor, or (while a resize is open) the larger of both."""
     flavors = [local(one, server.volumes) for one in (flavor, other) if one is not None]
     image = server.image.properties if server.image else {}
     needed = functools.reduce(larger, (classes(one, image) for one in flavors))

@@ -1,4 +1,4 @@
-"""What a server gets of a host: its place, what it holds there, and its addresses; each with its way back."""
+"""Steps that give a server its host, its claim there and its addresses; each step can be undone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nova.model.volumes import local
 
 
 def known(deps: Deps, request: PlacementRequest) -> dict[str, AnyColumn]:
-    """Fields of the request: one statement, and one more for each fact that the request or an option asks for."""
+    """Return facts for the request: one statement, and one more for each fact that the request or an option needs."""
     settings = deps.settings
     named = hints.all_named(request.hints)
     found: dict[str, Any] = {}
@@ -46,23 +46,23 @@ def known(deps: Deps, request: PlacementRequest) -> dict[str, AnyColumn]:
     return found
 
 
-AT_ONCE = 100  # servers that claim in one transaction, whose locks others wait for
+AT_ONCE = 100  # servers for each claim transaction: other transactions wait for its locks
 
 
 def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortDemand] = ()) -> Needs:
-    """What a server of this flavor and image, with ports that ask for this, needs of a host."""
+    """Return the requirements of a server of this flavor and image, with these port requests, on a host."""
     return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases, ports=ports)
 
 
 def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
-    """What the operation claims of the node that it took."""
+    """Return the operation's claim on the node that it took."""
     wanted = needs(deps, local(flavor, op.server.volumes), op.server.image, op.server.port_demands or ())
     return claims.Claim(op.uuid, op.entry.epoch, taken(op).provider_id, wanted.resources, grouped(op),
                         wanted.requirements)
 
 
 class SelectHosts(Step):
-    """Ask the scheduler, once for all servers of the request. Changes nothing, so there is nothing to undo."""
+    """Ask the scheduler, once for all servers of the request. Makes no changes, so undo does nothing."""
 
     uses = ("api", "cell", "scheduler", "settings")
     pure, event = True, "schedule_instances"
@@ -80,8 +80,8 @@ class SelectHosts(Step):
 
 
 def no_valid_host(op: Op, selection: Selection | None) -> errors.NoValidHost:
-    """The error; what admins learn beside it stays in the journal."""
-    found = selection or Selection(server_uuid=op.uuid, reason="The scheduler gave no answer for it.")
+    """Return the error for the user; the details for admins stay in the journal."""
+    found = selection or Selection(server_uuid=op.uuid, reason="The scheduler returned no result for it.")
     details = found.details or found.reason
     kept = NoHost(asked=found.asked, refusals=found.refusals, details=details)
     op.note(fault_details=details, no_host=kept)
@@ -89,18 +89,18 @@ def no_valid_host(op: Op, selection: Selection | None) -> errors.NoValidHost:
 
 
 def _kept(selection: Selection) -> tuple[ProposedHost, ...]:
-    """Hosts as the journal keeps them."""
+    """Return the hosts as the journal stores them."""
     return tuple(ProposedHost(one.host, one.node, one.provider_id) for one in selection.hosts)
 
 
 def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
-    """Where may these servers of one request run?"""
+    """Return the request to the scheduler for these servers of one create or move."""
     request = plain_request_of(deps, ops)
     return msgspec.structs.replace(request, group=_group(deps, ops), **known(deps, request))
 
 
 def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
-    """The same without what other servers have to do with it."""
+    """Return the request without the facts about other servers."""
     server, asked = ops[0].server, ops[0].asked(PlacementArguments)
     flavor = wanted_flavor(ops[0])
     wanted = needs(deps, local(flavor, server.volumes), server.image, server.port_demands or ())
@@ -116,12 +116,12 @@ def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
 
 
 def wanted_flavor(op: Op) -> Flavor:
-    """The flavor that the operation's server is to have: the server's, but in a resize."""
+    """Return the operation's target flavor: the server's own, except in a resize."""
     return op.asked(PlacementArguments).flavor or op.server.flavor
 
 
 def taken(op: Op) -> ProposedHost:
-    """The host that the operation has taken to try: TakeNextHost stands before who asks."""
+    """Return the host that TakeNextHost took. Raises Bug if that step has not run."""
     found = op.progress
     if found.host is None or found.node is None or found.provider_id is None:
         raise errors.Bug(f"'{op.entry.action}' has taken no host")
@@ -129,7 +129,7 @@ def taken(op: Op) -> ProposedHost:
 
 
 def grouped(op: Op) -> bool:
-    """Whether the server was asked for in a server group (which may be gone since)."""
+    """True if the server was requested in a server group (which may have been deleted since)."""
     return "group" in (op.server.scheduler_hints or {})
 
 
@@ -141,7 +141,7 @@ def _group(deps: Deps, ops: Sequence[Op]) -> PlacementGroup | None:
 
 
 class TakeNextHost(Step):
-    """The chosen host first, then its alternates."""
+    """Take the next proposed host: the selected host first, then its alternates."""
 
     pure = True
 
@@ -150,7 +150,7 @@ class TakeNextHost(Step):
 
     def _next(self, op: Op) -> Result:
         found = op.progress
-        # Another node of a host that failed is no alternative: that host may still owe the guest's removal.
+        # Another node of a failed host is not an alternative: that host may still have a pending cleanup of the guest.
         left = [one for one in found.hosts if one.host not in found.tried]
         if not left:
             last = found.fault.message if found.fault is not None else "none"
@@ -161,10 +161,10 @@ class TakeNextHost(Step):
 
 
 class ClaimResources(Step):
-    """Take the hosts' resources, in a transaction that locks the providers; undo: give them back.
+    """Claim the hosts' resources, in a transaction that locks the providers; undo: release them.
 
-    Servers of one request claim together, whatever their hosts: a transaction for each of a hundred hosts would take a
-    hundred times as long.
+    Servers of one request claim together, across their hosts: a separate transaction for each of a hundred hosts would
+    take a hundred times as long.
     """
 
     uses = ("api", "cell", "feed", "scheduler", "settings")
@@ -188,9 +188,12 @@ class ClaimResources(Step):
 
 
 def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
-    """A claim was refused: ask the scheduler anew where the alternates are no help. Others of the server's group may
-    have been placed meanwhile, so that they were chosen without knowing where; or others took them all, in which case
-    one host more is looked for: what was never tried for a build counts as no attempt, and ends with the hosts."""
+    """Ask the scheduler again after a refused claim if the alternates do not help.
+
+    Other servers of the group may have been placed meanwhile, so that the hosts were selected without them. Or other
+    servers took all selected hosts: then one more host is requested. A host that was never tried for a build does not
+    count as an attempt, and the search ends with the hosts.
+    """
     grouped_anew = isinstance(refused, errors.host.ClaimGroup)
     left = [one for one in op.progress.hosts if one.host not in op.progress.tried]
     if not grouped_anew and (left or not isinstance(refused, errors.ClaimConflict)):
@@ -198,15 +201,15 @@ def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
     try:
         [selection] = deps.scheduler.select_hosts(request_of(deps, [op]))
     except errors.Unavailable:
-        return  # the alternates it has are all there is
+        return  # keep the existing alternates
     op.note(hosts=_kept(selection)[:None if grouped_anew else 1])
 
 
 class FenceLedger(Step):
-    """Raise the epoch where claims are made, so that what was overtaken can claim nothing any more."""
+    """Raise the epoch in the ledger, so that overtaken operations can claim nothing more."""
 
     uses = ("api",)
-    pure = True  # repeated as often as need be, and never undone
+    pure = True  # may be repeated, and is never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
@@ -214,12 +217,13 @@ class FenceLedger(Step):
         def fence(tx: Connection) -> list[tuple[str, ...]]:
             ledger.raise_epochs(tx, epochs)
             return [tuple(one.host for one in ledger.held_by(tx, op.uuid)) for op in ops]
-        # where something is claimed, something may be: at both ends of a move, and where one was given up
+        # a claim means that a guest may exist: at both ends of a move, and on hosts of abandoned attempts
         return [{"claimed": held} for held in deps.api.transact(fence)]
 
 
 class ReleaseResources(Step):
-    """Give the host's resources and the quota back, once. What is still owed keeps its claim until it is paid."""
+    """Release the host's resources and the quota, one time. A claim with a pending cleanup stays until the cleanup is
+    done."""
 
     uses = ("api", "cell", "feed")
     pure = True
@@ -236,14 +240,14 @@ class ReleaseResources(Step):
 
 
 def cleanup_hosts(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
-    """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
+    """Return the hosts with pending cleanups of these servers: claims there stay until the cleanups are done."""
     with deps.cell.reading() as tx:
         return services.cleanup_hosts_of(tx, [op.uuid for op in ops])
 
 
 def write_access_addresses(ops: Iterable[Op], label: str | None) -> None:
-    """A new server is shown with its addresses on the network of that label (``default_access_ip_network_name``), but
-    for what the user chose."""
+    """Set a new server's access addresses to its addresses on the network of that label
+    (``default_access_ip_network_name``), except addresses that the user chose."""
     for op in ops if label else ():
         found = first_of(op.server.interfaces or (), str(label))
         fresh = {name: address for name, address in found.items() if not getattr(op.server, name)}
@@ -252,7 +256,7 @@ def write_access_addresses(ops: Iterable[Op], label: str | None) -> None:
 
 
 def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
-    """By the column's name, the first address of each family there."""
+    """Return the first address of each family there, by the column's name."""
     found: dict[str, str] = {}
     for one in interfaces:
         for address in one.addresses if one.label == label else ():
@@ -261,7 +265,7 @@ def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
 
 
 class BindNetworks(Step):
-    """Give each server its interfaces and addresses; undo: take them back."""
+    """Assign interfaces and addresses to each server; undo: return them."""
 
     uses = ("networking", "settings")
 
@@ -294,7 +298,7 @@ class BindNetworks(Step):
 
 
 class UnbindNetworks(Step):
-    """Give the addresses back."""
+    """Return the servers' addresses."""
 
     uses = ("networking",)
 

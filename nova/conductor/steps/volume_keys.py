@@ -1,9 +1,10 @@
-"""What a host must know of a volume beside how its back end is reached: its passphrase, and with whom it takes turns.
+"""Facts that a host needs about a volume in addition to its connection: the passphrase, and shared targets, which need
+a lock.
 
-It is asked for when an order is written, and goes into that alone. A request that brings an encrypted volume to a
-server reads the key with its user's token, and hands it to its operation, in memory. Whatever is done later (a start
-after the host was rebooted, a move, an operation that another conductor takes over) asks with our own credentials. A
-host that has the passphrase still needs none: a key that cannot be had is the host's to miss.
+They are read when an order is written, and only go into that order. A request that brings an encrypted volume to a
+server reads the key with its user's token, and passes it to its operation in memory. Later actions use nova's own
+credentials: a start after a reboot of the host, a move, an operation that another conductor takes over. A host that
+still has the passphrase needs none, so a missing key is only an error on the host.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from nova.model.volumes import BACK_END, LUKS, BlockDevice, VolumeConnection, Vo
 
 LOG = logging.getLogger(__name__)
 
-#: Names of the one format that hosts read; the long ones are of volume types that are as old as they look.
+#: Names of the only format that hosts read; the long ones are from old volume types.
 LUKS_PROVIDERS = frozenset({"luks", "LuksEncryptor", "nova.volume.encryptors.luks.LuksEncryptor",
                             "os_brick.encryptors.luks.LuksEncryptor"})
-#: Kinds whose volumes may share targets, with which hosts take turns.
+#: Kinds of connections whose volumes may share targets, which hosts lock.
 WITH_TARGETS = frozenset({"iscsi", "iser", "fibre_channel", "nvmeof", "lightos"})
-PASSPHRASES = "volume passphrases"  # of an operation's secrets: by volume
+PASSPHRASES = "volume passphrases"  # in an operation's secrets: passphrases by volume
 
 
 def whole(deps: Deps, op: Op, device: BlockDevice, connection: VolumeConnection) -> VolumeConnection:
-    """The connection with all that the host must know. volume.Encrypted: no host can read it; errors of the client."""
+    """Return the connection with all data that the host needs. Raises volume.Encrypted if no host can read the volume,
+    and the errors of the volume client."""
     volume_id, more = device.volume_id, {}
     if connection.kind in WITH_TARGETS:
         volume = deps.volumes.get(volume_id)
@@ -40,13 +42,17 @@ def whole(deps: Deps, op: Op, device: BlockDevice, connection: VolumeConnection)
 
 
 def check(deps: Deps, volume_id: str) -> None:
-    """volume.Encrypted: no host could read it. The user asks; errors of the client."""
+    """Raise volume.Encrypted if no host can read the volume, as the user sees it. Raises the errors of the volume
+    client too."""
     _format(volume_id, deps.volumes.encryption(volume_id, as_user=True))
 
 
 def of_user(deps: Deps, devices: Iterable[BlockDevice]) -> Mapping[str, Mapping[str, str]]:
-    """Secrets of an operation: passphrases, read with the token of the request that is served. What cannot be read is
-    not in them: it is tried again when an order needs it. volume.Encrypted: no host could read it."""
+    """Return an operation's secrets: the passphrases of encrypted volumes, read with the requesting user's token.
+
+    An unreadable passphrase is left out and read again when an order needs it. Raises volume.Encrypted if no host can
+    read the volume.
+    """
     found = {}
     for device in devices:
         if device.encrypted and device.volume_id not in found:
@@ -57,7 +63,7 @@ def of_user(deps: Deps, devices: Iterable[BlockDevice]) -> Mapping[str, Mapping[
             except errors.volume.Encrypted:
                 raise
             except errors.NovaError as error:
-                LOG.info("the user's token does not read the key of volume %s: %s", device.volume_id, error)
+                LOG.info("the user's token cannot read the key of volume %s: %s", device.volume_id, error)
     return {PASSPHRASES: found} if found else {}
 
 
@@ -71,7 +77,7 @@ def _encryption(deps: Deps, op: Op, volume_id: str) -> dict[str, str]:
     try:
         return {"encryption": LUKS, "passphrase": deps.volume_keys.passphrase(encryption.key_id)}
     except errors.volume.NoKey as error:
-        LOG.warning("no passphrase of volume %s goes to the host, which may have it still: %s", volume_id, error,
+        LOG.warning("cannot read the passphrase of volume %s; the host may still have it: %s", volume_id, error,
                     extra={"server": op.uuid})
         return {"encryption": LUKS}
 
@@ -80,5 +86,5 @@ def _format(volume_id: str, encryption: VolumeEncryption | None) -> str:
     if encryption is None or encryption.control_location == BACK_END:
         return BACK_END
     if encryption.provider not in LUKS_PROVIDERS:
-        raise errors.volume.Encrypted(volume=volume_id, provider=encryption.provider or "nothing that Cinder names")
+        raise errors.volume.Encrypted(volume=volume_id, provider=encryption.provider or "none given by Cinder")
     return LUKS

@@ -1,8 +1,8 @@
-"""A server's volumes on its way through hosts: made, reserved for it, connected to a host, moved with it, given back.
+"""Steps for a server's volumes: create, reserve, connect to a host, move between hosts, release.
 
-A volume is never free while its server lives: before a host's attachment is given back, there is another one. What is
-to be said to the volume service, and cannot fail the operation any more, is a row of ``volume_cleanups`` in the very
-transaction that makes it due (:mod:`nova.conductor.volume_cleanups`); the step only tries to do it at once.
+A volume is never free while its server exists: a new attachment is created before a host's attachment is deleted. Calls
+of the volume service that can no longer fail the operation are rows of ``volume_cleanups``, written in the transaction
+that makes them due (:mod:`nova.conductor.volume_cleanups`). The step only tries to make them immediately.
 """
 
 from __future__ import annotations
@@ -39,20 +39,23 @@ from nova.model.volumes import (
 
 LOG = logging.getLogger(__name__)
 
-LOOK_S, AT_ONCE_S = 1.0, 10.0  # between two looks at a volume that is being made; how long a step waits for it at once
-MADE_WITHIN_S = 3600.0  # of the operation's age: a volume that is not there by then will never be
-DOUBT_S = 600  # after which an attachment that no record has is nobody's
-RETRY_S = 30  # after which others do what a step was to do at once
+LOOK_S, AT_ONCE_S = 1.0, 10.0  # poll interval of a new volume; how long a step waits for it
+MADE_WITHIN_S = 3600.0  # by the operation's age: a volume that is still not available then counts as failed
+DOUBT_S = 600  # after which an unrecorded attachment is deleted
+RETRY_S = 30  # after which other processes repeat a call that a step did not make
 
 
 def devices(op: Op) -> tuple[BlockDevice, ...]:
-    """The server's, in the guest's order."""
+    """Return the server's devices, in the guest's order."""
     return op.server.volumes or ()
 
 
 def connected(deps: Deps, op: Op, order: BuildOrder, coming: bool = False) -> BuildOrder:
-    """The order with how its host reaches the volumes, which nobody keeps: what a step of this operation has not just
-    learnt, the volume service is asked for. ``coming``: the host is where a move goes to. Errors of the client."""
+    """Return the order with the connections of the volumes, which are not stored.
+
+    A connection that this operation has not read yet is read from the volume service. ``coming``: the host is the
+    destination of a move. Raises the errors of the volume client.
+    """
     found = []
     for device in devices(op):
         attachment = (coming and device.next_attachment_id) or device.attachment_id
@@ -61,43 +64,44 @@ def connected(deps: Deps, op: Op, order: BuildOrder, coming: bool = False) -> Bu
 
 
 def connection_of(deps: Deps, op: Op, device: BlockDevice, attachment_id: str) -> VolumeConnection | None:
-    """How the attachment's host reaches its volume, with all that it needs for that; None: no host has asked for it.
-    volume.Encrypted, errors of the client."""
+    """Return the connection of the attachment's host to its volume, with all data that it needs; None if no host has
+    requested one. Raises volume.Encrypted, and the errors of the volume client."""
     kept: VolumeConnection | None = op.secrets.get(attachment_id)
     found = kept or (deps.volumes.get_attachment(attachment_id).connection if attachment_id else None)
     return found and volume_keys.whole(deps, op, device, found)
 
 
 def connector_of(deps: Deps, host: str) -> Connector:
-    """What the host says of itself to a back end; but its name is ours to say, or it could take another's place."""
+    """Return the connector that the host reports, with the host name that nova knows, so that it cannot pose as another
+    host."""
     return {**deps.compute.volume_connector(host), "host": host}
 
 
 def learn(op: Op, attachment: VolumeAttachment) -> None:
-    """Keep a connection for the rest of the operation, in memory alone."""
+    """Keep a connection for the rest of the operation, only in memory."""
     op.secrets = {**op.secrets, attachment.id: attachment.connection}
 
 
 def connect(deps: Deps, op: Op, device: BlockDevice) -> None:
-    """The server's own host may use the volume, and the volume service says that it is in use. Errors of the client,
-    and of the host that is asked for its connector."""
+    """Connect the server's own host to the volume, and set it to in use. Raises the errors of the volume client, and of
+    the host when its connector is requested."""
     if op.server.host:
         learn(op, deps.volumes.connect(device.attachment_id, connector_of(deps, op.server.host), device.device_name))
         deps.volumes.complete(device.attachment_id)
 
 
 def reserve_again(op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> list[Cleanup]:
-    """What takes care of attachments that a step is about to make, should it never learn of them."""
+    """Return cleanups for the attachments that a step is about to create, in case it never learns of them."""
     return [Cleanup(RESERVATION, one.volume_id, op.uuid) for one in devices(op) if one.volume_id and only(one)]
 
 
 class VolumeStep(Step):
-    """Steps about volumes. A server without any costs nothing."""
+    """A step about volumes. A server without volumes skips it."""
 
     uses: ClassVar[tuple[str, ...]] = ("cell", "compute", "volumes")
 
     def applies(self, op: Op) -> bool:
-        """Not for a server without volumes."""
+        """False for a server without volumes."""
         return bool(op.server.volumes) and super().applies(op)
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
@@ -118,11 +122,11 @@ class VolumeStep(Step):
         return {}
 
     def act(self, deps: Deps, op: Op) -> None:
-        """``do`` of one server."""
+        """Run the step for one server."""
 
 
 def each(deps: Deps, op: Op, change: Callable[[BlockDevice], BlockDevice]) -> None:
-    """Change the server's devices one by one; what was done before one that fails is written all the same."""
+    """Change the server's devices one by one; after a failure the earlier changes are still written."""
     done = list(devices(op))
     for index, device in enumerate(done):
         try:
@@ -134,8 +138,8 @@ def each(deps: Deps, op: Op, change: Callable[[BlockDevice], BlockDevice]) -> No
 
 
 class AwaitVolumes(VolumeStep):
-    """Volumes that are made for the server are there, and reserved for it. Undo: none is the server's, and those that
-    were made for it go."""
+    """Wait for the volumes that are created for the server, and reserve them. Undo: release all of its volumes and
+    delete the new ones."""
 
     def act(self, deps: Deps, op: Op) -> None:
         def reserved(device: BlockDevice) -> BlockDevice:
@@ -147,7 +151,8 @@ class AwaitVolumes(VolumeStep):
 
     @staticmethod
     def _await(deps: Deps, op: Op, device: BlockDevice) -> None:
-        """daemon.WorkflowNotYet: it is still being made; volume.NotMade."""
+        """Wait for the volume. Raises daemon.WorkflowNotYet if it is still being created, and volume.NotMade if that
+        failed."""
         waited = 0.0
         while (status := deps.volumes.get(device.volume_id).status) != AVAILABLE:
             if status not in (CREATING, DOWNLOADING) or op.age_s > MADE_WITHIN_S:
@@ -166,8 +171,8 @@ class AwaitVolumes(VolumeStep):
 
 
 class ConnectVolumes(VolumeStep):
-    """The host that was taken may use the volumes, and the volume service says that they are in use. Undo: they are
-    reserved for the server, and no host's."""
+    """Connect the host that was taken to the volumes, and set them to in use. Undo: disconnect it, but keep them
+    reserved for the server."""
 
     def act(self, deps: Deps, op: Op) -> None:
         host = taken(op).host
@@ -183,8 +188,8 @@ class ConnectVolumes(VolumeStep):
 
 
 def reserve_anew(deps: Deps, op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> None:
-    """A reservation in place of each attachment (of ``only`` these), which a host may still use: made before that is
-    given back."""
+    """Replace each attachment (of ``only`` these) by a reservation, which is created before the attachment is deleted.
+    A host may still use the attachment."""
     old = [one.attachment_id for one in devices(op) if one.attachment_id and only(one)]
 
     def reserved(device: BlockDevice) -> BlockDevice:
@@ -198,7 +203,7 @@ def reserve_anew(deps: Deps, op: Op, only: Callable[[BlockDevice], bool] = lambd
 
 
 class ReserveVolumes(VolumeStep):
-    """The guest is gone from its host (or that host does it later): its volumes are reserved, and no host's."""
+    """Disconnect the volumes but keep them reserved, after the guest is removed from its host (or will be later)."""
 
     lenient = True
 
@@ -207,7 +212,7 @@ class ReserveVolumes(VolumeStep):
 
 
 class ConnectAtDestination(VolumeStep):
-    """The destination of a move may use the volumes beside the source. Undo: it may not."""
+    """Connect the destination of a move to the volumes, in addition to the source. Undo: disconnect it."""
 
     def act(self, deps: Deps, op: Op) -> None:
         connect_next(deps, op, taken(op).host)
@@ -227,7 +232,7 @@ class ConnectAtDestination(VolumeStep):
 
 
 def connect_next(deps: Deps, op: Op, host: str) -> None:
-    """An attachment more of each volume, of this host."""
+    """Create an additional attachment of each volume, for this host."""
     connector = connector_of(deps, host)
 
     def coming(device: BlockDevice) -> BlockDevice:
@@ -240,8 +245,8 @@ def connect_next(deps: Deps, op: Op, host: str) -> None:
 
 
 class MoveVolumes(VolumeStep):
-    """The server has arrived: the destination's attachments are the server's, and the source's go. There is no way
-    back from it, and what the volume service does not do now it does later."""
+    """Make the destination's attachments the server's, and delete the source's, after the server has arrived. This
+    cannot be undone; calls that the volume service does not answer now are repeated later."""
 
     lenient = True
 
@@ -263,21 +268,21 @@ class MoveVolumes(VolumeStep):
 
 
 class DropVolumes(VolumeStep):
-    """The server has none any more, and no way back: attachments go, and so do volumes that were to go with it, and
-    snapshots for an image that never got whole."""
+    """Remove all volumes from a deleted server: delete its attachments, volumes that are deleted with it, and snapshots
+    of incomplete images. This cannot be undone."""
 
     uses = (*VolumeStep.uses, "images")
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         return give_back(tx, ops, lambda op, device: device.delete_on_termination or (
-            device.made and op.server.launched_at is None))  # made for a server that nobody ever used
+            device.made and op.server.launched_at is None))  # created for a server that never ran
 
     def act(self, deps: Deps, op: Op) -> None:
         volume_cleanups.pay_for(deps, op.uuid, (*volume_cleanups.AT_ONCE, volumes.IMAGE_SNAPSHOTS))
 
 
 def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice], bool]) -> Mapping[str, AnyColumn]:
-    """No volume is the server's any more; one that ``goes`` is deleted after its attachments."""
+    """Remove all volumes from the servers; a volume that ``goes`` is deleted after its attachments."""
     for op in ops:
         found = devices(op)
         attachments = [one for device in found for one in (device.attachment_id, device.next_attachment_id) if one]

@@ -1,1 +1,1 @@
-"""What a conductor looks after by itself."""
+"""Periodic upkeep that conductors do automatically."""

@@ -1,8 +1,8 @@
-"""Guests that are found on a host become servers again, as an operator says: after a restore of older databases.
+"""Import of orphaned guests as servers, on an operator's request, after a restore of older databases.
 
-A guest whose server lives, by its record, on another host (or on none) is where it is found, if that other host says
-that it has no such guest. A guest of which no record knows gets a record, from the order that its host keeps beside it.
-What cannot be proven so is refused, and stays as it is.
+If a guest's server is recorded on another host or on none, its record is moved to the host where the guest was found.
+This needs the recorded host's confirmation that it has no such guest. A guest without a record gets one, from the order
+that its host stores with it. Cases that cannot be proven so are refused and left unchanged.
 """
 
 from __future__ import annotations
@@ -29,29 +29,31 @@ from nova.model.server.states import PowerState, VmState
 
 LOG = logging.getLogger(__name__)
 
-#: How a guest is found -> what its server is from then on. One in any other state is looked at by an operator first.
+#: power state of the found guest -> vm_state of its server from then on. An operator must first check a guest in any
+#: other state.
 STATES = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUSED,
           PowerState.SUSPENDED: VmState.SUSPENDED, PowerState.SHUTDOWN: VmState.STOPPED}
 
 
 class _Found(NamedTuple):
-    """``server``: its row; None: no record knows it."""
+    """An orphan and the facts for its import. ``server``: its row; None if it has no record."""
 
     row: AnyRow
     order: BuildOrder
     place: FoundPlace
     server: ServerRow | None
-    epoch: int  # newer than all that the host has seen
+    epoch: int  # newer than all epochs that the host has seen
 
 
 class Adoptions:
-    """The call about them."""
+    """The RPC call that imports orphaned guests."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
-        """stranger.NotFound, Known, NotAdoptable; network.AddressTaken. A refusal leaves everything as it was."""
+        """Import an orphaned guest, or only show the result if ``change`` is false. A refusal changes nothing. Raises
+        stranger.NotFound, Known, NotAdoptable; network.AddressTaken."""
         with self.deps.cell.reading() as tx:
             row = rows.get(tx, stranger_id)
         found = self._found(row, self._server(row))
@@ -62,12 +64,13 @@ class Adoptions:
             addresses=tuple(one.address for each in found.order.interfaces for one in each.addresses),
             former_host=found.server.host if found.server else None, is_new=found.server is None, notes=notes)
 
-    # -- whether it may be
+    # -- checks
 
     def _server(self, row: AnyRow) -> ServerRow | None:
-        """Its living server's row; None: no record knows it."""
+        """Return the row of the guest's live server, or None if it has no record. Raises stranger.NotAdoptable,
+        Known."""
         if row.kind != StrangerKind.GUEST.value or row.what == strangers.NO_DOMAIN:
-            raise _refused(row, "it is no guest")
+            raise _refused(row, "it is not a guest")
         verdict = strangers.verdicts(self.deps, [row]).get(row.id)
         if verdict is None:
             raise errors.stranger.Known(id=row.id, why="a record explains it, or an operation works on its server")
@@ -80,25 +83,25 @@ class Adoptions:
         return server
 
     def _check_gone(self, row: AnyRow, host: str) -> None:
-        """The host that the record names says that it has no such guest: else there would be two of it."""
+        """Check that the recorded host confirms that it has no such guest; otherwise the guest would exist twice."""
         try:
             self.deps.compute.device_places(host, row.server_uuid)
         except errors.NotFound:
             return
         except errors.NovaError as error:
             raise _refused(row, f"{host}, the host of its record, does not answer ({error.message})") from None
-        raise _refused(row, f"{host}, the host of its record, has such a guest, too")
+        raise _refused(row, f"{host}, the host of its record, also has this guest")
 
     def _found(self, row: AnyRow, server: ServerRow | None) -> _Found:
         try:
             kept = self.deps.compute.kept_guest(row.host, row.server_uuid)
         except errors.NovaError as error:
-            raise _refused(row, f"{row.host} does not say what it is ({error.message})") from None
+            raise _refused(row, f"{row.host} did not return its order ({error.message})") from None
         order = kept.order
         if order.server_uuid != row.server_uuid:
-            raise _refused(row, f"{row.host} says that it is another server's")
+            raise _refused(row, f"{row.host} reports it as another server's guest")
         if kept.power_state not in STATES:
-            raise _refused(row, f"its power state is {kept.power_state.name.lower()}: start it or shut it off on "
+            raise _refused(row, f"its power state is {kept.power_state.name.lower()}: start it or shut it down on "
                                 f"{row.host}")
         with self.deps.cell.reading() as tx:
             node = adoptions.node_of(tx, row.host, order.node)
@@ -106,16 +109,17 @@ class Adoptions:
         if node is None:
             raise _refused(row, f"{row.host} has reported no node {order.node or 'yet'}")
         if taken:
-            raise _refused(row, f"another server has its number, {order.id}, and so the name {order.instance_name}")
+            raise _refused(row, f"another server has its number, {order.id}, and therefore the name "
+                                f"{order.instance_name}")
         with self.deps.api.reading() as tx:
             zone = aggregates.zones(tx, [row.host]).get(row.host, self.deps.settings.default_availability_zone)
         place = FoundPlace(row.host, *node, zone, STATES[kept.power_state], kept.power_state)
         return _Found(row, order, place, server, 1 + max(row.epoch, order.fence.epoch, server.epoch if server else 0))
 
-    # -- doing it
+    # -- import
 
     def _adopt(self, found: _Found) -> tuple[str, ...]:
-        """Records of the cell first: what is missing elsewhere after a crash, the continuous audit finds."""
+        """Write the import, the cell's records first: after a crash the continuous audit finds the missing parts."""
         self.deps.cell.transact(lambda tx: self._write(tx, found))
         self._count(found)
         stores = Stores(self.deps.api, self.deps.cell)
@@ -123,11 +127,12 @@ class Adoptions:
         self.deps.networking.adopted(found.order, found.row.host)
         for host in {found.row.host, *([found.server.host] if found.server and found.server.host else [])}:
             self.deps.feed.host_changed(host)
-        LOG.warning("stranger %d on %s was adopted, as an operator said: %s", found.row.id, found.row.host,
+        LOG.warning("orphan %d on host %s was imported on operator request: %s", found.row.id, found.row.host,
                     "its server had no record" if found.server is None else
-                    f"its record said that it is on {found.server.host or 'no host'}",
+                    f"its record placed it on {found.server.host or 'no host'}",
                     extra={"server": found.order.server_uuid})
-        return (f"What it holds of {found.row.host} is not known: {judged.failed.message}",) if judged.failed else ()
+        return (f"Its allocation on host {found.row.host} is unknown: "
+                f"{judged.failed.message}",) if judged.failed else ()
 
     def _write(self, tx: Connection, found: _Found) -> None:
         if found.server is None:
@@ -138,7 +143,8 @@ class Adoptions:
         rows.adopt(tx, found.row.id)
 
     def _count(self, found: _Found) -> None:
-        """Its ledger row: there is one, unless the api database is older, too."""
+        """Ensure that the server has a ledger row with this epoch. The row exists unless the api database is older
+        too."""
         with self.deps.cell.reading() as cell:
             [row] = lost_api.proofs(cell, [found.order.server_uuid])
 

@@ -1,7 +1,7 @@
-"""Audits of what is held of hosts, while the cloud works: ``nova-manage placement``.
+"""Audits of allocations while the cloud runs: ``nova-manage placement``.
 
-A look at both databases finds what may be wrong; each such server is judged again under its ledger row's lock, without
-which nothing is claimed or released. One that something works on is left alone: its operation ends what it began.
+A read of both databases finds suspects. Each suspect server is checked again under its ledger row's lock, which every
+claim and release needs. A server with a running operation is left alone: its operation completes its own changes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Stores(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is (or was) wrong with a server; ``unsure``: why nothing can be said of it now; ``failed``: why what is
-    wrong could not be cured."""
+    """Differences of a server's allocations, before any correction. ``unsure``: the reason why the server cannot be
+    checked now; ``failed``: the error that prevented the correction."""
 
     server: str
     differences: Sequence[Difference] = ()
@@ -45,7 +45,8 @@ class Judged(NamedTuple):
 
 
 def review(stores: Stores, tree: int | None = None) -> Iterator[str]:
-    """Servers whose holdings look wrong: of all, or of those that hold something of one node's tree."""
+    """Yield the servers whose allocations look wrong: of all servers, or of those with allocations in one node's
+    tree."""
     seen_after = ""
     while True:
         with stores.api.reading() as tx:
@@ -59,7 +60,7 @@ def review(stores: Stores, tree: int | None = None) -> Iterator[str]:
 
 
 def _without_any(stores: Stores) -> Iterator[str]:
-    """Live servers on a host that hold nothing at all."""
+    """Yield the suspects among the live servers that are on a host but have no allocations."""
     after = 0
     while True:
         with stores.cell.reading() as tx:
@@ -74,8 +75,8 @@ def _without_any(stores: Stores) -> Iterator[str]:
 
 
 def page(stores: Stores, after: str, limit: int) -> tuple[list[str], str | None]:
-    """Servers, by uuid, behind ``after``, that hold something or should; and the last uuid of the page (None: there are
-    no more)."""
+    """Return the servers behind ``after``, by UUID, that have or should have allocations, and the page's last UUID
+    (None for the last page)."""
     with stores.api.reading() as tx:
         holding = audits.owners(tx, after, limit)
     with stores.cell.reading() as tx:
@@ -85,12 +86,12 @@ def page(stores: Stores, after: str, limit: int) -> tuple[list[str], str | None]
 
 
 def name_of(place: NodeHolder) -> str:
-    """What tells a holder's place from others of the host, in 255 characters."""
+    """Return a name that identifies a holder's place among others of the host, in 255 characters."""
     return f"{place.consumer} {place.node}"[:255]
 
 
 def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
-    """Those of them whose holdings look wrong, without a lock."""
+    """Return the servers of these whose allocations look wrong, without a lock."""
     if not uuids:
         return []
     with stores.cell.reading() as cell, stores.api.reading() as tx:
@@ -99,7 +100,8 @@ def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
 
 
 def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
-    """One server, under its row's lock; differences of the kinds to ``cure`` are corrected in the same transaction."""
+    """Check one server under its row's lock; differences of the kinds to ``cure`` are corrected in the same
+    transaction."""
     def work(tx: Connection) -> Judged:
         audits.hold(tx, uuid)
         [judged] = _judge(tx, cell, [uuid])
@@ -115,7 +117,8 @@ def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
 
 
 def _judge(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Judged]:
-    """``tx`` is of the api database. The cell is read first, for cleanups (:func:`nova.db.placement.audits.rows`)."""
+    """Compare the servers' allocations with their records. ``tx`` is of the api database. The cell is read first, for
+    cleanups (:func:`nova.db.placement.audits.rows`)."""
     rows = audits.rows(cell, uuids)
     held, opened = audits.held(tx, uuids), audits.opened_lately(tx, uuids)
     found = []
@@ -130,12 +133,12 @@ def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
     if uuid in rows.busy:
         return KnownServer(uuid, unsure="an operation works on it")
     if row is None:
-        return KnownServer(uuid, unsure="it is being made or deleted") if opened else KnownServer(uuid, gone=True,
+        return KnownServer(uuid, unsure="it is being created or deleted") if opened else KnownServer(uuid, gone=True,
                                                                                                   cleanup_hosts=cleanup_hosts)
     if row.task_state is not None:
         return KnownServer(uuid, unsure=f"its task is {row.task_state}")
     if row.vm_state == VmState.ERROR.value:
-        return KnownServer(uuid, unsure="it is in ERROR, and may have lost what it held")
+        return KnownServer(uuid, unsure="it is in ERROR, and may have lost its allocations")
     needs: dict[NodeHolder, Amounts] = {}
     if row.host is not None:
         needs[NodeHolder(row.host, row.node, uuid)] = _amounts(row, row.flavor)
@@ -150,14 +153,15 @@ def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:
 
 
 def _correct(tx: Connection, cell: Connection, one: Difference) -> None:
-    """quota.AuditIncurable: what a guest has of its host's processors and devices is known to its host alone."""
+    """Correct one difference. Raises quota.AuditIncurable for servers with dedicated processors or devices, because
+    only the host knows which ones a guest has."""
     if one.kind in TOO_MUCH:
         audits.give_back(tx, one.place)
         return
     row = audits.rows(cell, [one.server]).servers[one.server]
     if _requires_more(row):
-        raise errors.quota.AuditIncurable(what=f"server {one.server} asks for more than vcpus, memory and disk, and "
-                                          f"which of {one.place.host}'s it has is not known: migrate it")
+        raise errors.quota.AuditIncurable(what=f"server {one.server} requires more than vcpus, memory and disk, and "
+                                               f"its exact devices on {one.place.host} are unknown: migrate it")
     if audits.root_at(tx, one.place) is None:
         raise errors.quota.AuditNoNode(host=one.place.host, node=one.place.node)
     audits.write(tx, one.place, one.server, one.needed)
@@ -169,21 +173,22 @@ def _requires_more(row: AnyRow) -> bool:
     try:
         return needs_of(row.flavor, row.image.properties if row.image else {}).requirements is not None
     except errors.Invalid:
-        return True  # who knows what it has
+        return True  # its requirements are unknown
 
 
 # -- inventories
 
 class _Nothing(Exception):
-    """What was written is what was there: rolled back, so that no generation counts it."""
+    """Signal that the writes changed no data: rolled back, so that the generation does not increase."""
 
 
 class _Found(_Nothing):
-    """What would change, where nothing is to be changed."""
+    """Signal that data would change, in a run that must not change any."""
 
 
 def rebuild_inventories(stores: Stores, change: bool = True) -> Iterator[str]:
-    """Hosts whose providers, inventories or traits are others than they reported last; corrected, for ``change``."""
+    """Yield the hosts whose providers, inventories or traits differ from their last report; with ``change``, correct
+    them."""
     after = ""
     while True:
         with stores.cell.reading() as tx:

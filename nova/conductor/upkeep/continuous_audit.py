@@ -1,8 +1,8 @@
-"""Allocations against servers, all the time: a page of servers a turn, by one conductor at a time.
+"""Continuous audit of allocations against servers: a page of servers each turn, by one conductor at a time.
 
-What differs becomes a row of ``strangers``, which an operator sees (``nova-manage orphan list``); the row ends when
-it does not differ any more. Two things alone are put right here: what is held by a server whose ledger row is closed,
-which proves that the server was deleted, is given back; and a living server without a ledger row gets one.
+A difference becomes a row of ``strangers``, shown to operators by ``nova-manage orphan list``. The row ends when the
+difference is gone. Only two cases are corrected here. Allocations of a server whose ledger row is closed are released,
+because the closed row proves that the server was deleted. A live server without a ledger row gets one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from nova.model.placement.audits import ORPHAN, Difference
 LOG = logging.getLogger(__name__)
 
 WALK, PAGE = "allocations", 200
-TURN_S = 50  # less than between two turns of a process
+TURN_S = 50  # shorter than the time between two turns of a process
 
 
 def run(deps: Deps) -> int:
-    """One turn; how many differences are left open in it."""
+    """Run one turn and return the number of differences that remain open."""
     after = deps.cell.transact(lambda tx: strangers.take_turn(tx, WALK, TURN_S))
     if after is None:
         return 0
@@ -40,27 +40,28 @@ def run(deps: Deps) -> int:
     proven = _proven(deps, found)
     new = deps.cell.transact(lambda tx: strangers.write(tx, among, _rows(found)))
     if proven:
-        deps.cell.transact(lambda tx: strangers.order(tx, _rows(proven)))  # said before it is done
+        deps.cell.transact(lambda tx: strangers.order(tx, _rows(proven)))  # recorded before the release
         _give_back(deps, stores, proven)
         found = [one for one in found if one not in proven]
         deps.cell.transact(lambda tx: strangers.write(tx, among, _rows(found)))
     for one in found:
         if new & _rows([one]).keys():
-            LOG.warning("allocations do not fit: %s. See nova-manage orphan list", one.words(),
+            LOG.warning("allocations are inconsistent: %s. See nova-manage orphan list", one.words(),
                         extra={"server": one.server})
     deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
     return len(found)
 
 
 def _count_unknown(deps: Deps, uuids: Sequence[str]) -> None:
-    """A server is in the ledger before it is in the cell. If the ledger does not know it, an adoption was interrupted,
-    or the api database is older: no quota counts it. Its record has all that its ledger row says."""
+    """Create missing ledger rows of live servers. A server is in the ledger before it is in the cell. If its row is
+    missing, an import was interrupted or the api database is older, and no quota counts the server. Its record has all
+    values of its ledger row."""
     with deps.cell.reading() as cell, deps.api.reading() as tx:
         lost = lost_api.without_ledger_row(tx, lost_api.proofs(cell, uuids))
     if lost:
         deps.api.transact(lambda tx: lost_api.open_rows(tx, lost))
     for row in lost:
-        LOG.warning("gave a server its ledger row, which was missing: quota counts it now", extra={"server": row.uuid})
+        LOG.warning("created the server's missing ledger row; quota counts it now", extra={"server": row.uuid})
 
 
 def _rows(found: Iterable[Difference]) -> dict[StrangerKey, StrangerFacts]:
@@ -78,10 +79,11 @@ def _proven(deps: Deps, found: Sequence[Difference]) -> list[Difference]:
 
 
 def _give_back(deps: Deps, stores: Stores, proven: Sequence[Difference]) -> None:
-    """Each is judged once more, under its ledger row's lock; a closed row is never opened again."""
+    """Release these allocations. Each is checked again under its ledger row's lock; a closed row is never opened
+    again."""
     for uuid in sorted({one.server for one in proven}):
         allocation_audit.judge(stores, uuid, (ORPHAN,))
     for one in proven:
-        LOG.warning("gave back what a deleted server still held: %s", one.words(), extra={"server": one.server})
+        LOG.warning("released the allocation of a deleted server: %s", one.words(), extra={"server": one.server})
     for host in sorted({one.place.host for one in proven}):
         deps.feed.host_changed(host)

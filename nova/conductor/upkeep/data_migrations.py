@@ -1,12 +1,13 @@
-"""Online data migrations: rows that an older release left are brought to what this one writes, while daemons run.
+"""Online data migrations: convert rows of an older release to this release's format, while daemons run.
 
-One row of ``DATA_MIGRATIONS`` a migration. Conductors do them by themselves, a page a turn and one conductor at a time;
-``nova-manage db online_data_migrations`` does them at once. How far one is, is a row of the database: whoever goes on
-begins where the last one stopped. It is done when it came to the end of the table and found nothing to change, while no
-daemon of an older release was registered, which could write such rows again.
+Each migration is one item of ``DATA_MIGRATIONS``. Conductors run them automatically, a page each turn and one conductor
+at a time; ``nova-manage db online_data_migrations`` runs them immediately. The progress of each is a row of the
+database, so that any process continues where the last one stopped. A migration is done when a pass reached the end of
+the table without finding rows to change. No daemon of an older release may be registered then, because it could write
+such rows again.
 
-Add a row here when a column gets a new meaning; a contract migration may take away the old one in a later release, when
-``nova-status upgrade check`` says that all of them are done.
+Add an item here when a column gets a new meaning. A contract migration may remove the old meaning in a later release,
+when ``nova-status upgrade check`` reports that all data migrations are done.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from nova.version import is_older
 LOG = logging.getLogger(__name__)
 
 PAGE, PAGES = 200, 20
-TURN_S = 50  # less than between two turns of a process
+TURN_S = 50  # shorter than the time between two turns of a process
 
 
 class RowsChanged(NamedTuple):
-    """What became of a page. ``last``: its last key; empty: it was the table's end."""
+    """Result of one page. ``last``: its last key; empty at the end of the table."""
 
     needed: int
     changed: int
@@ -41,8 +42,8 @@ class RowsChanged(NamedTuple):
 
 
 class DataMigration(NamedTuple):
-    """``name``: never changed, for it names the row that says how far it is. ``page``: brings the rows behind a key
-    (as text; empty: all) to what this release writes; it repeats harmlessly. ``left``: whether any row needs it."""
+    """One migration. ``name``: fixed, because it names the row with its progress. ``page``: converts the rows behind a
+    key (as text; empty for the first page); repeating it is harmless. ``left``: whether any row needs it."""
 
     name: str
     page: Callable[[Stores, str], RowsChanged]
@@ -73,13 +74,13 @@ def _ledger_facts_left(stores: Stores) -> bool:
 
 
 DATA_MIGRATIONS = (
-    # servers' rows in the ledger say their flavor, image, zone and resource classes: quotas and lists need no cell
+    # ledger rows of servers hold their flavor, image, zone and resource classes: quotas and lists need no cell
     DataMigration("ledger_facts", _ledger_facts, _ledger_facts_left),)
 
 
 class MigrationTurn(NamedTuple):
-    """Of one turn of the migration ``name``. ``needed``: rows that had to be changed. ``clean``: a whole pass over the
-    table has found none."""
+    """Result of one turn of the migration ``name``. ``needed``: rows that had to be changed. ``clean``: a whole pass
+    over the table found none."""
 
     name: str
     needed: int = 0
@@ -88,7 +89,7 @@ class MigrationTurn(NamedTuple):
 
 
 def turn(stores: Stores, migration: DataMigration) -> MigrationTurn | None:
-    """Go on with the migration by one page. None: another process has its turn."""
+    """Run the next page of the migration; None if another process has its turn."""
     name = walk_of(migration)
     walk = stores.cell.transact(lambda tx: rows.take_turn(tx, name, TURN_S))
     if walk is None or walk.done:
@@ -104,7 +105,7 @@ def turn(stores: Stores, migration: DataMigration) -> MigrationTurn | None:
 
 
 def pages(stores: Stores, again_s: float) -> Iterator[MigrationTurn]:
-    """All of them, each until a pass is clean, a page a turn. A turn that another process has is waited for."""
+    """Run all migrations page by page, each until a pass is clean. Waits for a turn that another process has."""
     for migration in DATA_MIGRATIONS:
         while True:
             outcome = turn(stores, migration)
@@ -117,7 +118,7 @@ def pages(stores: Stores, again_s: float) -> Iterator[MigrationTurn]:
 
 
 def walk_of(migration: DataMigration) -> str:
-    """The name of the row that says how far it is."""
+    """Return the name of the row with the migration's progress."""
     return f"migration {migration.name}"
 
 
@@ -127,7 +128,7 @@ def _older_daemons(stores: Stores) -> bool:
 
 
 def run(deps: Deps) -> None:
-    """A conductor's turn: some pages of each that is not done."""
+    """Run a conductor's turn: some pages of each unfinished migration."""
     stores = Stores(deps.api, deps.cell)
     for migration in DATA_MIGRATIONS:
         for _page in range(PAGES):
@@ -137,7 +138,7 @@ def run(deps: Deps) -> None:
 
 
 def pending(stores: Stores) -> list[DataMigration]:
-    """Those that some row needs."""
+    """Return the migrations that some row needs."""
     with stores.cell.reading() as tx:
         going_on = [one for one in DATA_MIGRATIONS if not rows.walk(tx, walk_of(one)).done]
     return [one for one in going_on if one.left(stores)]

@@ -1,4 +1,4 @@
-"""What a conductor looks after by itself: each bounded, each cheap when there is nothing to do."""
+"""Periodic jobs of a conductor: each is bounded, and cheap without work."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ LOG = logging.getLogger(__name__)
 PAGE = 1000
 UNBORN_S = 600
 UNUSED_S = 3600
-TAKEN_BATCH, TAKEN_BATCHES = 1000, 50  # messages of hosts that are forgotten in a transaction, and in a turn
+TAKEN_BATCH, TAKEN_BATCHES = 1000, 50  # messages of hosts deleted in each transaction; transactions in each turn
 
 
 class LedgerSweep:
-    """Ledger rows without a server after ten minutes: a crash between the two transactions; nobody got a 202.
+    """Sweep of ledger rows that have no server after ten minutes. They are left by a crash between the two
+    transactions; no user got a 202 for them.
 
-    Every row is looked at once by each process: a server that was there once is no case for this.
+    Each process checks every row once: a server that existed once needs no further check.
     """
 
     def __init__(self) -> None:
-        self._seen = 0  # the last key that was looked at
+        self._seen = 0  # the last key checked
 
     def __call__(self, deps: Deps) -> None:
         while True:
@@ -60,15 +61,15 @@ class LedgerSweep:
             return
         deps.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
         for uuid in lost:
-            LOG.warning("closed the ledger row of a server that was never made; its quota is free",
+            LOG.warning("closed the ledger row of a server that was never created; its quota is free",
                         extra={"server": uuid})
 
 
 class LockSweep:
-    """Rows by which owners of quotas are locked: a page a turn, so that projects that are gone leave none."""
+    """Sweep of the rows that lock owners of quotas: a page each turn, so that deleted projects leave none."""
 
     def __init__(self) -> None:
-        self._after = dict.fromkeys(lock_rows.TABLES, "")  # which row was the last
+        self._after = dict.fromkeys(lock_rows.TABLES, "")  # last row of the previous page
 
     def __call__(self, deps: Deps) -> None:
         for schema, after in self._after.items():
@@ -79,16 +80,17 @@ class LockSweep:
 
 
 def free_left_addresses(deps: Deps) -> None:
-    """Addresses that servers left under a lease, and whose release never came (only without force_dhcp_release)."""
+    """Free addresses that servers left under a lease, and whose release never came (only without
+    force_dhcp_release)."""
     count = deps.cell.transact(lambda tx: free_addresses.free_stale(
         tx, deps.settings.networking.fixed_ip_disassociate_timeout))
     if count:
-        LOG.info("%d fixed addresses are free whose leases did not end in time", count)
+        LOG.info("freed %d fixed addresses whose leases did not end in time", count)
 
 
 def free_unused_gateways(deps: Deps) -> None:
-    """Hosts' own addresses whose last guest left while nobody could give them back: when the host knows it now, or is
-    no network host any more. Those that were taken lately may wait for a guest that is on its way."""
+    """Release hosts' own addresses whose last guest left while they could not be released. It is done when the host can
+    now be told, or is no longer a network host. Recently taken addresses may wait for a guest that is being created."""
     if not deps.settings.networking.teardown_unused_network_gateway:
         return
     with deps.cell.reading() as tx:
@@ -101,8 +103,8 @@ def free_unused_gateways(deps: Deps) -> None:
 
 
 def forget_taken_messages(deps: Deps) -> int:
-    """Those of hosts that are too old to be taken again, in small batches; how many. What is left goes the next
-    time."""
+    """Delete records of hosts' messages that are too old to be accepted again, in small batches, and return their
+    number. The rest is deleted in the next turn."""
     count = 0
     for _batch in range(TAKEN_BATCHES):
         gone = deps.cell.transact(lambda tx: taken_messages.purge(tx, int(3 * WINDOW_S), TAKEN_BATCH))
@@ -113,12 +115,13 @@ def forget_taken_messages(deps: Deps) -> int:
 
 
 def forget_runners(deps: Deps) -> None:
-    """Conductors' leases that ended more than an hour ago."""
+    """Delete conductors' leases that ended more than an hour ago."""
     deps.cell.transact(runners.drop_dead_runners)
 
 
 def healing(networking: AnyColumn, options: Options) -> tuple[tuple[float, AnyColumn, str], ...]:
-    """Where Neutron keeps servers' interfaces: ours are compared with them, some of the servers a turn."""
+    """Return the job that compares servers' recorded interfaces with Neutron's, some of the servers each turn; none
+    with other networking."""
     every = options.heal_instance_info_cache_interval
     if networking.name != "neutron" or every <= 0:
         return ()
@@ -126,14 +129,15 @@ def healing(networking: AnyColumn, options: Options) -> tuple[tuple[float, AnyCo
 
 
 def late_ports(networking: AnyColumn) -> tuple[tuple[float, AnyColumn, str], ...]:
-    """Of every worker: each knows which answers of Neutron it never got."""
+    """Return the job that removes late ports, for every worker: each knows the Neutron requests that it got no answer
+    to."""
     if networking.name != "neutron":
         return ()
     return ((60.0, lambda _world: networking.healer.clear_doubts(), "late ports"),)
 
 
 def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], ...]:
-    """Servers' names in DNS (nova-network's), written again where the DNS server did not take them."""
+    """Return the job that rewrites servers' names in DNS (nova-network's) that the DNS server did not accept."""
     every = deps.settings.floating.dns_update_periodic_interval
     if deps.networking.name != "nova-network" or every <= 0:
         return ()
@@ -142,12 +146,12 @@ def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], 
 
 #: (seconds, job, name), run by the first worker of each conductor.
 JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
-        (60.0, forget_taken_messages, "taken messages"),
+        (60.0, forget_taken_messages, "processed messages"),
         (600.0, LockSweep(), "quota locks"), (60.0, usage_audit.run, "usage audit"),
         (60.0, ZoneSweep(), "servers' zones"), (300.0, ForgottenHosts(), "forgotten hosts"),
         (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (15.0, volume_cleanups.run, "cleanups of volumes"),
-        (60.0, free_left_addresses, "left addresses"),
-        (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "secrets in clear"),
+        (60.0, free_left_addresses, "addresses left under leases"),
+        (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "clear-text secrets"),
         (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),
         (60.0, data_migrations.run, "online data migrations"))

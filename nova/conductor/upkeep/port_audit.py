@@ -1,7 +1,7 @@
-"""Neutron's ports against deleted servers, all the time: a page of servers a turn, by one conductor at a time.
+"""Continuous audit of Neutron's ports against deleted servers: a page of servers each turn, by one conductor at a time.
 
-A port of a server that was deleted is a row of ``strangers`` until it is gone. Ports of servers that we never had are
-not looked at: another cloud may share the network service.
+A port of a deleted server is a row of ``strangers`` until it is gone. Ports of servers that this cloud never had are
+ignored: another cloud may share the network service.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ LOG = logging.getLogger(__name__)
 
 WALK, PAGE = "ports", 100
 TURN_S = 240
-DELETED_S = 600  # for so long a delete may still be about its ports
+DELETED_S = 600  # seconds for which a delete may still remove its ports
 
 
 def run(deps: Deps) -> int:
-    """One turn; how many ports are left. Nothing with nova-network. Unavailable: the turn is done again."""
+    """Run one turn and return the number of leftover ports; 0 with nova-network. Raises Unavailable: the turn is then
+    repeated."""
     left_ports = deps.networking.left_ports
     if left_ports is None:
         return 0
@@ -47,4 +48,4 @@ def run(deps: Deps) -> int:
 
 
 def _words(port: Port) -> str:
-    return f"port {port.id} of network {port.network_id} is of a server that was deleted"
+    return f"port {port.id} of network {port.network_id} belongs to a deleted server"

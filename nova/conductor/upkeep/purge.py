@@ -1,6 +1,6 @@
-"""What is over and old goes by itself: in small batches, each a transaction of its own, for a part of each minute.
+"""Purge of old rows: in small batches, each in its own transaction, for a part of each minute.
 
-One conductor at a time does it, by a lease. It is no fence: whatever two remove side by side is gone once.
+One conductor at a time does it, by a lease. The lease does not fence: two concurrent purges delete each row once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from nova.model.quota import periods
 LOG = logging.getLogger(__name__)
 
 WALK, BATCH = "old rows", 200
-WORK_S = 20.0  # of a turn, at most: a third of the time between two
+WORK_S = 20.0  # longest work of a turn: a third of the time between two turns
 UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
-LEASE_S = 50  # longer than that work, and less than the time between two turns of a process
+LEASE_S = 50  # longer than WORK_S, and shorter than the time between two turns of a process
 
 
 class OldRows(NamedTuple):
-    """A kind of rows that goes ``deleted_retention`` after its end: its name, its schema, and what removes one batch
-    and says how many went."""
+    """A kind of rows that is deleted ``deleted_retention`` after its end. ``remove`` deletes one batch and returns the
+    number of deleted rows."""
 
     what: str
     schema: str
@@ -41,7 +41,8 @@ class OldRows(NamedTuple):
 
 
 def _audits(tx: Connection, settings: ConductorSettings) -> int:
-    """The last complete period's stay, however long it was: without them it would be told of again."""
+    """Delete old usage audits, but keep those of the last complete period at any age: without them its notifications
+    would be sent again."""
     ended = periods.last_complete(settings.instance_usage_audit_period, utcnow())[0]
     return usage_audits.purge(tx, ended, settings.deleted_retention_s, BATCH)
 
@@ -51,17 +52,18 @@ KINDS = (
     OldRows("ledger rows of deleted servers", "api",
             lambda tx, settings: ledger.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("deleted flavors", "api", lambda tx, settings: flavors.purge(tx, settings.deleted_retention_s, BATCH)),
-    OldRows("certificates that ended", "api",
+    OldRows("ended certificates", "api",
             lambda tx, settings: certificates.purge(tx, settings.deleted_retention_s, BATCH)),
-    OldRows("strangers that ended", "cell",
+    OldRows("ended orphans", "cell",
             lambda tx, settings: strangers.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("usage audits", "cell", _audits),
     OldRows("replaced services", "cell", lambda tx, _settings: services.purge(tx, BATCH)),
-    OldRows("cleanups of hosts that were taken out", "cell", lambda tx, _settings: services.purge_cleanups(tx, BATCH)))
+    OldRows("cleanups of removed hosts", "cell", lambda tx, _settings: services.purge_cleanups(tx, BATCH)))
 
 
 def run(deps: Deps, work_s: float = WORK_S) -> int:
-    """One turn; how many rows went (of servers: how many servers). 0 where another conductor has the turn."""
+    """Run one turn and return the number of deleted rows (of servers: the number of servers). 0 if another conductor
+    has the turn."""
     mark = deps.cell.transact(lambda tx: strangers.take_turn(tx, WALK, LEASE_S))
     if mark is None:
         return 0
@@ -77,20 +79,20 @@ def run(deps: Deps, work_s: float = WORK_S) -> int:
 
 
 def _remove(deps: Deps, kind: OldRows, until: float) -> int:
-    """Batch after batch, while they are full and there is time; at least one, so that no kind waits for another."""
+    """Delete batches while they are full and time is left; at least one, so that no kind waits for another."""
     database = deps.api if kind.schema == "api" else deps.cell
     count = last = database.transact(lambda tx: kind.remove(tx, deps.settings))
     while last >= BATCH and time.monotonic() < until:
         last = database.transact(lambda tx: kind.remove(tx, deps.settings))
         count += last
     if count:
-        LOG.info("removed %d %s of more than %s ago", count, kind.what, _span(deps.settings.deleted_retention_s))
+        LOG.info("removed %d %s that were older than %s", count, kind.what, _span(deps.settings.deleted_retention_s))
     return count
 
 
 def _trim(deps: Deps, mark: str, until: float) -> int:
-    """The same for old actions and moves of servers. Each batch's mark is written with it: who dies in between has
-    done neither or both."""
+    """Delete batches of servers' old actions and moves. Each batch's mark is written in its transaction, so that a
+    crash leaves neither or both."""
     rule = Retention(deps.settings.instance_actions_retention_s, deps.settings.instance_actions_kept)
     count = 0
     while True:
@@ -99,12 +101,12 @@ def _trim(deps: Deps, mark: str, until: float) -> int:
         if not done.more or time.monotonic() >= until:
             break
     if count:
-        LOG.info("removed %d instance actions and migrations of more than %s ago", count, _span(rule.seconds))
+        LOG.info("removed %d instance actions and migrations that were older than %s", count, _span(rule.seconds))
     return count
 
 
 def _span(seconds: int) -> str:
-    """A length of time in words, in the largest unit that it is a whole number of."""
+    """Return a duration as text, in the largest unit of which it is a whole number."""
     size, unit = next((size, unit) for size, unit in UNITS if seconds % size == 0)
     return f"{seconds // size} {unit}"
 

@@ -1,7 +1,7 @@
-"""What quota counts of servers against what they are.
+"""Repair of quota usage that differs from the servers' flavors.
 
-A resize is counted in the api database within the cell's transaction that begins it. A conductor that dies between the
-two commits leaves no operation and no move, but the larger flavor counted: here it is found, and counted right.
+A resize is counted in the api database within the cell's transaction that begins it. If a conductor dies between the
+two commits, the larger flavor stays counted without an operation or a move. This job finds and corrects that.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ PAGE = 1000
 
 
 class Recount:
-    """Each turn looks at one page of the ledger, by one statement, and begins anew behind the last one."""
+    """Recount of servers' quota: one page of the ledger each turn, by one statement, continuing behind the last
+    page."""
 
     def __init__(self) -> None:
-        self._seen = 0  # the last key that was looked at
+        self._seen = 0  # the last key checked
 
     def __call__(self, deps: Deps) -> int:
-        """How many were counted anew."""
+        """Run one turn and return the number of corrected servers."""
         with deps.api.reading() as tx:
             page = ledger.counts(tx, self._seen, PAGE)
         self._seen = page[-1].id if len(page) == PAGE else 0
@@ -45,8 +46,8 @@ class Recount:
 
 
 def _differs(count: ledger.Count) -> bool:
-    """Whether another flavor's disk or custom classes are counted. (Processors depend on the image, too, which the
-    ledger does not know; but a resize that changes them alone is rare.)"""
+    """True if another flavor's disk or custom classes are counted. Processors also depend on the image, which the
+    ledger does not know; but a resize that changes only them is rare."""
     if count.classes is None or count.flavor is None:
         return False
     return _own(count.classes) != _own(classes(count.flavor, {}))
@@ -57,16 +58,17 @@ def _own(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _rests(row: ServerRow) -> bool:
-    """No resize of it waits to be confirmed, and nothing works on it."""
+    """True if no resize of the server waits to be confirmed, and no operation works on it."""
     waits = row.vm_state == VmState.RESIZED.value or (row.memo is not None and row.memo.move is not None)
     return row.task_state is None and not waits
 
 
 def _recount(deps: Deps, row: ServerRow, was: ledger.Count) -> bool:
-    """Nothing can begin on the server meanwhile, for its row is locked until its count is written."""
+    """Correct one server's count. No operation can begin meanwhile, because the server's row is locked until the count
+    is written."""
     right = (was.vcpus, was.memory_mb) == (row.flavor.vcpus, row.flavor.memory_mb)
     if right and was.flavor is None:
-        return False  # all that its older row can say
+        return False  # an older row has no other values
 
     def write(tx: Connection) -> bool:
         if not timeouts.unchanged(tx, row.uuid, row.epoch) or timeouts.is_worked_on(tx, row.uuid):
@@ -75,8 +77,8 @@ def _recount(deps: Deps, row: ServerRow, was: ledger.Count) -> bool:
     if not deps.cell.transact(write):
         return False
     if not right:
-        LOG.warning("quota counted %d CPUs and %d MB of the server, for a resize that never began: it counts %d and %d "
-                    "now", was.vcpus, was.memory_mb, row.flavor.vcpus, row.flavor.memory_mb,
+        LOG.warning("quota counted %d CPUs and %d MB of the server, for a resize that never began; corrected it to %d "
+                    "and %d", was.vcpus, was.memory_mb, row.flavor.vcpus, row.flavor.memory_mb,
                     extra={"server": row.uuid})
     return True
 

@@ -1,8 +1,8 @@
-"""What hosts have that no record explains: they report it, an operator says what goes, and the records have the word.
+"""Orphans: resources on hosts that no record explains. Hosts report them, operators order removals, and the records
+decide.
 
-A host reports everything that it should not have by its own list; whether a record explains it is judged here whenever
-somebody asks, because records change and reports do not. What goes is asked for by an operator, and judged once more at
-the moment at which the host is told.
+A host reports everything that is not in its own list. Whether a record explains it is checked here on each request,
+because records change and reports do not. A removal is ordered by an operator, and checked again when the host is told.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from nova.model.server.states import PowerState
 LOG = logging.getLogger(__name__)
 
 ON_HOSTS = (StrangerKind.GUEST, StrangerKind.SOURCE_COPY)
-ORDER_S = 86400  # for which an operator's word is good
+ORDER_S = 86400  # seconds for which an operator's order is valid
 MOST_LISTED = 1000
 NAMED = 5
 NO_DOMAIN = "no domain"
@@ -47,7 +47,8 @@ UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Verdict(NamedTuple):
-    """Why no record explains it. ``alive``: its server lives, on ``host``, and may use disks that hosts share."""
+    """The reason why no record explains an orphan. ``alive``: its server is live, on ``host``, and may use disks that
+    hosts share."""
 
     why: str
     alive: bool = False
@@ -55,7 +56,7 @@ class Verdict(NamedTuple):
 
 
 class Strangers:
-    """The calls of both contracts about strangers."""
+    """The calls of both contracts about orphans."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -63,7 +64,8 @@ class Strangers:
     # -- hosts
 
     def report(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
-        """Keep what the host found, and tell what it may remove now. stranger.BadReport."""
+        """Store the orphans that the host found, and return the orphans that it may remove now. Raises
+        stranger.BadReport."""
         _check(host, report.found)
         found = {StrangerKey(host, one.kind, one.server_uuid): StrangerFacts(one.server_uuid, _what(one), one.epoch)
                  for one in report.found}
@@ -78,18 +80,19 @@ class Strangers:
                      for row in due if row.id in judged and not self._hindrance(row, judged[row.id]))
 
     def _hindrance(self, row: AnyRow, verdict: Verdict) -> str:
-        """Why it stays although no record explains it; empty: it may go. Of a server that lives the guest here may be
-        the only one, after a restore of older databases, say: its own host has to say that it has it."""
+        """Return the reason to keep an unexplained orphan; empty if it may be removed. A guest of a live server may be
+        the only copy, for example after a restore of older databases. So the server's own host must confirm that it has
+        the guest."""
         if not verdict.alive:
             return ""
         if row.kind == StrangerKind.GUEST.value and row.what == NO_DOMAIN:
             return f"only files are left there, and its server, which is on {verdict.host or 'no host'}, may use them"
         if not verdict.host:
-            return "its server lives and is on no host: this may be all that is left of it"
+            return "its server is live and on no host: this may be its only copy"
         try:
             self.deps.compute.device_places(verdict.host, row.server_uuid)
         except errors.NovaError as error:
-            return f"{verdict.host} does not say that it has the guest: this may be the only one ({error.message})"
+            return f"{verdict.host} does not confirm having the guest: this may be the only copy ({error.message})"
         return ""
 
     def _tell(self, host: str, new: set[StrangerKey], more: int) -> None:
@@ -100,15 +103,15 @@ class Strangers:
         judged = verdicts(self.deps, rows)
         named = [f"{row.kind} {row.server_uuid} ({judged[row.id].why})" for row in rows if row.id in judged]
         if named:
-            LOG.warning("host %s reports %d orphans, and leaves them as they are: %s%s. See nova-manage "
-                        "orphan list", host, len(named) + more, ", ".join(named[:NAMED]),
+            LOG.warning("host %s reports %d orphans; leaving them unchanged: %s%s. See nova-manage orphan list",
+                        host, len(named) + more, ", ".join(named[:NAMED]),
                         ", ..." if len(named) > NAMED else "")
 
     # -- operators
 
     def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
-        """A thousand at most, in six statements: the oldest of those that are open, or the newest of all. What a record
-        explains by now is left out."""
+        """Return at most a thousand orphans, in six statements: the oldest open ones, or the newest of all. Orphans
+        that a record explains by now are left out."""
         with self.deps.cell.reading() as tx:
             rows = strangers.listed(tx, MOST_LISTED, with_ended)
         judged = verdicts(self.deps, [row for row in rows if not row.ended])
@@ -116,7 +119,7 @@ class Strangers:
                      for row in rows if row.ended or row.id in judged)
 
     def look_for_strangers(self, host: str | None) -> int:
-        """See the contract. A host that is away looks when it is back."""
+        """Ask hosts to look for orphans; see the contract. A host that is away looks when it is back."""
         with self.deps.cell.reading() as tx:
             found = services.select(tx, ServiceQuery(binary=services.COMPUTE, host=host))
         for row, _clock in found:
@@ -125,8 +128,9 @@ class Strangers:
         return len(found)
 
     def remove_stranger(self, stranger_id: int) -> Stranger:
-        """Ask its host to remove it, which does so when it is up; what is held of a node is given back at once.
-        stranger.NotFound; stranger.Known: a record explains it by now; stranger.NotRemovable. Repeated: the same."""
+        """Order the removal of an orphan. Its host removes it when it is up; allocations and ports are released
+        immediately. Repeating it is harmless. Raises stranger.NotFound; stranger.Known if a record explains it by now;
+        stranger.NotRemovable."""
         with self.deps.cell.reading() as tx:
             row = strangers.get(tx, stranger_id)
         at_once = {StrangerKind.ALLOCATION.value: self._give_back, StrangerKind.PORT.value: self._let_go}
@@ -138,7 +142,7 @@ class Strangers:
         if hindrance := self._hindrance(row, verdict):
             raise errors.stranger.NotRemovable(id=stranger_id, why=hindrance)
         self.deps.cell.transact(lambda tx: strangers.order(tx, [_key(row)]))
-        with contextlib.suppress(errors.NovaError):  # it asks by itself later
+        with contextlib.suppress(errors.NovaError):  # the host asks later, automatically
             self.deps.compute.look_for_strangers(row.host)
         LOG.info("removal of orphan %d (%s) ordered on host %s", row.id, row.kind, row.host,
                  extra={"server": row.server_uuid})
@@ -159,26 +163,27 @@ class Strangers:
         return shown(row, row.what)
 
     def _let_go(self, row: AnyRow) -> Stranger:
-        """Unavailable: Neutron does not answer."""
+        """Release a leftover port of a deleted server. Raises Unavailable if Neutron does not answer."""
         with self.deps.cell.reading() as tx:
             busy = row.server_uuid in audits.rows(tx, [row.server_uuid]).busy
             server = servers.rows_of(tx, [row.server_uuid], with_deleted=True).get(row.server_uuid)
         if busy or server is None or not server.deleted:
-            raise errors.stranger.Known(id=row.id, why="nothing proves that its server was deleted")
+            raise errors.stranger.Known(id=row.id, why="it is not proven that its server was deleted")
         left_ports = self.deps.networking.left_ports
         if left_ports is None:
-            raise errors.stranger.NotRemovable(id=row.id, why="networks are not Neutron's here")
+            raise errors.stranger.NotRemovable(id=row.id, why="this cloud does not use Neutron")
         self.deps.cell.transact(lambda tx: strangers.order(tx, [_key(row)]))
         left_ports.let_go(row.name, server)
         self.deps.cell.transact(lambda tx: strangers.write(tx, strangers.only(row.id), {}))
-        LOG.info("let go what an operator said is a stranger: %s", row.what, extra={"server": row.server_uuid})
+        LOG.info("released orphan on operator request: %s", row.what, extra={"server": row.server_uuid})
         return shown(row, row.what)
 
 
-# -- what the records say
+# -- checks against the records
 
 def verdicts(deps: Deps, rows: Sequence[AnyRow]) -> Mapping[int, Verdict]:
-    """By row; none of what a record explains. In five statements, however many rows."""
+    """Return the verdicts by row ID, without the rows that a record explains. Five statements, for any number of
+    rows."""
     uuids = sorted({row.server_uuid for row in rows})
     if not uuids:
         return {}
@@ -197,7 +202,7 @@ def _verdict(row: AnyRow, known: audits.Rows, ever: set[str]) -> Verdict | None:
         return None
     server = known.servers.get(uuid)
     if server is None:
-        return Verdict("its server was deleted" if uuid in ever else "no record knows its server")
+        return Verdict("its server was deleted" if uuid in ever else "its server has no record")
     if server.task_state is not None or (server.host == row.host and row.kind == StrangerKind.GUEST.value):
         return None
     return Verdict(f"its server is on {server.host or 'no host'}", alive=True, host=server.host or "")
@@ -212,18 +217,18 @@ def _key(row: AnyRow) -> StrangerKey:
 
 
 def shown(row: AnyRow, why: str = "") -> Stranger:
-    """As operators see it. ``why``: what the records say."""
+    """Return an orphan as operators see it. ``why``: the reason by the records."""
     return Stranger(id=row.id, kind=StrangerKind(row.kind), host=row.host, server_uuid=row.server_uuid,
                     why=why, first_seen_at=row.first_seen_at, ordered_at=row.ordered_at,
                     ended_at=row.ended_at, ending=row.ending)
 
 
 def _check(host: str, found: Sequence[FoundStranger]) -> None:
-    """A stolen host fills no table, and names nothing but servers and what hosts have of them."""
+    """Check a report: a stolen host cannot fill the table, and can name only servers and its own resources of them."""
     reason = None
     if len(found) > MOST_STRANGERS:
-        reason = f"{len(found)} are more than {MOST_STRANGERS}"
+        reason = f"{len(found)} orphans exceed the limit of {MOST_STRANGERS}"
     elif any(one.kind not in ON_HOSTS or not UUID.fullmatch(one.server_uuid) for one in found):
-        reason = "one is none of a host's, or its server has no uuid"
+        reason = "one is not a kind that hosts report, or has an invalid server UUID"
     if reason:
         raise errors.stranger.BadReport(host=host, reason=reason)

@@ -1,8 +1,8 @@
-"""Servers whose time is over: what is ordered for them by itself, and what is cleared where nobody works any more.
+"""Timeouts of servers: actions that are ordered automatically, and states that no operation maintains any more.
 
-Each turn looks at one page by one statement, and orders what is due. Several conductors may do so at once: the order is
-begun in a transaction that locks the server and finds the very epoch that was looked at, so that it is begun once, and
-never for a server to which anything happened meanwhile.
+Each turn reads one page by one statement, and orders the due actions. Several conductors may do so at the same time. An
+order begins in a transaction that locks the server and requires the epoch that was read. So it begins once, and never
+for a server that has changed since.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from nova.model.server.states import VmState
 
 LOG = logging.getLogger(__name__)
 
-BATCH = 50  # servers that one turn looks at
-TURN_S = 60.0  # the longest pause between two turns; a shorter wait is looked at that much more often
+BATCH = 50  # servers read in one turn
+TURN_S = 60.0  # longest pause between two turns; a shorter timeout is checked correspondingly more often
 SELDOM_S = 300.0
-LOGGED = 1000  # servers whose refusal is remembered as logged
-FORCED = {"delete": {"force": "true"}}  # for good: it was deleted before
-AGAIN_S = 600.0  # after one that failed: its host may be down for long
+LOGGED = 1000  # servers whose logged refusal is remembered
+FORCED = {"delete": {"force": "true"}}  # permanently: it was soft-deleted before
+AGAIN_S = 600.0  # seconds after a failed try: the host may be down for long
 
 Job = tuple[float, Callable[[Deps], Any], str]
 
 
 class TimeoutRule(NamedTuple):
-    """After ``seconds`` in a state: an action. ``option`` names both in nova.conf; ``came``: the actions that lead into
-    the state; ``since``: the memo's own word for when that was, where it has one."""
+    """An action that is due after some time in a state. ``option``: its name in nova.conf; ``came``: the actions that
+    lead into the state; ``since``: the time of entry from the memo, if the memo has it."""
 
     option: str
     vm_state: VmState
     came: tuple[str, ...]
     action: str
     since: Callable[[ServerMemo], Time | None] = lambda memo: None
-    poll: str = ""  # the option that says how often it is looked at, where there is one
+    poll: str = ""  # the option with the polling interval, if there is one
 
     def wait_s(self, settings: ConductorSettings) -> int:
-        """0 or less: never."""
+        """Return the timeout in seconds; 0 or less means never."""
         return int(getattr(settings, self.option))
 
 
@@ -64,7 +64,7 @@ RULES = (
 
 
 class Look:
-    """One rule's turns. Pages are read one after another, so that none that is due waits behind others for ever."""
+    """The turns of one rule. Pages are read one after another, so that no due server waits behind others for ever."""
 
     def __init__(self, rule: TimeoutRule) -> None:
         self.rule = rule
@@ -72,7 +72,7 @@ class Look:
         self._logged: set[str] = set()
 
     def __call__(self, deps: Deps) -> int:
-        """How many were ordered."""
+        """Run one turn and return the number of ordered actions."""
         wait_s = self.rule.wait_s(deps.settings)
         if wait_s <= 0 or self.rule.action not in deps.runner.workflows:
             return 0
@@ -83,20 +83,20 @@ class Look:
         return sum(self._order(deps, row, wait_s) for row in page if self._due(row, wait_s))
 
     def _due(self, row: AnyRow, wait_s: int) -> bool:
-        """Long enough in the state; and one for which it was tried and failed is left in peace for a while."""
+        """True if the server has been in the state long enough. After a failed try it is left alone for ``AGAIN_S``."""
         age_s = self._age_s(row)
         tried_s = _ago_s(row, row.tried) if row.tried else None
         return age_s >= wait_s and (tried_s is None or tried_s > age_s or tried_s >= AGAIN_S)
 
     def _age_s(self, row: AnyRow) -> float:
-        """Since the memo's or the journal's time; a state that neither tells of (a reset) counts from the last change.
-        """
+        """Return the seconds since the memo's or the journal's time. A state that neither has (a reset) counts from the
+        last change."""
         return _ago_s(row, (self.rule.since(row.memo) if row.memo else None) or row.since or row.updated_at)
 
     def _refused(self, uuid: str, error: errors.NovaError) -> None:
-        """Logged once: the next turns find it so again, and the others' turn comes all the same."""
+        """Log a refusal once for each server: later turns meet it again, and continue with the other servers."""
         if uuid not in self._logged:
-            LOG.warning("'%s' cannot be ordered: %s", self.rule.action, error.message, extra={"server": uuid})
+            LOG.warning("cannot order '%s': %s", self.rule.action, error.message, extra={"server": uuid})
         self._logged = {*list(self._logged)[-LOGGED:], uuid}
 
     def _order(self, deps: Deps, row: AnyRow, wait_s: int) -> bool:
@@ -104,32 +104,33 @@ class Look:
             try:
                 entry = deps.cell.transact(lambda tx: _begin(tx, deps, row, self.rule.action))
             except errors.Unavailable:
-                raise  # the database is away: for the others, too
+                raise  # the database is away, for the other servers too
             except errors.NovaError as error:
                 self._refused(row.uuid, error)
                 return False
             if entry is None:
                 return False
-            LOG.info("'%s' is ordered: the server was %s for %d s (%s is %d)", self.rule.action,
+            LOG.info("ordered '%s': the server was %s for %d s (%s is %d)", self.rule.action,
                      self.rule.vm_state.value, self._age_s(row), self.rule.option, wait_s, extra={"server": row.uuid})
             deps.runner.start([entry])
             return True
 
 
 def _ago_s(row: AnyRow, moment: AnyColumn) -> float:
-    """By the database's clock, as it was read with the row."""
+    """Return the seconds since ``moment``, by the database's clock as read with the row."""
     return (as_time(row.clock) - as_time(moment)).total_seconds()
 
 
 def _begin(tx: Connection, deps: Deps, row: AnyRow, action: str) -> states.Entry | None:
-    """Begin an action on a server as it was seen. None: something began or ended on it since. WrongState."""
+    """Begin an action on a server in the state that was read; None if an action began or ended since. Raises
+    WrongState."""
     if not timeouts.unchanged(tx, row.uuid, row.epoch):
         return None
     return begin_order(deps, tx, ServerOrder(uuid=row.uuid, action=action, arguments=FORCED.get(action, {})))
 
 
 def give_up_builds(deps: Deps) -> int:
-    """Servers that are built for too long turn to ERROR; what their builds left is undone by their delete."""
+    """Set servers that take too long to build to ERROR; their delete undoes the partial builds."""
     wait_s = deps.settings.instance_build_timeout
     if wait_s <= 0:
         return 0
@@ -140,9 +141,9 @@ def give_up_builds(deps: Deps) -> int:
 
 
 def clear_ownerless(deps: Deps) -> int:
-    """Servers that say a task runs, and there is none: their host or database was lost and brought back older.
+    """Clear tasks that no operation runs: their host or database was lost and restored from an older copy.
 
-    With a journal row for each operation there are none; this is the net below that.
+    Each operation has a journal row, so this does not happen normally; this job is the safety net.
     """
     with deps.cell.reading() as tx:
         rows = timeouts.ownerless(tx, BATCH)
@@ -151,13 +152,13 @@ def clear_ownerless(deps: Deps) -> int:
 
 def _clear(deps: Deps, row: AnyRow) -> bool:
     half = row.vm_state == VmState.BUILDING.value
-    message = f"Its task '{row.task_state}' was lost: no operation is open for it."
+    message = f"Task '{row.task_state}' was lost: no operation is open for the server."
     after = VmState.ERROR if half else VmState(row.vm_state)
     return _reset(deps, row, after, message if half else None, lost_task=row.task_state)
 
 
 def _reset(deps: Deps, row: AnyRow, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
-    """As an administrator's reset of the state, unless anything happened to the server since it was looked at."""
+    """Reset the state like an administrator, unless the server has changed since it was read."""
     def write(tx: Connection) -> bool:
         if lost_task and timeouts.is_worked_on(tx, row.uuid):
             return False
@@ -171,15 +172,15 @@ def _reset(deps: Deps, row: AnyRow, after: VmState, fault: str | None, lost_task
         try:
             if not deps.cell.transact(write):
                 return False
-        except errors.server.HalfDestroyed:  # it can be nothing but an error, until somebody deletes it
+        except errors.server.HalfDestroyed:  # only ERROR is possible until a user deletes it
             return _reset(deps, row, VmState.ERROR, fault, lost_task)
-        LOG.warning("%s; its state is %s now", f"the task '{lost_task}' is cleared, for no operation is open"
+        LOG.warning("%s; set its state to %s", f"cleared the task '{lost_task}', because no operation is open"
                     if lost_task else fault, after.value, extra={"server": row.uuid})
     return True
 
 
 def close_abandoned_moves(deps: Deps) -> int:
-    """Moves that say they are under way, and nobody works on them; moves to confirm, of servers that are gone."""
+    """Close moves that no operation works on, and unconfirmed moves of deleted servers."""
     with deps.cell.reading() as tx:
         found = timeouts.abandoned(tx, BATCH)
     return sum(_close(deps, move) for move in found)
@@ -188,13 +189,13 @@ def close_abandoned_moves(deps: Deps) -> int:
 def _close(deps: Deps, move: timeouts.Abandoned) -> bool:
     if not deps.cell.transact(lambda tx: timeouts.close(tx, move)):
         return False
-    LOG.warning("migration %s was left '%s' and is '%s' now: no operation is open for it", move.uuid, move.status,
+    LOG.warning("migration %s was '%s', set it to '%s': no operation is open for it", move.uuid, move.status,
                 move.becomes, extra={"server": move.server_uuid})
     return True
 
 
 def jobs(settings: ConductorSettings) -> Sequence[Job]:
-    """(seconds, job, name) of what is switched on, for the first worker of each conductor."""
+    """Return (seconds, job, name) of the enabled jobs, for the first worker of each conductor."""
     found: list[Job] = [(_turn_s(rule, settings), Look(rule), rule.option) for rule in RULES
                         if rule.wait_s(settings) > 0 and _turn_s(rule, settings) > 0]
     if settings.instance_build_timeout > 0:
@@ -204,7 +205,7 @@ def jobs(settings: ConductorSettings) -> Sequence[Job]:
 
 
 def _turn_s(rule: TimeoutRule, settings: ConductorSettings) -> float:
-    """Seconds between two turns; negative: never."""
+    """Return the seconds between two turns; negative means never."""
     if rule.poll:
         pause = float(getattr(settings, rule.poll))
         return pause or TURN_S

@@ -1,8 +1,8 @@
-"""Tells of every server that ran in a period (``compute.instance.exists``): one audit a compute host and period.
+"""Usage audits: notify about every server that ran in a period (``compute.instance.exists``), one audit for each
+compute host and period.
 
-The host's row in ``usage_audits`` is taken by one conductor, which holds it by its lease. A process that dies half way
-leaves RUNNING, and the next run of any conductor begins that host anew: a server may be told of twice, never not at
-all.
+One conductor takes the host's row in ``usage_audits``, and holds it by its lease. A process that dies half way leaves
+RUNNING, and the next run of any conductor repeats that host. So a server may be notified twice, but is never left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PAGE = 200
 
 
 def run(deps: Deps, now: Time | None = None) -> int:
-    """Audit the last complete period, where that is switched on; how many hosts were done by this run."""
+    """Audit the last complete period, if audits are enabled. Returns the number of hosts that this run completed."""
     settings = deps.settings
     if not settings.instance_usage_audit:
         return 0
@@ -40,14 +40,14 @@ def run(deps: Deps, now: Time | None = None) -> int:
     try:
         for host in hosts:
             done += _audit_host(deps, host, period, runner_id)
-    except errors.Unavailable as error:  # bills are made of these: the host's row stays RUNNING, and is begun anew
-        LOG.warning("the usage audit of %d hosts goes on later: %s", len(hosts) - done, error)
+    except errors.Unavailable as error:  # bills depend on these: the host's row stays RUNNING, and is repeated
+        LOG.warning("the usage audit of %d hosts continues later: %s", len(hosts) - done, error)
         return done
     return done
 
 
 def _audit_host(deps: Deps, host: str, period: usage_audits.Period, runner_id: int) -> bool:
-    """True when this run has written the host's DONE."""
+    """Audit one host. True if this run has written the host's DONE."""
     if not deps.cell.transact(lambda tx: usage_audits.take(tx, host, period, runner_id)):
         return False
     started, audit, last = time.monotonic(), HostAudit(host=host), 0
@@ -72,13 +72,13 @@ def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id:
 
 
 def _notified(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
-    """False, and a line in the log, for a server whose notification cannot be made: the others' still are. Unavailable
-    when nobody can be told of anything now."""
+    """Send a server's notification. False, with a line in the log, if it cannot be created: the others are still sent.
+    Raises Unavailable if no notification can be sent now."""
     try:
         deps.notifier.exists(row, *period, metadata)
     except errors.Unavailable:
         raise
     except Exception:
-        LOG.exception("the server's existence could not be told", extra={"server": row.uuid})
+        LOG.exception("could not send the server's exists notification", extra={"server": row.uuid})
         return False
     return True

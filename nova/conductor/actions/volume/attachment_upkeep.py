@@ -1,4 +1,4 @@
-"""What operators do about attachments: compare them with the volume service's, and have one made anew."""
+"""Attachment maintenance for operators: compare attachments with the volume service's, and replace an attachment."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from nova.model.volumes import (
 
 
 class AttachmentUpkeep:
-    """Calls of ConductorRPC."""
+    """The attachment maintenance calls of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def host_connector(self, host: str) -> Connector:
-        """host.NotSupported, Unavailable: that host's own words."""
+        """Return the host's connector. Raises host.NotSupported or Unavailable, as the host reports."""
         return connector_of(self.deps, host)
 
     def compare_attachments(self, limit: int) -> ComparedAttachments:
-        """One call of the volume service a server; servers that something works on are left out. Errors of the client.
-        """
+        """Compare attachments, with one call of the volume service for each server. Servers with a running operation
+        are skipped. Raises the errors of the volume client."""
         with self.deps.cell.reading() as tx:
             found, whole = volumes.servers_with_volumes(tx, limit, random.random())
         differences: list[AttachmentDifference] = []
@@ -61,8 +61,11 @@ class AttachmentUpkeep:
                 *(make(volume_id=one.volume_id, attachment_id=one.id, kind=UNKNOWN_HERE) for one in both.unknown)]
 
     def refresh_attachment(self, server_uuid: str, volume_id: str, connector: Connector | None) -> BlockDevice:
-        """The new one is there before the old one goes; what fails leaves the old one. server.NotFound;
-        volume.NotAttached, RefreshNotOff; errors of the client, and of the host that is asked for its connector."""
+        """Replace an attachment: the new one is created before the old one is removed; a failure keeps the old one.
+
+        Raises server.NotFound; volume.NotAttached, RefreshNotOff; errors of the volume client, and of the host when its
+        connector is requested.
+        """
         row = row_of(self.deps, server_uuid)
         old, host = _device(row, volume_id), str(row.host)
         wanted = {**connector, "host": host} if connector else connector_of(self.deps, host)
@@ -89,7 +92,8 @@ class AttachmentUpkeep:
 
 
 def _device(row: ServerRow, volume_id: str, tx: Connection | None = None) -> BlockDevice:
-    """volume.NotAttached; RefreshNotOff: the guest may use the volume, or something works on the server."""
+    """Return the server's device of a volume. Raises volume.NotAttached; RefreshNotOff if the guest may use the volume
+    or an operation runs on the server."""
     found = next((one for one in row.volumes or () if one.volume_id == volume_id and one.attachment_id), None)
     if found is None:
         raise errors.volume.NotAttached(server=row.uuid, volume=volume_id)

@@ -1,5 +1,7 @@
-"""The volumes of a create: looked up as who asks sees them, then made or reserved, as the last thing before the servers
-are written. A refusal gives back what was taken; what a conductor that dies took is given back by a row that it wrote
+"""The volumes of a create: looked up as the requesting user, and created or reserved just before the servers are
+written.
+
+A refusal releases the volumes that were taken. If a conductor dies, they are released by a cleanup row that it wrote
 before (``volume_cleanups``).
 """
 
@@ -41,8 +43,8 @@ LIFTED = ("image_id", "image_name", "size", "checksum", "container_format", "dis
 
 
 class WantedVolumes(NamedTuple):
-    """A request's devices with what was asked of the volume service, what the root volume says of its system, and the
-    zone that the server is bound to."""
+    """A request's devices with the volume service's data, the image described by the root volume, and the server's
+    zone."""
 
     devices: tuple[BlockDevice, ...] = ()
     image: Image | None = None
@@ -50,7 +52,7 @@ class WantedVolumes(NamedTuple):
 
 
 class FoundDevice(NamedTuple):
-    """One of them. ``volume``: the one that is there already."""
+    """One device of a request. ``volume``: its existing volume."""
 
     device: BlockDevice
     image: Image | None = None
@@ -62,15 +64,18 @@ class VolumesOfCreate:
         self.deps = deps
 
     def look_up(self, asked_for: Sequence[BlockDevice], zone: str | None) -> WantedVolumes:
-        """``zone``: the one that is asked for. volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach,
-        NoBootable, ZonesDiffer, OtherZone; server.BadImage."""
+        """Look up the requested devices. ``zone``: the requested availability zone.
+
+        Raises volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach, NoBootable, ZonesDiffer, OtherZone;
+        server.BadImage.
+        """
         found = [self._looked_up(asked) for asked in asked_for]
         image = next((one.image for one in found if one.device.boot_index == 0), None)
         there = [one.volume for one in found if one.volume is not None]
         return WantedVolumes(tuple(one.device for one in found), image, self._zone(zone, there))
 
     def _zone(self, asked: str | None, there: Sequence[Volume]) -> str | None:
-        """Where volumes must be in the server's zone, it is theirs, unless that is the default one."""
+        """Return the zone of the volumes if they must be in the server's zone, unless it is the default zone."""
         settings, zones = self.deps.settings, {one.availability_zone: one for one in there}
         if settings.cross_az_attach or not zones:
             return asked
@@ -109,7 +114,8 @@ class VolumesOfCreate:
 
     @staticmethod
     def _as_invalid(ask: Callable[[], T]) -> T:
-        """In a create, what is not there is a fault of the body, and not of the address."""
+        """Return the result of ``ask``; in a create, a missing object is an error in the request body, not in the
+        URL."""
         try:
             return ask()
         except errors.NotFound as error:
@@ -124,11 +130,13 @@ class VolumesOfCreate:
         if asked.boot_index == 0 and not volume.bootable:
             raise errors.volume.NoBootable(volume=volume.id)
 
-    # -- taken
+    # -- creation and reservation
 
     def take(self, wanted: WantedVolumes, server_uuids: Sequence[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
-        """Volumes that exist are reserved, others are made, each server's own. All of it, or nothing: errors of the
-        volume service, and what was taken before is given back."""
+        """Reserve existing volumes, and create the others, for each server.
+
+        Raises the errors of the volume service; all volumes that were taken before are then released.
+        """
         done: dict[str, tuple[BlockDevice, ...]] = dict.fromkeys(server_uuids, ())
         if not wanted.devices:
             return done
@@ -161,7 +169,7 @@ class VolumesOfCreate:
         return msgspec.structs.replace(device, volume_id=self.deps.volumes.create(new, as_user=True).id)
 
     def give_back(self, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:
-        """What is not given back now is later."""
+        """Release the volumes; a volume that cannot be released now is released later."""
         left = [one for uuid, devices in taken.items() for device in devices for one in _left(uuid, device)]
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, left, RETRY_S))
         volume_cleanups.pay(self.deps, left)
@@ -174,7 +182,7 @@ def _left(uuid: str, device: BlockDevice) -> list[Cleanup]:
 
 
 def written(tx: Connection, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:
-    """In the transaction that writes the servers: the volumes are theirs, and nobody's cleanup."""
+    """Record the volumes as the servers' and drop their cleanups, in the transaction that writes the servers."""
     for uuid, devices in taken.items():
         for device in devices:
             volumes.hold(tx, uuid, device)
@@ -182,15 +190,16 @@ def written(tx: Connection, taken: Mapping[str, tuple[BlockDevice, ...]]) -> Non
 
 
 def named(devices: Sequence[BlockDevice], root: str, local: int) -> tuple[BlockDevice, ...]:
-    """With names as the guest is believed to see them: the device that it boots from first, others behind its ``local``
-    disks, in their order."""
+    """Return the devices with the names that the guest presumably gives them: the boot device first, the others after
+    its ``local`` disks, in their order."""
     letters = iter(ascii_lowercase[max(local, 1):])
     return tuple(msgspec.structs.replace(one, device_name=root if one.boot_index == 0 else root[:-1] + next(letters))
                  for one in devices)
 
 
 def _image_of(volume: Volume) -> Image:
-    """What a volume says of the system on it: the image that it was made of, without that image's name."""
+    """Return the image that a volume was created from, as its metadata describes it, without the image's id and
+    name."""
     said = volume.image_metadata
     return Image(id="", size_bytes=volume.size_gb * GIB, min_ram_mb=_number(said.get("min_ram")),
                  min_disk_gb=_number(said.get("min_disk")), disk_format="raw", container_format="bare",

@@ -1,8 +1,9 @@
-"""A rebuild of a server that boots from a volume: the volume service writes the image over the root volume.
+"""Rebuild a server that boots from a volume: the volume service writes the image over the root volume.
 
-Meanwhile the guest is off and has no root disk, and the volume is reserved for the server: a reservation is made before
-the host's attachment goes, so that it is free at no moment. Until the volume service has accepted the image, all of it
-is taken back. After that the volume's old data are gone: what fails leaves the server in ERROR, to be rebuilt again.
+Meanwhile the guest is off and has no root disk, and the volume is reserved for the server. The reservation is made
+before the host's attachment is removed, so that the volume is never free. Until the volume service has accepted the
+image, everything can be undone. After that the volume's old data are gone: a failure leaves the server in ERROR, to be
+rebuilt again.
 """
 
 from __future__ import annotations
@@ -44,33 +45,37 @@ LOG = logging.getLogger(__name__)
 
 GIB = 1024**3
 
-REIMAGE = "reimage"  # the argument that its steps depend on
+REIMAGE = "reimage"  # argument that the steps depend on
 
 
 class RootReimage(Arguments):
-    """What a rebuild of a server that boots from a volume is begun with. ``reimage``: the image that its root volume,
-    which is that of device ``device_id``, is to have; None: the volume stays as it is. ``image_gb``: how much that
-    writes."""
+    """Arguments of a rebuild of a server that boots from a volume.
+
+    ``reimage``: the image to write to its root volume, the volume of device ``device_id``; None: keep the volume's
+    contents. ``image_gb``: the amount of data to write, in GiB.
+    """
 
     reimage: str | None = None
     device_id: str = ""
     image_gb: int = 1
 
 
-# -- its admission
+# -- checks on the request
 
 class RootRebuild(NamedTuple):
-    """A root volume that may be rebuilt as it is asked. ``other_image``: the server becomes another one than it was;
-    ``arguments``: of :class:`RootReimage`."""
+    """A root volume for which the rebuild is allowed. ``other_image``: the server gets a different image;
+    ``arguments``: for :class:`RootReimage`."""
 
     other_image: bool
     arguments: Mapping[str, AnyColumn]
 
 
 def check(deps: Deps, row: ServerRow, order: RebuildServer, image: Image) -> RootRebuild | None:
-    """None: the server boots from a disk of its host. volume.RebuildSameImage: below 2.93 with another image than the
-    root volume was made of; RebuildKeepsNone, RebuildMultiattach, RebuildSnapshotFile, NotInUse; errors of the volume
-    service."""
+    """Check the rebuild of a server that boots from a volume; return None if it boots from a disk of its host.
+
+    Raises volume.RebuildSameImage if, below microversion 2.93, the image differs from the root volume's;
+    RebuildKeepsNone, RebuildMultiattach, RebuildSnapshotFile, NotInUse; errors of the volume service.
+    """
     root = root_of(row.volumes or ())
     if root is None:
         return None
@@ -83,7 +88,7 @@ def check(deps: Deps, row: ServerRow, order: RebuildServer, image: Image) -> Roo
     if order.reimage and root.multiattach:
         raise errors.volume.RebuildMultiattach(volume=root.volume_id)
     for device in row.volumes or ():
-        # what a failed rebuild left is reserved, or in error: it is rebuilt again
+        # a volume left by a failed rebuild is reserved or in error, and can be rebuilt again
         again = order.reimage and device.id == root.id
         check_in_use(found[device.id], (RESERVED, ERROR) if again else ())
     if not order.reimage:
@@ -93,15 +98,15 @@ def check(deps: Deps, row: ServerRow, order: RebuildServer, image: Image) -> Roo
 
 
 def check_in_use(volume: Volume, others: Sequence[str] = ()) -> None:
-    """volume.NotInUse: something else is being done with it."""
+    """Raise volume.NotInUse if the volume is in any other status: another operation is using it."""
     if volume.status not in (IN_USE, *others):
         raise errors.volume.NotInUse(volume=volume.id, status=volume.status)
 
 
 def check_file(deps: Deps, root: BlockDevice) -> None:
-    """volume.RebuildSnapshotFile: the file that the guest reads is not the one that the volume service writes to."""
+    """Raise volume.RebuildSnapshotFile if the guest reads another file than the volume service writes to."""
     connection = None
-    with contextlib.suppress(errors.NotFound):  # it was given back already, by a step that is done again
+    with contextlib.suppress(errors.NotFound):  # already deleted, by an earlier run of this step
         connection = deps.volumes.get_attachment(root.attachment_id).connection if root.attachment_id else None
     if connection is None or connection.kind != "nfs":
         return
@@ -111,7 +116,8 @@ def check_file(deps: Deps, root: BlockDevice) -> None:
 
 
 def _snapshot_of(file: str) -> str:
-    """The id of the snapshot that a volume's file was made for; the volume service names it VOLUME_FILE.SNAPSHOT_ID."""
+    """Return the id of the snapshot that a volume's file was created for, or "". The volume service names such a file
+    VOLUME_FILE.SNAPSHOT_ID."""
     suffix = file.rpartition(".")[2]
     try:
         return str(uuid.UUID(suffix))
@@ -120,14 +126,14 @@ def _snapshot_of(file: str) -> str:
 
 
 def _image_gb(image: Image, root: BlockDevice) -> int:
-    """GiB that are written; an image of a server on volumes has no size of its own: as much as the volume holds."""
+    """Return the GiB to write. An image of a server's volumes has no size of its own: the volume's size counts."""
     return -(-image.size_bytes // GIB) or root.size_gb or 1
 
 
-# -- its steps
+# -- steps
 
 def overwritten(op: Op) -> bool:
-    """Whether the root volume may hold the new image, or a part of it: there is no way back then."""
+    """True if the root volume may hold the new image or a part of it, so that the rebuild cannot be undone."""
     return not op.progress.root_kept and any(event.step == ReimageRoot.__name__ for event in op.entry.history)
 
 
@@ -135,12 +141,12 @@ def _root(op: Op) -> BlockDevice:
     wanted = op.asked(VolumeOperation).device_id
     found = next((one for one in devices(op) if one.id == wanted), None)
     if found is None:
-        raise errors.Bug(f"'{op.entry.action}' has lost its root volume")
+        raise errors.Bug(f"'{op.entry.action}' finds no root volume")
     return found
 
 
 class StopForReimage(StopGuests):
-    """Off. Undo: what ran is started again."""
+    """Stop the guest. Undo: start it again if it ran."""
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -152,13 +158,13 @@ class StopForReimage(StopGuests):
                 deps.compute.start_guests(op.server.host or "", (order,))
             except errors.Overtaken:
                 raise
-            except errors.NovaError as error:  # its owner sees it stopped with the host's next report
-                LOG.warning("a guest that could not be rebuilt is not started again: %s", error.message,
+            except errors.NovaError as error:  # the host's next report shows it as stopped
+                LOG.warning("rebuild failed and the guest could not be started again: %s", error.message,
                             extra={"server": op.uuid})
 
 
 class UnplugRoot(VolumeOrderStep):
-    """Its host lets go of the root volume. Undo: the guest has it again."""
+    """Detach the root volume from the guest on its host. Undo: attach it again."""
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._unplug(deps, op) for op in ops]
@@ -177,7 +183,7 @@ class UnplugRoot(VolumeOrderStep):
 
 
 class ReserveRoot(VolumeStep):
-    """The root volume is the server's, and no host's. Undo: its host may use it."""
+    """Reserve the root volume for the server and disconnect its host. Undo: connect the host again."""
 
     def act(self, deps: Deps, op: Op) -> None:
         root = _root(op)
@@ -191,7 +197,7 @@ class ReserveRoot(VolumeStep):
 
 
 class ReimageRoot(Step):
-    """The volume service has begun to write the image. What it refuses leaves the volume as it was."""
+    """Order the volume service to write the image. A refusal leaves the volume unchanged."""
 
     uses = ("volumes",)
 
@@ -200,12 +206,13 @@ class ReimageRoot(Step):
 
     @staticmethod
     def _begin(deps: Deps, op: Op) -> Result:
-        """(Done again, it finds it begun; one that has ended meanwhile is written once more, which changes nothing.)"""
+        """Start to write the image. (A repeated step finds it in progress; an image that is already written is written
+        again, without effect.)"""
         volume_id = _root(op).volume_id
         try:
             if deps.volumes.get(volume_id).status != DOWNLOADING:
                 deps.volumes.reimage(volume_id, str(op.asked(RootReimage).reimage))
-        except errors.Unavailable as error:  # nobody knows whether it has begun
+        except errors.Unavailable as error:  # it is unknown whether the write has started
             return error
         except errors.NovaError as error:
             op.note(root_kept=True)
@@ -214,7 +221,7 @@ class ReimageRoot(Step):
 
 
 class AwaitReimage(Step):
-    """The image is on the volume: the volume service has said so, or the volume's status does."""
+    """Wait until the image is on the volume, by the volume service's notification or by the volume's status."""
 
     uses = ("reimages", "settings", "volumes")
 
@@ -239,29 +246,29 @@ class AwaitReimage(Step):
 
 
 def _status(deps: Deps, volume_id: str) -> str:
-    """A volume service that does not answer for a while is still at it, as far as anybody knows."""
+    """Return the volume's status; DOWNLOADING while the volume service does not answer."""
     try:
         return deps.volumes.get(volume_id).status
     except errors.Unavailable as error:
-        LOG.warning("whether volume %s has its image yet cannot be asked: %s", volume_id, error.message)
+        LOG.warning("cannot check whether volume %s has its image yet: %s", volume_id, error.message)
         return DOWNLOADING
 
 
 def waited_s(op: Op) -> float:
-    """Seconds since the volume service was asked to write."""
+    """Return the seconds since the volume service was ordered to write."""
     begun = next((event.started_at for event in op.entry.history if event.step == ReimageRoot.__name__), utcnow())
     return (utcnow() - begun).total_seconds()
 
 
 class ConnectRoot(VolumeStep):
-    """The server's host may use the volume, which is in use again."""
+    """Connect the server's host to the volume, which is in use again."""
 
     def act(self, deps: Deps, op: Op) -> None:
         connect(deps, op, _root(op))
 
 
 def steps() -> tuple[Step, ...]:
-    """The part of a rebuild that is left out where the root is no volume, or stays as it is."""
+    """Return the steps that are skipped if the root is not a volume, or keeps its contents."""
     return (StopForReimage(task=TaskState.REBUILD_BLOCK_DEVICE_MAPPING, event="", when=REIMAGE),
             UnplugRoot(when=REIMAGE),
             ReserveRoot(when=REIMAGE),

@@ -1,11 +1,11 @@
-"""EC2's image of a server that runs on volumes: the guest is off while their snapshots are made, and runs again.
+"""EC2 images of servers that run on volumes: the guest is off while the snapshots are made, and then runs again.
 
-The snapshots are made with the user's own token, so that they are theirs. It is in memory alone: whoever takes over
-from a conductor that died before all of them were made has none, and takes back what there is. The snapshots' name has
-the image's id, so that those are found which nobody wrote down.
+The snapshots are made with the user's own token, so that the user owns them. The token is only in memory: if a
+conductor dies before all snapshots are made, its successor has no token and undoes the operation. The snapshots' name
+contains the image's id, so that unrecorded snapshots are found too.
 
-The guest is started as soon as the snapshots are there, and the image is finished after that: an image that is whole is
-its owner's, and nobody takes it back for a guest that does not start.
+The guest is started as soon as the snapshots exist, and the image is finished after that. A complete image belongs to
+its owner, and is kept even if the guest does not start.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from nova.model.volumes import AVAILABLE, CREATING, BlockDevice, NewVolumeSnapsh
 
 LOG = logging.getLogger(__name__)
 
-ASKER = "asker"  # the secret that is the user's own context, with the token
-LOOK_S, MADE_WITHIN_S = 0.5, 900.0  # between two looks at a snapshot; how long the guest stays off for them
-RETRY_S = 60  # after which others look for what an operation left
+ASKER = "asker"  # the secret with the user's own context, including the token
+LOOK_S, MADE_WITHIN_S = 0.5, 900.0  # poll interval of a snapshot; how long the guest stays off for the snapshots
+RETRY_S = 60  # delay before the cleanup of an unfinished operation
 
 _START = steps.StartGuests()
 
 
 def as_asker() -> Secrets:
-    """What lets the operation act as who asks for it now."""
+    """Return the secret that lets the operation act as the requesting user."""
     return {ASKER: context.current()}
 
 
 def of_volumes(row: ServerRow, asked: ImageArguments) -> ImageArguments:
-    """What the operation is begun with. Bug: it makes no image."""
+    """Return the arguments of the operation. Raises Bug if it has no image to create."""
     if asked.image is None:
-        raise errors.Bug("an image of a server's volumes is asked for, and none is described")
+        raise errors.Bug("an image of a server's volumes is requested without a description")
     return msgspec.structs.replace(asked, image=volume_images.without_data(row, asked.image))
 
 
 class StopForImage(steps.StopGuests):
-    """The guest is off. Undo: it is started again; where it does not start, its owner sees it stopped with the host's
-    next report. Without the user's token nothing would come of it: the guest is left alone."""
+    """Stop the guest. Undo: start it again; if it does not start, the host's next report shows it as stopped. Without
+    the user's token the operation cannot succeed, so the guest is not stopped."""
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         if any(ASKER not in op.secrets for op in ops):
@@ -73,19 +73,19 @@ class StopForImage(steps.StopGuests):
             if isinstance(result, errors.Overtaken):
                 raise result
             if isinstance(result, errors.NovaError):
-                LOG.warning("a guest that was off for an image is not started again: %s", result.message,
+                LOG.warning("guest was stopped for an image and could not be started again: %s", result.message,
                             extra={"server": op.uuid})
 
 
 class SnapshotVolumes(Step):
-    """There is a snapshot of each volume, and it is whole. Undo: they are deleted; what the volume service does not do
-    at once it is asked for again later, so that the guest need not wait."""
+    """Create a snapshot of each volume and wait until all are complete. Undo: delete them. A deletion that fails is
+    retried later, so that the guest need not wait."""
 
     uses = ("cell", "images", "journal", "volumes")
     event = "compute_snapshot_instance"
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
-        """Whatever becomes of the operation: snapshots that came to nothing are found."""
+        """Add a cleanup that finds the snapshots of an unfinished operation, however it ends."""
         volumes.add_cleanups(tx, [cleanup_of(op) for op in ops], RETRY_S)
         return {}
 
@@ -107,16 +107,18 @@ class SnapshotVolumes(Step):
 
     @staticmethod
     def _left(deps: Deps, op: Op) -> Result:
-        """A delete, or another runner, came: it may have looked for snapshots before the last one was there."""
+        """Repeat the cleanup after a delete or another conductor took over: it may have run before the last snapshot
+        existed."""
         deps.cell.transact(lambda tx: volumes.add_cleanups(tx, [cleanup_of(op)]))
-        return errors.Overtaken(f"another operation, or runner, has server {op.uuid}")
+        return errors.Overtaken(f"another operation or conductor has taken over server {op.uuid}")
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         volume_cleanups.pay(deps, [cleanup_of(op) for op in ops])
 
 
 class FinishImage(Step):
-    """The image names the snapshots, and is whole. It has no data: of no length, else it would wait for some."""
+    """Record the snapshots in the image and complete it. It gets data of length 0, else it would stay queued for
+    data."""
 
     uses = ("images", "volumes")
 
@@ -142,12 +144,12 @@ class FinishImage(Step):
 
 
 def cleanup_of(op: Op) -> Cleanup:
-    """What removes the snapshots, unless the image is whole."""
+    """Return the cleanup that removes the snapshots unless the image is complete."""
     return Cleanup(IMAGE_SNAPSHOTS, image_of(op), op.uuid)
 
 
 def snapshots_of(deps: Deps, op: Op) -> dict[str, VolumeSnapshot]:
-    """Those that the operation made, by their volumes."""
+    """Return the snapshots of the operation, by their volumes."""
     return {one.volume_id: one for one in deps.volumes.find_snapshots(snapshot_name(image_of(op)))}
 
 
@@ -160,13 +162,13 @@ def _create(deps: Deps, op: Op, device: BlockDevice) -> VolumeSnapshot:
 
 
 def _is_ours(deps: Deps, op: Op) -> bool:
-    """Whether this runner still has the server."""
+    """True if this process still owns the operation."""
     return (deps.journal.left_s > 0 and op.entry.runner_id == deps.journal.runner_id
             and bool(deps.journal.still_mine([op.entry])))
 
 
 def _await(deps: Deps, snapshot: VolumeSnapshot) -> None:
-    """volume.SnapshotNotMade; errors of the client."""
+    """Wait until the snapshot is complete. Raises volume.SnapshotNotMade, and the errors of the volume client."""
     end = time.monotonic() + MADE_WITHIN_S
     while (now := deps.volumes.get_snapshot(snapshot.id)).status == CREATING and time.monotonic() < end:
         concurrency.sleep(LOOK_S)
@@ -175,7 +177,7 @@ def _await(deps: Deps, snapshot: VolumeSnapshot) -> None:
 
 
 def _closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """The snapshots are the image's."""
+    """Drop the cleanup after success: the snapshots belong to the image."""
     if error is None:
         volumes.drop_cleanups(tx, [cleanup_of(op)])
     return {}
@@ -183,11 +185,11 @@ def _closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[s
 
 CREATE_IMAGE_STOPPED = Workflow(
     "create_image_stopped",
-    steps.HoldImage(whole_stays=True),                       # its record; undo: delete it, if it is not whole
+    steps.HoldImage(whole_stays=True),                       # its record; undo: delete it if it is incomplete
     StopForImage(),                                          # undo: start the guest again
     SnapshotVolumes(task=TaskState.IMAGE_SNAPSHOT),          # as the user; undo: delete them
     steps.StartGuests(),
-    FinishImage(task=TaskState.IMAGE_UPLOADING),             # the image names the snapshots
+    FinishImage(task=TaskState.IMAGE_UPLOADING),             # record the snapshots in the image
     asks=ImageArguments,
     ending=powered,
     closing=_closed,

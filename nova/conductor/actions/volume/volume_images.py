@@ -1,6 +1,7 @@
-"""An image of a server that boots from a volume: snapshots of all its volumes, and an image of no data that names them.
+"""Images of servers that boot from volumes: snapshots of all volumes, and an image without data that lists them.
 
-Done when it answers, with the user's own token: what is made is theirs. What fails half way is taken back.
+The image is complete when the call returns. The user's own token is used, so that the user owns the image and the
+snapshots. A failure half way is undone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ STATES = (VmState.ACTIVE.value, VmState.STOPPED.value, VmState.PAUSED.value, VmS
 
 
 def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
-    """server.WrongState; volume.SnapshotsFull; errors of the volume service and of the image service."""
+    """Create the snapshots and the image. Raises server.WrongState; volume.SnapshotsFull; errors of the volume and
+    image services."""
     check(deps, row)
     made: list[tuple[BlockDevice, VolumeSnapshot]] = []
     try:
@@ -37,26 +39,27 @@ def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
         whole = without_data(row, image)
         properties = {**whole.properties, MAPPING: mapping(made)}
         deps.images.create(msgspec.structs.replace(whole, properties=properties), as_user=True)
-        deps.images.send(image.id, ())  # of no length: else it would wait for some
+        deps.images.send(image.id, ())  # data of length 0: else it would stay queued
     except errors.NovaError:
         _take_back(deps, [snapshot.id for _device, snapshot in made])
         raise
 
 
 def without_data(row: ServerRow, image: NewImage) -> NewImage:
-    """The image's record, as far as it is known before there are snapshots."""
+    """Return the image's record, as far as it is known before there are snapshots."""
     properties = {**image.properties, "bdm_v2": "True", "root_device_name": row.root_device_name or "/dev/vda"}
     return msgspec.structs.replace(image, properties=properties, disk_format="raw", container_format="bare",
                                    min_disk_gb=0)
 
 
 def mapping(made: Sequence[tuple[BlockDevice, VolumeSnapshot]]) -> str:
-    """What the image's property MAPPING says: JSON, an entry a device."""
+    """Return the value of the image's property MAPPING: JSON, an entry for each device."""
     return json.dumps([_entry(device, snapshot) for device, snapshot in made])
 
 
 def check(deps: Deps, row: ServerRow) -> None:
-    """server.WrongState; volume.SnapshotsFull; errors of the volume service."""
+    """Check the server's state and the snapshot quota. Raises server.WrongState; volume.SnapshotsFull; errors of the
+    volume service."""
     for attribute, value, right in (("vm_state", row.vm_state, row.vm_state in STATES),
                                     ("task_state", row.task_state, row.task_state is None)):
         if not right:
@@ -67,8 +70,11 @@ def check(deps: Deps, row: ServerRow) -> None:
 
 
 def _entry(device: BlockDevice, snapshot: VolumeSnapshot) -> dict[str, Json]:
-    """As ``block_device_mapping`` of an image has it (Compute API guide, block device mapping). The size is the volume
-    service's word: a volume may have grown without our knowledge, and no smaller one is made of its snapshot."""
+    """Return an entry of an image's ``block_device_mapping`` (Compute API guide, block device mapping).
+
+    The size is the volume service's: the volume may have grown without nova's knowledge, and a volume made from its
+    snapshot cannot be smaller.
+    """
     return {"source_type": SNAPSHOT, "destination_type": VOLUME, "snapshot_id": snapshot.id,
             "boot_index": device.boot_index, "device_name": device.device_name,
             "volume_size": snapshot.size_gb or device.size_gb,
@@ -81,4 +87,4 @@ def _take_back(deps: Deps, snapshots: Sequence[str]) -> None:
         try:
             deps.volumes.delete_snapshot(snapshot, as_user=True)
         except errors.NovaError as error:
-            LOG.warning("snapshot %s of an image that could not be made is left: %s", snapshot, error.message)
+            LOG.warning("image creation failed and its snapshot %s could not be deleted: %s", snapshot, error.message)

@@ -1,4 +1,5 @@
-"""What is asked of a server's volumes: refused at once, or begun (:mod:`nova.conductor.actions.volume.volumes`)."""
+"""Requests about a server's volumes: checked, and started as operations
+(:mod:`nova.conductor.actions.volume.volumes`)."""
 
 from __future__ import annotations
 
@@ -43,28 +44,31 @@ from nova.model.volumes import (
 LOG = logging.getLogger(__name__)
 
 ATTACH, DETACH = "attach_volume", "detach_volume"
-EVENT_WAIT_S = 5.0  # for other operations on the server, by whom nobody waits for
-Turn = Callable[[Callable[[Connection], states.Entry]], states.Entry]  # when an operation begins
+EVENT_WAIT_S = 5.0  # for other operations on the server, in an event without a waiting caller
+Turn = Callable[[Callable[[Connection], states.Entry]], states.Entry]  # decides when an operation starts
 
-WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
+WAIT_S = 50.0  # upper limit; the caller's rpc_response_timeout also limits it
 
 
 class VolumeActions(VolumeSwaps, AssistedSnapshots):
-    """The calls of ServerVolumeCalls. ``wait_s``: how long a caller may wait at most."""
+    """The calls of ServerVolumeCalls. ``wait_s``: the longest time that a caller waits."""
 
     def __init__(self, deps: Deps, wait_s: float = WAIT_S) -> None:
         super().__init__(deps)
         self._wait_s = wait_s
 
     def list_server_volumes(self, query: ServerQuery) -> tuple[BlockDevice, ...]:
-        """server.NotFound outside the scope."""
+        """Return the server's volumes. Raises server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
         return tuple(row.volumes or ())
 
     def attach_volume(self, server_uuid: str, wanted: AttachVolume, wait: bool) -> BlockDevice:
-        """volume.NotFound, NotAvailable, AlreadyAttached, NeedsMultiattach, NotOnOffloaded, TooMany, Busy, Encrypted;
-        server.WrongState."""
+        """Start to attach a volume.
+
+        Raises volume.NotFound, NotAvailable, AlreadyAttached, NeedsMultiattach, NotOnOffloaded, TooMany, Busy,
+        Encrypted; server.WrongState.
+        """
         end = time.monotonic() + min(self._wait_s, context.patience().left_s)
         row = row_of(self.deps, server_uuid)
         volume = self.deps.volumes.get(wanted.volume_id, as_user=True)
@@ -82,9 +86,10 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         return device
 
     def _reserved(self, device: BlockDevice, uuid: str, end: float) -> tuple[states.Entry, BlockDevice]:
-        """The volume is the server's, at the volume service and in the record, and the operation has begun; or none of
-        it. The device then has the first free name. A conductor that dies in between leaves a row that gives the
-        reservation back."""
+        """Reserve the volume, add it to the server's row and start the operation, or do none of it.
+
+        The device gets the first free name. If a conductor dies in between, a cleanup row releases the reservation.
+        """
         doubt = Cleanup(RESERVATION, device.volume_id, uuid)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, [doubt], DOUBT_S))
         made = self.deps.volumes.reserve(device.volume_id, uuid, as_user=True)
@@ -107,15 +112,18 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
             raise
 
     def detach_volume(self, server_uuid: str, volume_id: str) -> None:
-        """volume.NotAttached, IsRoot, HostDown, Busy, Refused; server.WrongState."""
+        """Start to detach a volume. Raises volume.NotAttached, IsRoot, HostDown, Busy, Refused; server.WrongState."""
         end = time.monotonic() + min(self._wait_s, context.patience().left_s)
         device = attached_device(row_of(self.deps, server_uuid), volume_id)
         check_host(self.deps, server_uuid)
         self._detach(server_uuid, device, lambda write: in_turn(self.deps, server_uuid, write, end), as_user=True)
 
     def detach_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
-        """A guest of this host gave volumes up after their detach had failed: the detach is brought to its end. Nothing
-        of what is not the host's, or while an operation works on the server: it is said again. Errors of the client."""
+        """Finish the detach of volumes that a guest of this host released after their detach had failed.
+
+        Ignored are volumes of other hosts' servers and servers with a running operation: the host reports them again.
+        Raises the errors of the volume client.
+        """
         def at_once(write: Callable[[Connection], states.Entry]) -> states.Entry:
             def attempt(tx: Connection) -> states.Entry:
                 if locked(tx, server_uuid).host != host or operations.any_open(tx, server_uuid):
@@ -126,7 +134,7 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
             with contextlib.suppress(errors.NotFound, errors.volume.Busy, errors.WrongState):
                 row = row_of(self.deps, server_uuid)
                 if row.host == host:
-                    LOG.info("volume %s was given up by its guest after its detach had failed", volume_id,
+                    LOG.info("guest released volume %s after its detach had failed; finishing the detach", volume_id,
                              extra={"server": server_uuid})
                     self._detach(server_uuid, attached_device(row, volume_id), at_once, as_user=False)
 
@@ -142,19 +150,20 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         try:
             entry = turn(write)
         except errors.NovaError:
-            with contextlib.suppress(errors.NovaError):  # then it is done later
+            with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(self.deps, volume_id)
             raise
         self.deps.runner.start([entry])
 
     def _check_zone(self, row: ServerRow, volume: Volume) -> None:
-        """A shelved server is in the zone that it is bound to, if any."""
+        """Check that the volume is in the server's zone; for a shelved server this is its pinned zone, if any."""
         zone = row.availability_zone or row.pinned_availability_zone
         if not self.deps.settings.cross_az_attach and zone not in (None, volume.availability_zone):
             raise errors.volume.OtherZone(volume=volume.id, zone=volume.availability_zone, server_zone=zone)
 
     def keep_volume(self, server_uuid: str, volume_id: str, delete_on_termination: bool) -> None:
-        """volume.NotAttached; Busy: an operation works on the server."""
+        """Set whether the volume is deleted with the server. Raises volume.NotAttached; Busy if an operation runs on
+        the server."""
         def write(tx: Connection) -> None:
             row = locked(tx, server_uuid)
             if operations.any_open(tx, server_uuid):
@@ -166,7 +175,8 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         self.deps.cell.transact(write)
 
     def volume_extended(self, server_uuid: str, volume_id: str) -> None:
-        """The volume service has made a volume larger. server.WrongState, volume.NotAttached, volume.Busy."""
+        """Start to extend a volume that the volume service has made larger. Raises server.WrongState,
+        volume.NotAttached, volume.Busy."""
         def write(tx: Connection) -> states.Entry:
             device = attached_device(locked(tx, server_uuid), volume_id, root=True)
             return begin(self.deps, tx, "extend_volume", server_uuid, about(device))
@@ -185,7 +195,7 @@ def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:
 
 
 def next_name(row: ServerRow) -> str:
-    """The first name that no disk of the guest has, behind those of its local disks."""
+    """Return the first device name after the local disks that no disk of the guest has."""
     prefix = (row.root_device_name or "/dev/vda")[:-1]
     taken = {one.device_name for one in row.volumes or ()}
     names = [prefix + letter for letter in ascii_lowercase[len(disks_of(row)):]]

@@ -1,6 +1,7 @@
-"""Snapshots of volumes that are files, and in use: the volume service has the guest's host make them and merge them.
+"""Snapshots of file-backed volumes in use: the volume service has the guest's host create and merge them.
 
-Only the host can: QEMU has the files open. Once it is done, the volume service hears "90 %", and does the rest.
+Only the host can do that, because QEMU has the files open. When the host is done, the volume service gets the progress
+"90 %" and does the rest.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ LOG = logging.getLogger(__name__)
 
 HOST_IS_DONE = "90%"
 WAIT_S = 5.0  # for other operations on the server's devices
-LOOK_S, LOOKS_S = 0.5, 60.0  # between two looks at the snapshot, and how long in all
+LOOK_S, LOOKS_S = 0.5, 60.0  # poll interval and timeout
 RUNNING = (VmState.ACTIVE.value, VmState.PAUSED.value, VmState.RESIZED.value)
 
 
 class VolumeSnapshotOperation(VolumeOperation):
-    """``snapshot_id``: the volume service's. The files are beside the volume's own; see the values of the requests."""
+    """Arguments of a snapshot operation. ``snapshot_id``: the volume service's. The files are next to the volume's own;
+    see the request values."""
 
     snapshot_id: str = ""
     new_file: str = ""
@@ -46,21 +48,22 @@ class VolumeSnapshotOperation(VolumeOperation):
 
 
 class AssistedSnapshots:
-    """The calls of ServerVolumeCalls about them. The volume service knows no answer but 400 for what cannot be."""
+    """The calls of ServerVolumeCalls for such snapshots. Impossible requests are 400 errors: the volume service knows
+    no others."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def create_assisted_snapshot(self, wanted: NewAssistedSnapshot) -> None:
-        """volume.SnapshotNotNow."""
+        """Start to snapshot a volume. Raises volume.SnapshotNotNow."""
         self._begin("snapshot_volume", wanted.volume_id, lambda row: VolumeSnapshotOperation(
             device_id="", snapshot_id=wanted.snapshot_id, new_file=wanted.new_file))
 
     def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
-        """volume.SnapshotNotNow: also when the guest would have to run, and does not."""
+        """Start to merge a snapshot. Raises volume.SnapshotNotNow, also if the guest must run for it and does not."""
         def arguments(row: ServerRow) -> VolumeSnapshotOperation:
             if gone.merge_target_file is not None and row.vm_state not in RUNNING:
-                raise errors.volume.SnapshotNotNow(volume=gone.volume_id, reason="only a guest that runs can do it")
+                raise errors.volume.SnapshotNotNow(volume=gone.volume_id, reason="the guest must be running")
             return VolumeSnapshotOperation(device_id="", snapshot_id=gone.snapshot_id, file_to_merge=gone.file_to_merge,
                                            merge_target_file=gone.merge_target_file)
         self._begin("merge_volume_snapshot", gone.volume_id, arguments)
@@ -70,14 +73,14 @@ class AssistedSnapshots:
         with self.deps.cell.reading() as tx:
             holders = volumes.holders(tx, volume_id)
         if len(holders) != 1:
-            raise errors.volume.SnapshotNotNow(volume=volume_id, reason=f"{len(holders)} servers have it")
+            raise errors.volume.SnapshotNotNow(volume=volume_id, reason=f"{len(holders)} servers have it attached")
         [uuid] = holders
 
         def write(tx: Connection) -> states.Entry:
             row = locked(tx, uuid)
             device = attached_device(row, volume_id, root=True)
             if not row.host:
-                raise errors.volume.SnapshotNotNow(volume=volume_id, reason="its server is on no host")
+                raise errors.volume.SnapshotNotNow(volume=volume_id, reason="its server has no host")
             return begin(self.deps, tx, action, uuid, msgspec.structs.replace(
                 arguments(row), device_id=device.id, volume_id=volume_id))
         try:
@@ -91,13 +94,16 @@ Call = Callable[[str, tuple[VolumeSnapshotOrder, ...]], tuple[Outcome, ...]]
 
 
 class ChangeVolumeFiles(Step):
-    """The guest's host has changed the files that the volume is. From here on there is no way back. Undo: the volume
-    service hears that it was not done. What an error leaves open, the same order tells when it is given again; a host
-    that does not answer keeps the operation waiting."""
+    """Change the volume's files on the guest's host: the point of no return. Undo: report the failure to the volume
+    service.
+
+    After an error the same order is sent again, and its result shows whether the host had done it. The operation waits
+    for a host that does not answer.
+    """
 
     uses = ORDERS
     decisive = True
-    failed = "error"  # the snapshot's status then
+    failed = "error"  # the snapshot's status after a failure
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._change(deps, op) for op in ops]
@@ -105,11 +111,11 @@ class ChangeVolumeFiles(Step):
     def _change(self, deps: Deps, op: Op) -> Result:
         result = self._send(deps, op)
         if isinstance(result, errors.NovaError) and not isinstance(result, errors.Overtaken):
-            result = self._send(deps, op)  # one that came too late may have been done before
+            result = self._send(deps, op)  # the first order may have succeeded in spite of the error
         return result if isinstance(result, errors.NovaError) else {**result, "committed": True}
 
     def _send(self, deps: Deps, op: Op) -> Result:
-        """daemon.WorkflowNotYet: nobody knows what the host has done."""
+        """Send the order to the host. Raises daemon.WorkflowNotYet if it is unknown what the host has done."""
         asked, device = op.asked(VolumeSnapshotOperation), device_of(op)
         if device is None or not op.server.host:
             return errors.volume.NotAttached(server=op.uuid, volume=asked.volume_id)
@@ -124,7 +130,7 @@ class ChangeVolumeFiles(Step):
         return result if isinstance(result, errors.NovaError) else {**result, "host": op.server.host}
 
     def call(self, deps: Deps) -> Call:
-        """The order's."""
+        """Return the host call of the order."""
         raise NotImplementedError
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -132,13 +138,13 @@ class ChangeVolumeFiles(Step):
             snapshot = op.asked(VolumeSnapshotOperation).snapshot_id
             try:
                 deps.volumes.set_snapshot_status(snapshot, self.failed)
-            except errors.NovaError as error:  # the volume service does not wait for ever
-                LOG.warning("the volume service does not hear that snapshot %s failed: %s", snapshot, error.message,
+            except errors.NovaError as error:  # the volume service has a timeout
+                LOG.warning("failure of snapshot %s not reported to the volume service: %s", snapshot, error.message,
                             extra={"server": op.uuid})
 
 
 class SnapshotVolume(ChangeVolumeFiles):
-    """The guest writes to the new file."""
+    """Let the guest write to the new file."""
 
     event = "compute_snapshot_volume"
 
@@ -147,7 +153,7 @@ class SnapshotVolume(ChangeVolumeFiles):
 
 
 class MergeVolumeSnapshot(ChangeVolumeFiles):
-    """The file that is to go is none of the guest's."""
+    """Remove the merged file from the guest's disk chain."""
 
     event = "compute_merge_volume_snapshot"
     failed = "error_deleting"
@@ -157,12 +163,14 @@ class MergeVolumeSnapshot(ChangeVolumeFiles):
 
 
 class TellVolumeService(Step):
-    """The volume service knows that the host's part is over, and has done its own: only then may others begin
-    something, as it alone knows which file the volume is."""
+    """Report to the volume service that the host is done, and wait for its part of the work.
+
+    Only the volume service knows which file the volume is, so no other operation may start before that.
+    """
 
     uses = ("volumes",)
     lenient = True
-    status = CREATING  # the snapshot's meanwhile
+    status = CREATING  # the snapshot's status meanwhile
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
@@ -170,7 +178,7 @@ class TellVolumeService(Step):
         return [{} for _ in ops]
 
     def _tell(self, deps: Deps, snapshot: str) -> None:
-        with contextlib.suppress(errors.NotFound, errors.Invalid):  # it has given up, or knows it already
+        with contextlib.suppress(errors.NotFound, errors.Invalid):  # it has timed out, or knows it already
             deps.volumes.set_snapshot_status(snapshot, self.status, HOST_IS_DONE)
             end = time.monotonic() + LOOKS_S
             while deps.volumes.get_snapshot(snapshot).status == self.status and time.monotonic() < end:
@@ -178,7 +186,7 @@ class TellVolumeService(Step):
 
 
 class TellOfMerge(TellVolumeService):
-    """Of a snapshot that goes."""
+    """Report the merge of a snapshot that is being deleted."""
 
     status = DELETING
 

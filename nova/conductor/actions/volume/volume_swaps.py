@@ -1,7 +1,7 @@
-"""A volume that becomes another one while its guest runs: the volume service migrates it, and has us copy it.
+"""Volume swaps: nova copies a volume to another while the guest runs, at the volume service's request.
 
-To the server it stays the same volume. Its data go to a new one, which the volume service has made; at the end that
-service exchanges the ids of both, so that our record keeps the id that it has, and so does the disk of the guest.
+For the server it stays the same volume. Its data are copied to a new volume that the volume service has created.
+Finally that service exchanges the ids of both volumes, so that nova's record and the guest's disk keep their id.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from nova.db.volumes import ATTACHMENT, COMPLETE, DETACHING, NOT_REPLACED, REPLA
 from nova.model.guest.orders import VolumeOrder
 from nova.model.volumes import AVAILABLE, BlockDevice, Volume, VolumeAttachment, VolumeDisk
 
-NOT_MOVED = (None, "", "none", "success", "error")  # migration_status of a volume that the volume service does not move
+NOT_MOVED = (None, "", "none", "success", "error")  # migration_status of a volume that is not being migrated
 WAIT_S = 5.0  # for other operations on the server's devices
 
 
 class SwapOperation(VolumeOperation):
-    """``old_volume_id``: the device's, which stays its id; ``attachment_id``: to the new volume, for this server."""
+    """Arguments of a swap. ``old_volume_id``: the device's, which stays its id; ``attachment_id``: to the new volume,
+    for this server."""
 
     old_volume_id: str = ""
     new_volume_id: str = ""
@@ -43,18 +44,22 @@ class SwapOperation(VolumeOperation):
 
 
 class VolumeSwaps:
-    """The call of ServerVolumeCalls about swaps.
+    """The swap call of ServerVolumeCalls.
 
-    The volume service asks, with an account of its own, which need not see the project's volumes: whoever may ask at
-    all may have them swapped, so all is done with our credentials.
+    The volume service calls it with its own account, which may not see the project's volumes. Its access check is
+    sufficient, so nova's credentials are used for all of it.
     """
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def swap_volume(self, server_uuid: str, volume_id: str, new_volume_id: str) -> None:
-        """volume.NotAttached, NotFound: the old one; Refused, CannotReplace: the new one; SwapNotAsked: only the volume
-        service may have volumes swapped, and only while it moves one; HostDown, Busy; server.WrongState."""
+        """Start to swap a volume.
+
+        Raises volume.NotAttached; for the old volume NotFound; for the new one Refused, CannotReplace; SwapNotAsked,
+        because only the volume service may swap volumes, and only while it migrates one; HostDown, Busy;
+        server.WrongState.
+        """
         device = attached_device(row_of(self.deps, server_uuid), volume_id, root=True)
         old = self.deps.volumes.get(volume_id)
         _check(old, self._new(old, new_volume_id))
@@ -65,7 +70,7 @@ class VolumeSwaps:
         self.deps.runner.start([self._begun(server_uuid, device, new_volume_id, doubts)])
 
     def _begun(self, uuid: str, device: BlockDevice, new_id: str, doubts: Sequence[Cleanup]) -> states.Entry:
-        """The old volume is being detached, the new one is reserved, and the operation has begun; or none of it."""
+        """Start to detach the old volume, reserve the new one and start the operation, or do none of it."""
         made: list[VolumeAttachment] = []
 
         def write(tx: Connection) -> states.Entry:
@@ -79,9 +84,9 @@ class VolumeSwaps:
             return in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
         except errors.NovaError:
             volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, one.id, uuid) for one in made])
-            with contextlib.suppress(errors.NovaError):  # then it is done later
+            with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(self.deps, device.volume_id)
-                # the volume service is told of the failure by our answer
+                # the error response reports the failure to the volume service
                 self.deps.cell.transact(lambda tx: volumes.drop_cleanups(tx, doubts))
             raise
 
@@ -89,7 +94,7 @@ class VolumeSwaps:
         try:
             return self.deps.volumes.get(new_volume_id)
         except errors.NotFound:
-            raise errors.volume.CannotReplace(old=old.id, new=new_volume_id, reason="there is none") from None
+            raise errors.volume.CannotReplace(old=old.id, new=new_volume_id, reason="it does not exist") from None
 
 
 def _check(old: Volume, new: Volume) -> None:
@@ -97,10 +102,10 @@ def _check(old: Volume, new: Volume) -> None:
         raise errors.volume.SwapNotAsked(volume=old.id)
     reasons = {
         f"its status is {new.status}": new.status != AVAILABLE,
-        f"it has {new.size_gb} GB, not {old.size_gb}, and a guest's disk is copied to one of its size":
+        f"its size is {new.size_gb} GB, not {old.size_gb} GB; a disk is only copied to a volume of its own size":
             new.size_gb != old.size_gb,
-        "more than one server has the old one": len(old.attachments) > 1,
-        "encrypted volumes are not copied": old.encrypted or new.encrypted}
+        "the old volume is attached to more than one server": len(old.attachments) > 1,
+        "encrypted volumes cannot be copied": old.encrypted or new.encrypted}
     for reason, applies in reasons.items():
         if applies:
             raise errors.volume.CannotReplace(old=old.id, new=new.id, reason=reason)
@@ -111,8 +116,8 @@ def _swap(op: Op) -> SwapOperation:
 
 
 class ConnectSuccessor(Step):
-    """The server's host may use the new volume, too. Undo: it is not the server's, the old one is in use as before, and
-    the volume service hears that it cannot be moved."""
+    """Connect the server's host to the new volume too. Undo: release it, set the old one to in use, and report to the
+    volume service that the migration failed."""
 
     uses = ("cell", "compute", "volumes")
 
@@ -143,14 +148,17 @@ class ConnectSuccessor(Step):
         for op in ops:
             volume_cleanups.pay_for(deps, op.uuid)
             swap = _swap(op)
-            with contextlib.suppress(errors.NovaError):  # then it is done later
+            with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(deps, swap.old_volume_id)
                 volume_cleanups.end_migration(deps, swap.new_volume_id, failed=True)
 
 
 class CopyVolume(VolumeOrderStep):
-    """The guest's disk is the new volume; from here on there is no way back. Which of the two it has after an error,
-    its host is asked; one that does not answer keeps the operation waiting: neither may be taken from the guest."""
+    """Copy the guest's disk to the new volume: the point of no return. After an error the host is asked which volume
+    the guest uses.
+
+    The operation waits for a host that does not answer, because neither volume may be taken from the guest.
+    """
 
     event = "compute_swap_volume"
     decisive = True
@@ -173,7 +181,7 @@ class CopyVolume(VolumeOrderStep):
         return {**result, "committed": True}
 
     def order(self, deps: Deps, op: Op, order: VolumeOrder) -> VolumeOrder:
-        """With the new volume."""
+        """Return the order with the new volume."""
         swap = _swap(op)
         device = msgspec.structs.replace(order.disk.device, volume_id=swap.new_volume_id)
         successor = VolumeDisk(device=device, connection=connection_of(deps, op, device, swap.attachment_id))
@@ -181,15 +189,15 @@ class CopyVolume(VolumeOrderStep):
 
     @staticmethod
     def _sure(result: Result) -> Result:
-        """daemon.WorkflowNotYet: nobody knows what the host has done."""
+        """Return the result. Raises daemon.WorkflowNotYet if it is unknown what the host has done."""
         if isinstance(result, errors.Unavailable):
-            raise errors.daemon.WorkflowNotYet(what=f"the host of the guest, which copies a volume ({result.message})")
+            raise errors.daemon.WorkflowNotYet(what=f"the guest's host, which copies a volume ({result.message})")
         return result
 
 
 class KeepSuccessor(Step):
-    """The server's attachment is the new one, the old one goes, and the volume service exchanges the volumes' ids. What
-    it does not do now it does later."""
+    """Record the new attachment, remove the old one, and let the volume service exchange the volumes' ids. Failed calls
+    are retried later."""
 
     uses = ("cell", "volumes")
     lenient = True
@@ -218,8 +226,8 @@ class KeepSuccessor(Step):
 
 SWAP_VOLUME = Workflow(
     "swap_volume",
-    ConnectSuccessor(),     # its host may use the new volume; undo: it is not the server's
-    CopyVolume(),           # the guest's disk is the new one
-    KeepSuccessor(),        # the old attachment goes, and the volume service exchanges the ids
+    ConnectSuccessor(),     # allow its host to use the new volume; undo: release it
+    CopyVolume(),           # copy the guest's disk to it
+    KeepSuccessor(),        # remove the old attachment, exchange the volumes' ids
     asks=SwapOperation,
 )

@@ -1,4 +1,4 @@
-"""What requests about a server's volumes share: which of its devices is meant, and whose turn it is."""
+"""Helpers of requests about a server's volumes: find the device, and run one operation at a time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from nova.db.server.server_row import ServerRow
 from nova.db.sql.engine import Connection
 from nova.model.volumes import BlockDevice
 
-#: One of them at a time on a server.
+#: Actions of which only one runs at a time on a server.
 IN_TURN = ("attach_volume", "detach_volume", "extend_volume", "swap_volume", "attach_interface", "detach_interface",
            "snapshot_volume", "merge_volume_snapshot")
 
 
 def in_turn(deps: Deps, uuid: str, write: Callable[[Connection], states.Entry], end: float) -> states.Entry:
-    """One operation on a server's devices at a time, in the order in which they come in the end. ``end``: by the
-    monotonic clock. volume.Busy: others did not end by then."""
+    """Run ``write`` when no other operation on the server's devices runs; waiting requests have no fixed order.
+
+    ``end``: by the monotonic clock. Raises volume.Busy if other operations are still running then.
+    """
     def attempt(tx: Connection) -> states.Entry | None:
         locked(tx, uuid)
         return None if operations.under_way(tx, uuid, IN_TURN) else write(tx)
@@ -37,7 +39,7 @@ def in_turn(deps: Deps, uuid: str, write: Callable[[Connection], states.Entry], 
 
 
 def attached_device(row: ServerRow, volume_id: str, root: bool = False) -> BlockDevice:
-    """volume.NotAttached; IsRoot, unless ``root``."""
+    """Return the server's device of the volume. Raises volume.NotAttached; IsRoot, unless ``root``."""
     found = next((one for one in row.volumes or () if one.volume_id == volume_id and one.attachment_id), None)
     if found is None:
         raise errors.volume.NotAttached(server=row.uuid, volume=volume_id)
@@ -47,7 +49,7 @@ def attached_device(row: ServerRow, volume_id: str, root: bool = False) -> Block
 
 
 def check_host(deps: Deps, server_uuid: str) -> None:
-    """volume.HostDown. Nothing for a server without a host."""
+    """Raise volume.HostDown if the server's host is down. A server without a host passes."""
     with deps.cell.reading() as tx:
         host = servers.rows_of(tx, [server_uuid])[server_uuid].host
         if host and not services.host_up(tx, host, deps.settings.service_down_time):

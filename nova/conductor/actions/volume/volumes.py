@@ -1,4 +1,4 @@
-"""One volume more of a server, one less, one that has grown: the workflows."""
+"""Workflows that attach, detach and extend a server's volume."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from nova.model.volumes import ATTACHED, BlockDevice, VolumeDisk
 
 
 def about(device: BlockDevice) -> VolumeOperation:
-    """What an operation on this device is begun with."""
+    """Return the arguments of an operation on this device."""
     return VolumeOperation(device_id=device.id, volume_id=device.volume_id)
 
 
 def device_of(op: Op) -> BlockDevice | None:
-    """None: it is the server's no more."""
+    """Return the operation's device, or None if the server no longer has it."""
     wanted = op.asked(VolumeOperation).device_id
     return next((one for one in devices(op) if one.id == wanted), None)
 
 
 class ConnectVolume(Step):
-    """The server's host may use the volume. Undo: the volume is not the server's, and free."""
+    """Connect the server's host to the volume. Undo: remove the volume from the server and free it."""
 
     uses = ("cell", "compute", "volumes")
 
@@ -56,7 +56,8 @@ class ConnectVolume(Step):
 
     @staticmethod
     def _is_complete(deps: Deps, op: Op, device: BlockDevice) -> bool:
-        """Such an attachment is not connected once more. Errors of the client."""
+        """True if the attachment is complete, so that it need not be connected again. Raises the errors of the volume
+        client."""
         found = deps.volumes.get_attachment(device.attachment_id)
         learn(op, found)
         return found.status == ATTACHED
@@ -70,7 +71,7 @@ class ConnectVolume(Step):
 
 
 def forget(tx: Connection, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
-    """The device is the server's no more; its attachment is to go."""
+    """Remove the device from the server's row, and add a cleanup of its attachment."""
     left = {}
     for op in ops:
         device = device_of(op)
@@ -87,16 +88,16 @@ Call = Callable[[str, tuple[VolumeOrder, ...]], tuple[Outcome, ...]]
 
 
 class VolumeOrderStep(Step):
-    """An order to the guest's host about the operation's volume."""
+    """A step that sends an order about the operation's volume to the guest's host."""
 
     uses = ORDERS
 
     def plug(self, deps: Deps, op: Op, plugged: bool) -> Result:
-        """The guest shall have it, or not."""
+        """Order the host to attach the volume to the guest or to detach it."""
         return self.send(deps, op, deps.compute.attach_volumes if plugged else deps.compute.detach_volumes, plugged)
 
     def send(self, deps: Deps, op: Op, call: Call, plugged: bool = True) -> Result:
-        """Nothing for a server without a host."""
+        """Send the order to the server's host; a server without a host has nothing to do."""
         host, device = op.server.host, device_of(op)
         if not host or device is None:
             return {}
@@ -114,13 +115,15 @@ class VolumeOrderStep(Step):
         return result if isinstance(result, errors.NovaError) else {**result, "host": host}
 
     def order(self, deps: Deps, op: Op, order: VolumeOrder) -> VolumeOrder:
-        """The order with what else a step has to say. Errors of the client."""
+        """Return the order with the step's own additions. Raises the errors of the volume client."""
         return order
 
 
 class PlugVolume(VolumeOrderStep):
-    """The guest has it. Undo: it has not; a host that can't be told keeps the operation waiting, for the volume must
-    not be another's while the guest may write to it."""
+    """Attach the volume to the guest. Undo: detach it; the operation waits for a host that does not answer.
+
+    The volume must not go to another server while the guest may write to it.
+    """
 
     event = "compute_attach_volume"
 
@@ -135,7 +138,7 @@ class PlugVolume(VolumeOrderStep):
 
 
 class CompleteAttachment(VolumeStep):
-    """The volume service says that it is in use."""
+    """Set the volume to in use at the volume service."""
 
     def act(self, deps: Deps, op: Op) -> None:
         device = device_of(op)
@@ -144,7 +147,7 @@ class CompleteAttachment(VolumeStep):
 
 
 class UnplugVolume(VolumeOrderStep):
-    """The guest has given it up; from here on there is no way back. Undo: the volume is in use as before."""
+    """Detach the volume from the guest: the point of no return. Undo: set the volume to in use."""
 
     event = "compute_detach_volume"
 
@@ -164,12 +167,12 @@ class UnplugVolume(VolumeOrderStep):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if (device := device_of(op)) is not None:
-                with contextlib.suppress(errors.NovaError):  # then it is done later
+                with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                     volume_cleanups.keep_in_use(deps, device.volume_id)
 
 
 class ForgetVolume(Step):
-    """The volume is not the server's any more, and free."""
+    """Remove the volume from the server and free it."""
 
     uses = ("cell", "volumes")
 
@@ -183,7 +186,7 @@ class ForgetVolume(Step):
 
 
 class ExtendVolume(VolumeOrderStep):
-    """The record, the host and the guest know how large the volume is by now."""
+    """Update the record, the host and the guest to the volume's current size."""
 
     event = "compute_extend_volume"
 
@@ -205,9 +208,9 @@ class ExtendVolume(VolumeOrderStep):
 
 ATTACH_VOLUME = Workflow(
     "attach_volume",
-    ConnectVolume(),        # its host may use it; undo: it is not the server's
-    PlugVolume(),           # the guest has it, now or at its next start; undo: it has not
-    CompleteAttachment(),   # the volume service says so
+    ConnectVolume(),        # allow its host to use it; undo: release it
+    PlugVolume(),           # give it to the guest, now or at its next start; undo: detach
+    CompleteAttachment(),   # set it to in use at the volume service
     asks=VolumeOperation,
 )
 
@@ -215,7 +218,7 @@ EXTEND_VOLUME = Workflow("extend_volume", ExtendVolume(), asks=VolumeOperation)
 
 DETACH_VOLUME = Workflow(
     "detach_volume",
-    UnplugVolume(),         # the guest gives it up; undo: in use as before
-    ForgetVolume(),         # its attachment goes
+    UnplugVolume(),         # remove it from the guest; undo: set to in use
+    ForgetVolume(),         # remove its attachment
     asks=VolumeOperation,
 )

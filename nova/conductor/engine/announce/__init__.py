@@ -1,7 +1,7 @@
-"""Telling others what happened: the one place from which events go out.
+"""Notifications: the only package that sends events.
 
-``operations`` follows what the runner does; ``calls`` is a table of the calls that change something at once. Both look
-at ``deps.notifier.on`` first: while notifications are off, nothing is read, built or queued.
+``operations`` follows the runner; ``calls`` is a table of the calls that change a resource directly. Both check
+``deps.notifier.on`` first: while notifications are off, nothing is read, built or queued.
 """
 
 from nova.conductor.engine.announce.calls import CALLS, announced, registered

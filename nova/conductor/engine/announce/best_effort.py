@@ -1,4 +1,4 @@
-"""What telling has in common: it is off at no cost, it reads once, and it never fails what it tells of."""
+"""Best-effort notifications: no cost when off, one read, and errors are only logged."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ HasNotifier = Deps | HasDeps
 
 
 def quietly(method: Callable[..., None]) -> Callable[..., None]:
-    """For functions and methods whose first argument is a :class:`Deps`, or has one. Nothing happens while
-    notifications are off; what fails is counted as events that were lost."""
+    """Decorate functions and methods whose first argument is a :class:`Deps` or has one. They do nothing while
+    notifications are off; an exception counts as a lost event."""
     @functools.wraps(method)
     def call(first: HasNotifier, *args: object, **kwargs: object) -> None:
         notifier = first.notifier if isinstance(first, Deps) else first.deps.notifier
@@ -33,31 +33,31 @@ def quietly(method: Callable[..., None]) -> Callable[..., None]:
             return
         try:
             method(first, *args, **kwargs)
-        except Exception as error:  # no operation fails or waits because nobody could be told of it
+        except Exception as error:  # no operation fails or waits because of a notification
             notifier.lost(1, f"{method.__name__}: {type(error).__name__}: {error}")
     return call
 
 
 def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announced]:
-    """What events show of these servers, by uuid: of those that there are, in one transaction."""
+    """Return the notified data of the existing servers among these, by UUID, read in one transaction."""
     with deps.cell.reading() as tx:
         return notification_rows.read(tx, uuids, SHOWN)
 
 
 def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: AnyColumn) -> NotifiedServer:
-    """A server's facts as it was read; ``more``: the other fields of ServerFacts."""
+    """Return a server's facts as they were read; ``more``: the other fields of ServerFacts."""
     name = instance_name(deps.settings.instance_name_template, found.row.id, found.row.uuid)
     return NotifiedServer(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
                           shows_disks=deps.notifier.options.shows_disks, **more)
 
 
 def period(deps: Deps) -> Period:
-    """The usage audit's period that runs now, so far."""
+    """Return the current period of the usage audit, up to now."""
     now = utcnow()
     return Period(periods.last_complete(deps.settings.instance_usage_audit_period, now)[1], now)
 
 
 def tell(deps: Deps, events: Iterable[Event]) -> None:
-    """In their order. It does not wait for who listens."""
+    """Queue the events in their order, without waiting for consumers."""
     for event in events:
         deps.notifier.tell(event)

@@ -1,7 +1,7 @@
-"""Events of the calls of ConductorRPC that change something at once: a table, by the call's name.
+"""Events of ConductorRPC calls that change a resource directly: a table, by the call's name.
 
-The queries know nothing of it: a call that is in the table is wrapped where the service is put together. Events that
-have phases tell a start before the call; one that fails tells ``compute.exception`` instead of its end.
+The calls themselves do not know about notifications: a call in the table is wrapped when the service is assembled.
+Events with phases send a start before the call; a failed call sends ``compute.exception`` instead of its end.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from nova.model.server.server_groups import hinted
 from nova.notifications.facts import Failure, States, Who
 from nova.notifications.kinds import KINDS
 
-#: What an event is about, as the calls know it: a value, a row, or what stands for one that is made just now.
+#: The subject of an event, as the calls have it: a value, a row, or a stand-in for a row that is being created.
 Subject = Any
 Look = Callable[..., Subject]  # (deps, the call's arguments ...) -> a subject
 
 
 class Row(NamedTuple):
-    """``before`` and ``after`` give what the start and the end are about; ``after`` has the call's result as its second
-    argument. Without ``after`` the end is about what was there before. ``tell`` does all by itself, with the three."""
+    """The notifications of a call. ``before`` and ``after`` return the subjects of the start and the end; ``after``
+    gets the call's result as its second argument. Without ``after``, the end has the subject of the start. ``tell``
+    sends everything itself, with all three."""
 
     event: str | Callable[..., str] = ""
     before: Look | None = None
@@ -47,7 +48,7 @@ class Row(NamedTuple):
 
 
 def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[..., AnyColumn]:
-    """The call as it is, or as one that is told of."""
+    """Return the call, wrapped if it has notifications."""
     row = CALLS.get(name)
     if row is None:
         return method
@@ -62,7 +63,7 @@ def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[
 
 
 class _Call:
-    """One call that is told of."""
+    """One call with notifications."""
 
     def __init__(self, deps: Deps, row: Row, args: tuple[object, ...]) -> None:
         self.deps, self.row, self.args = deps, row, args
@@ -86,7 +87,7 @@ class _Call:
     @quietly
     def _before(self) -> None:
         if self.row.before is not None:
-            with contextlib.suppress(errors.NotFound):  # the call will say so itself
+            with contextlib.suppress(errors.NotFound):  # the call raises it itself
                 self.subject = self.row.before(self.deps, *self.args)
         if self._phased:
             once(self.deps, self.event, lambda: self.subject, "start")
@@ -101,14 +102,15 @@ class _Call:
 
     @quietly
     def _failed(self, error: errors.NovaError) -> None:
-        """Operators' resources and keys; what servers' users may not do is no news to others."""
+        """Send ``compute.exception`` for operators' resources and keys; a refused action on a server is not
+        reported."""
         if not self.event:
             return
         failure = Failure.of(error)
         once(self.deps, "compute.exception", lambda: failure)
 
 
-# -- what was there, and what is now
+# -- subjects before and after the call
 
 def _result(_world: Deps, result: object, *_args: object) -> object:
     return result
@@ -119,7 +121,7 @@ def _keypair_event(keypair: AnyColumn) -> str:
 
 
 def _new_keypair(_world: Deps, keypair: Subject) -> Subject:
-    """One that is imported has no fingerprint yet, and one that is made no key."""
+    """Return a stand-in: an imported keypair has no fingerprint yet, and a generated one no key."""
     return types.SimpleNamespace(user_id=keypair.user_id, name=keypair.name, type=keypair.type, fingerprint=None,
                                  public_key=None if keypair.generated else keypair.public_key)
 
@@ -148,7 +150,7 @@ def _new_aggregate(_world: Deps, new: Subject) -> Subject:
 
 
 def _renamed(deps: Deps, update: Subject) -> Subject:
-    """The start of a change tells what was asked for."""
+    """Return the aggregate with its requested name, for the start of a change."""
     now = _aggregate(deps, update.id)
     return msgspec.structs.replace(now, name=update.name) if update.name is not None else now
 
@@ -169,7 +171,7 @@ def _service_now(deps: Deps, result: AnyColumn, *_args: AnyColumn) -> AnyRow:
 
 
 def _states_before(deps: Deps, change: AnyColumn) -> Subject:
-    """The server's row, where changes of states are told."""
+    """Return the server's row if state changes are notified."""
     return _server_row(deps, change) if deps.notifier.options.state_changes else None
 
 
@@ -179,15 +181,15 @@ def _server_row(deps: Deps, change: Subject) -> Subject:
 
 
 def _server_facts(deps: Deps, order: Subject) -> Subject:
-    """A server, as events of its actions tell it."""
+    """Return a server's facts, as in the notifications of its actions."""
     found = read(deps, [order.uuid]).get(order.uuid)
     return facts(deps, found, Who.of(context.current())) if found else None
 
 
-# -- what is told otherwise
+# -- notifications of another form
 
 def registered(deps: Deps, host: str, binary: str) -> None:
-    """A daemon registered for the first time."""
+    """Notify that a service has registered for the first time."""
     once(deps, "service.create", lambda: _service_row(deps, ServiceQuery(host=host, binary=binary,
                                                                            hidden=True)))
 
@@ -201,7 +203,7 @@ def _tags(deps: Deps, _before: AnyRow, _result: AnyColumn, change: AnyColumn) ->
 
 
 def _renamed_server(deps: Deps, before: AnyRow, _result: AnyColumn, update: AnyColumn) -> None:
-    """A new name is told where changes of states are."""
+    """Notify a new name if state changes are notified."""
     if before is not None and "name" in update.fields and before.name != update.name:
         server(deps, "instance.update", update.uuid, old_name=before.name)
 
@@ -214,13 +216,13 @@ def _reset(deps: Deps, before: AnyRow, _result: AnyColumn, reset: AnyColumn) -> 
 
 
 def _joined(deps: Deps, _before: AnyRow, _result: AnyColumn, order: AnyColumn) -> None:
-    """Servers that were made in a group: told once, with all who are in it now."""
+    """Notify that servers were created in a group: one time, with all members of the group."""
     uuid = hinted(order.scheduler_hints)
-    if uuid is not None:  # the create has seen to it that the caller may use the group, be it another project's
+    if uuid is not None:  # the create has checked that the caller may use the group
         once(deps, "server_group.add_member", lambda: _group(deps, str(uuids.UUID(str(uuid))), Scope()))
 
 
-#: call of ConductorRPC -> what is told of it
+#: call of ConductorRPC -> its notifications
 CALLS: dict[str, Row] = {
     "create_keypair": Row(_keypair_event, _new_keypair, _result),
     "delete_keypair": Row("keypair.delete", _keypair),

@@ -1,8 +1,8 @@
-"""Events of operations: called by the runner after each commit. Tables say what is told of which action.
+"""Notifications of operations: the runner calls this after each commit. Tables map actions to their events.
 
-An operation's start is told once, right after its first intent is committed, and the journal remembers it with that
-very write: a retry on another host, a resume and a takeover tell no second one. What a process was about to send when
-it was killed is lost: events are told at most once.
+An operation's start is sent one time, right after its first intent is committed, and the journal records it with the
+same write. A retry on another host, a resume or a takeover does not send it again. Events that a process had not sent
+when it was killed are lost: events are delivered at most once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nova.notifications.facts import Failure, NotifiedServer, SpecFacts, States,
 from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, ActionNotification, event_type
 from nova.notifications.message import Event
 
-NEVER_PLACED = ("scheduler.no_valid_host", "scheduler.hosts_exhausted")  # codes: no host's fault, the conductor's task
+NEVER_PLACED = ("scheduler.no_valid_host", "scheduler.hosts_exhausted")  # error codes of the conductor's task
 SCHEDULER_S = "scheduler."
 Maker = Callable[[Op, Announced], Sequence[Event]]
 
 
 class Operations:
-    """What the runner tells. While notifications are off each of these is a look at one attribute."""
+    """The notifications that the runner sends. While notifications are off, each call only checks one attribute."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -35,7 +35,7 @@ class Operations:
 
     @quietly
     def begun(self, workflow: Workflow, ops: Sequence[Op]) -> None:
-        """Freshly begun ones, as their rows were just read."""
+        """Notify newly started operations, with their rows as just read."""
         for op in ops:
             op.states = (op.server.vm_state, None)
         if workflow.action.task is not None:
@@ -43,7 +43,7 @@ class Operations:
 
     @quietly
     def intending(self, ops: Sequence[Op]) -> None:
-        """An intent is about to be written: the first one says in the journal that the start was told."""
+        """Mark the start as sent in the journal, with the operation's first intent."""
         for op in ops:
             if not op.progress.announced:
                 op.note(announced=True)
@@ -51,7 +51,7 @@ class Operations:
 
     @quietly
     def intended(self, workflow: Workflow, step: Step, ops: Sequence[Op]) -> None:
-        """An intent is committed, and with it the results of the steps before."""
+        """Notify after an intent is committed, and with it the results of the steps before."""
         self._pay(ops)
         first = [op for op in ops if op.unannounced]
         if first:
@@ -61,14 +61,16 @@ class Operations:
 
     @quietly
     def before_step(self, workflow: Workflow, step: Step, ops: Sequence[Op]) -> None:
-        """A step is about to act. One that acts again for the same operation (a resume, a retry) is not told again."""
+        """Notify that a step starts. A step that runs again for the same operation (a resume, a retry) is not notified
+        again."""
         for notification in _parts(workflow, step):
             fresh = [op for op in ops if sum(one.step == step.name for one in op.entry.history) == 1]
             self._part(notification, "start", fresh)
 
     @quietly
     def after_step(self, workflow: Workflow, step: Step, ops: Sequence[Op], results: Sequence[Result]) -> None:
-        """A step has acted: one result an op. It is told with the next write: until then the step may act again."""
+        """Queue the end of a step, with one result per op. It is sent after the next write: until then the step may run
+        again."""
         for notification in _parts(workflow, step):
             done = [op for op, result in zip(ops, results, strict=True) if not isinstance(result, errors.NovaError)]
             asked = notification.name.startswith(SCHEDULER_S)
@@ -77,19 +79,19 @@ class Operations:
 
     @quietly
     def before_undo(self, action: str, step: Step, op: Op) -> None:
-        """A step is about to be undone. Only where that is told of by itself."""
+        """Notify that the undo of a step starts, if the undo has its own event."""
         for notification in _undo(action, step):
             self._part(notification, "start", [op])
 
     @quietly
     def after_undo(self, action: str, step: Step, op: Op) -> None:
-        """A step was undone. Only where that is told of by itself."""
+        """Notify that a step was undone, if the undo has its own event."""
         for notification in _undo(action, step):
             self._part(notification, "end", [op])
 
     @quietly
     def finished(self, workflow: Workflow, ops: Sequence[Op]) -> None:
-        """Ended well, and committed."""
+        """Notify operations that succeeded, after the commit."""
         self._pay(ops)
         unannounced = [op for op in ops if op.unannounced]  # all of its steps were pure
         if unannounced:
@@ -99,7 +101,8 @@ class Operations:
 
     @quietly
     def failed(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
-        """Given up, and committed. What never got to a host is the conductor's task that failed, not a host's."""
+        """Notify a failed operation, after the commit. If it never reached a host, the conductor's task has failed, not
+        a host's."""
         self._pay([op])
         failure = Failure.of(error, where=op.entry.step, trace=op.progress.traceback or "")
         result = workflow.action.failed
@@ -107,7 +110,7 @@ class Operations:
                    lambda op, found: (*self._error(workflow, op, found, failure), *self._task(workflow, op, failure,
                                                                                               error)))
 
-    # -- what is made of it
+    # -- building the events
 
     def _start(self, workflow: Workflow, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -126,22 +129,22 @@ class Operations:
                 if not notification.step and _has(notification, phase)]
 
     def _part(self, notification: ActionNotification, phase: str, ops: Sequence[Op]) -> None:
-        """Tell of a step. A server without a host has no part in what hosts do."""
+        """Notify a step. A server without a host has no events of hosts."""
         if notification.name.startswith(SCHEDULER_S):
             tell(self.deps, [self._asked(notification, phase, ops)] if ops else [])
             return
         placed = [op for op in ops if _host(op)]
-        phase = phase if _has(notification, phase) or phase == "start" else ""  # told once: when it has happened
+        phase = phase if _has(notification, phase) or phase == "start" else ""  # sent one time: after it has happened
         if placed and _has(notification, phase):
             self._tell(placed, lambda op, found: [self._event(notification, phase, op, found, None)])
 
     def _asked(self, notification: ActionNotification, phase: str, ops: Sequence[Op]) -> Event:
-        """One question to the scheduler, for all of these."""
+        """Return the event of one request to the scheduler, for all of these ops."""
         return Event(notification.name, phase, _spec(ops[0], len(ops)), self.deps.notifier.options.host,
                      who=_who(ops[0]))
 
     def _pay(self, ops: Sequence[Op]) -> None:
-        """Tell the ends that are due."""
+        """Send the queued end events."""
         tell(self.deps, [one for op in ops for one in op.due if isinstance(one, Event)])
         for notification in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, ActionNotification)):
             self._part(notification, "end", [op for op in ops if notification in op.due])
@@ -162,8 +165,8 @@ class Operations:
         return self._by(op, Event(notification.name, phase, known, ""), notification.of_source)
 
     def _by(self, op: Op, event: Event, of_source: bool = False) -> Event:
-        """Published for the operation's host, or for the one that its move begins at; without one, for the API. What
-        the API tells is no compute host's."""
+        """Return the event, published for the operation's host, or for the source of its move; without a host, for the
+        API. An event of the API never belongs to a compute host."""
         kind = KINDS[event.name]
         host = None if kind.source == API else (op.entry.arguments.get("source") if of_source else None) or _host(op)
         source = "" if host or kind.source != COMPUTE else API
@@ -172,7 +175,7 @@ class Operations:
     # -- states
 
     def _over(self, ops: Sequence[Op], vm_state: str | None, make: Maker) -> None:
-        """The last events of operations: with one read for their states' change and for ``make``'s."""
+        """Send the last events of operations: one read serves both the state changes and ``make``."""
         changed = self._changes(ops, vm_state, None)
         self._tell(ops, lambda op, found: (*self._update(op, found, changed.get(op.uuid)), *make(op, found)))
 
@@ -183,7 +186,7 @@ class Operations:
                        lambda op, found: self._update(op, found, changed[op.uuid]))
 
     def _changes(self, ops: Sequence[Op], vm_state: str | None, task_state: str | None) -> dict[str, States]:
-        """The changes that are told, as ``notify_on_state_change`` says; ``vm_state`` None: it stays as it is."""
+        """Return the changes to notify, by ``notify_on_state_change``; ``vm_state`` None: unchanged."""
         wanted, changes = self.deps.notifier.options.state_changes, {}
         for op in ops:
             old, old_task = op.states or (op.server.vm_state, op.server.task_state)
@@ -218,12 +221,12 @@ def _has(notification: ActionNotification, phase: str) -> bool:
 
 
 def _started(op: Op) -> bool:
-    """Whether the operation's start was told."""
+    """True if the operation's start was sent."""
     return bool(op.progress.announced) and not op.unannounced
 
 
 def _spec(op: Op, count: int = 1) -> SpecFacts:
-    """What the scheduler was asked for the op, or for ``count`` of its request."""
+    """Return the scheduler request of the op, or of ``count`` ops of its request."""
     return SpecFacts(shown(op.server), count, op.entry.arguments, op.progress.tried)
 
 
@@ -233,12 +236,12 @@ def _host(op: Op) -> str | None:
 
 
 def _who(op: Op) -> Who:
-    """Who asked for the operation, whoever runs it now."""
+    """Return the user who requested the operation, independent of the process that runs it."""
     return Who(op.entry.request_id, op.entry.user_id, op.entry.project_id)
 
 
 def _extra(op: Op) -> Mapping[str, object]:
-    """What an action's arguments and results add to its payload, by the payload's names."""
+    """Return the additions of an action's arguments and results to its payload, by the payload's names."""
     names = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", "new_volume_id", "share_id",
              "new_flavor")
     both = op.entry.arguments

@@ -1,4 +1,4 @@
-"""Events of what is no operation: told after the transaction that made it."""
+"""Notifications that do not belong to an operation: sent after the transaction that caused them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from nova.notifications.facts import Failure, States, UnreachedHypervisor, UsedV
 from nova.notifications.kinds import API, COMPUTE, SOURCES
 from nova.notifications.message import Event
 
-MOST_NAME, MOST_MESSAGE = 255, 2000  # characters of what a host says
-Later = Callable[[], Any]  # what an event is about: asked only when it will be told
+MOST_NAME, MOST_MESSAGE = 255, 2000  # characters of texts that a host reports
+Later = Callable[[], Any]  # an event's subject: evaluated only if it is sent
 
 
 @quietly
 def once(deps: Deps, name: str, subject: Later, phase: str = "") -> None:
-    """Tell that something has happened to a resource. A subject that is None tells nothing."""
+    """Notify that something has happened to a resource. A subject of None sends nothing."""
     found = subject()
     if found is not None:
         tell(deps, [_event(deps, name, phase, found)])
 
 
 def _event(deps: Deps, name: str, phase: str, subject: AnyColumn) -> Event:
-    """Services speak for themselves; all else is the API's."""
+    """Return the event; the source of a service's event is the service, of all others the API."""
     if name.startswith("service."):
         source = subject.binary if subject.binary in SOURCES else COMPUTE
         return Event(name, phase, subject, subject.host, source=source, who=who())
@@ -41,37 +41,36 @@ def _event(deps: Deps, name: str, phase: str, subject: AnyColumn) -> Event:
 
 
 def who() -> Who:
-    """Who asks, by the context."""
+    """Return the user of the request, by the context."""
     return Who.of(context.current())
 
 
 class CacheProgress:
-    """How far the hosts of an aggregate are with images that they are to keep ready."""
+    """Progress of an aggregate's hosts in caching images."""
 
     def __init__(self, deps: Deps, aggregate: AnyColumn, hosts: int) -> None:
         self.deps, self.aggregate, self.hosts = deps, aggregate, hosts
         self._done = itertools.count(1)
 
     def begun(self) -> None:
-        """Before the first host is asked."""
+        """Notify the start, before the first host is asked."""
         once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "start")
 
     def host_done(self, host: str, cached: Sequence[str], failed: Sequence[str]) -> None:
-        """One more host has the images, or has failed to get some."""
+        """Notify that one more host has the images, or has failed to get some."""
         index = next(self._done)
         once(self.deps, "aggregate.cache_images", lambda: types.SimpleNamespace(
             id=self.aggregate.id, uuid=self.aggregate.uuid, name=self.aggregate.name, host=host, images_cached=cached,
             images_failed=failed, index=index, total=self.hosts), "progress")
 
     def ended(self) -> None:
-        """After the last host, whether it has the images or not."""
+        """Notify the end, after the last host, whether it has the images or not."""
         once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "end")
 
 
 @quietly
 def volume_usage(deps: Deps, host: str, counts: Sequence[VolumeCounts]) -> None:
-    """Tell what the host's guests did with their volumes; nothing of a guest that is not there, or has no such
-    volume."""
+    """Notify the volume usage of the host's guests; counts of unknown guests and volumes are skipped."""
     with deps.cell.reading() as tx:
         rows = notification_rows.with_volumes(tx, host, [one.server_uuid for one in counts])
     now = utcnow()
@@ -84,7 +83,7 @@ def volume_usage(deps: Deps, host: str, counts: Sequence[VolumeCounts]) -> None:
 
 @quietly
 def hypervisor_down(deps: Deps, host: str, report: HypervisorDown) -> None:
-    """Tell that the host cannot reach its hypervisor, in the host's own words, as many as a payload may have."""
+    """Notify that the host cannot reach its hypervisor, with its error, cut to the payload's limits."""
     failure = Failure(report.exception[:MOST_NAME], report.message[:MOST_MESSAGE], report.module[:MOST_NAME],
                       report.function[:MOST_NAME])
     tell(deps, [Event("libvirt.connect", "error", UnreachedHypervisor(report.ip[:MOST_NAME], failure), host)])
@@ -92,7 +91,7 @@ def hypervisor_down(deps: Deps, host: str, report: HypervisorDown) -> None:
 
 @quietly
 def server(deps: Deps, name: str, uuid: str, states: States | None = None, old_name: str | None = None) -> None:
-    """Tell of a server that the API changed in one transaction: ``instance.lock``, ``instance.update`` ..."""
+    """Notify that the API changed a server in one transaction: ``instance.lock``, ``instance.update`` ..."""
     found = read(deps, [uuid]).get(uuid)
     if found is None:
         return
@@ -105,7 +104,7 @@ def server(deps: Deps, name: str, uuid: str, states: States | None = None, old_n
 
 @contextlib.contextmanager
 def turning(deps: Deps, host: str, uuids: Sequence[str]) -> Iterator[None]:
-    """Tell which servers turn to another state by themselves within the block, as their host reports."""
+    """Notify the servers whose states change within the block because of their host's report."""
     before: dict[str, str] = {}
     _look(deps, host, uuids, before)
     yield

@@ -1,6 +1,6 @@
-"""What old versions of our API ask of networks, floating addresses and security groups, passed on to Neutron.
+"""Proxies to Neutron for old versions of the Compute API: networks, floating addresses and security groups.
 
-Reads and writes carry the user's own token: Neutron decides what they may. Its refusals become those the API tells.
+Reads and writes carry the user's own token: Neutron authorizes them. Its refusals are translated to errors of the API.
 """
 
 from __future__ import annotations

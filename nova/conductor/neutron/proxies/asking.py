@@ -1,4 +1,4 @@
-"""What the proxies have in common: ids that can be, refusals in our words, and a server's ports."""
+"""Common parts of the proxies: validation of IDs, translation of refusals, and a server's ports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nova.model.network.ports import Port, belongs
 
 
 def known_id(id: str, what: str) -> str:
-    """``id`` as Neutron writes it. network.BadId: it can name nothing there."""
+    """Return ``id`` as Neutron writes it. Raises network.BadId if it is not a valid ID."""
     try:
         return str(uuid.UUID(id))
     except ValueError:
@@ -23,7 +23,7 @@ def known_id(id: str, what: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether the text is a uuid in any form."""
+    """True if the text is a UUID in any form."""
     try:
         uuid.UUID(text)
     except ValueError:
@@ -33,8 +33,8 @@ def is_id(text: str) -> bool:
 
 @contextlib.contextmanager
 def said(what: str, id: str, conflict: type[errors.NovaError] = errors.network.Refused) -> Iterator[None]:
-    """A missing thing is Absent by this name, unless Neutron says that it misses another one (ReferenceMissing, in
-    its words); a conflict is ``conflict``, with Neutron's reason."""
+    """Translate Neutron's errors. A missing resource becomes Absent with this name, unless Neutron reports another
+    missing one (ReferenceMissing, with its text). A conflict becomes ``conflict``, with Neutron's reason."""
     try:
         yield
     except errors.service.ReferenceMissing:
@@ -51,14 +51,14 @@ ALL = Scope()
 
 
 def server_row(deps: Deps, uuid: str, scope: Scope = ALL) -> AnyRow:
-    """The server's row. NotFound outside the scope."""
+    """Return the server's row. Raises NotFound outside the scope."""
     with deps.cell.reading() as tx:
         return servers.detail_row(tx, uuid, scope, False)
 
 
 def ports_of(client: AnyColumn, row: AnyRow) -> Sequence[Port]:
-    """A server's ports, in the order in which the guest has them; our own credentials see them all. No others' that say
-    they are its: anybody can say so of a port of theirs."""
+    """Return a server's ports in the guest's order, read with nova's own credentials, which see all. Ports of other
+    projects are left out: any user can name this server in a port of theirs."""
     order = {one.id: place for place, one in enumerate(row.interfaces or ())}
     own = [port for port in client.ports_of([row.uuid]) if belongs(port, row.uuid, row.project_id, order)]
     return sorted(own, key=lambda port: (order.get(port.id, len(order)), port.id))

@@ -1,4 +1,4 @@
-"""Neutron's floating addresses: its external networks are the pools."""
+"""Floating addresses of Neutron: its external networks are the pools."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nova.model.network.ports import NeutronFloating, NeutronNetwork, Port
 
 
 class FloatingByNeutron:
-    """The calls of FloatingCalls that Neutron has an answer to. ``changed`` is told of a server whose addresses are
-    others now."""
+    """The calls of FloatingCalls that Neutron supports. ``changed``: called with each server whose addresses
+    changed."""
 
     def __init__(self, deps: Deps, client: AnyColumn, default_pool: str,
                  changed: Callable[[str], None] = lambda uuid: None) -> None:
@@ -26,24 +26,25 @@ class FloatingByNeutron:
     # -- reads
 
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
-        """The external networks that the user sees, by name."""
+        """Return the external networks that the user sees, by name."""
         return tuple(FloatingPool(name=one.name or one.id) for one in self._outside())
 
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
-        """The scope's project's, by address; without a project, all that the user sees."""
+        """Return the floating addresses of the scope's project, by address; without a project, all that the user
+        sees."""
         project = query.scope.project_id
         found = self._client.floating_ips({"project_id": project} if project else None, as_user=True)
         return self._shown(sorted(found, key=lambda one: ipaddress.ip_address(one.address).packed))
 
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
-        """network.BadId; network.Absent, also outside the scope."""
+        """Return one floating address. Raises network.BadId; network.Absent, also outside the scope."""
         return self._shown([self._own(id, scope)])[0]
 
     # -- writes
 
     def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
-        """``pool`` None: the configured one; a network's name or id. floating.NoPool, floating.SeveralPools,
-        floating.PoolEmpty; network.Refused with Neutron's reason; OverQuota."""
+        """Allocate a floating address. ``pool``: a network's name or ID; None: the configured one. Raises
+        floating.NoPool, floating.SeveralPools, floating.PoolEmpty; network.Refused with Neutron's reason; OverQuota."""
         network = self._pool(pool or self._default_pool)
         try:
             made = self._client.create_floating_ip(floating_network_id=network.id)
@@ -54,7 +55,7 @@ class FloatingByNeutron:
         return _value(made, {network.id: network.name}, {})
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
-        """network.BadId; network.Absent, also outside the scope."""
+        """Release a floating address. Raises network.BadId; network.Absent, also outside the scope."""
         found = self._own(id, scope)
         holder = self._holders([found]).get(found.port_id or "")
         with said("Floating IP", id, errors.service.Conflict):
@@ -63,21 +64,21 @@ class FloatingByNeutron:
             self._changed(holder)
 
     def associate_floating_address(self, association: FloatingAssociation) -> None:
-        """It is taken from the port that had it. network.Absent: there is no such address; floating.NoFixedAddress,
-        floating.OtherFixedAddress; network.Refused with Neutron's reason."""
+        """Associate a floating address, also if another port has it. Raises network.Absent for an unknown address;
+        floating.NoFixedAddress, floating.OtherFixedAddress; network.Refused with Neutron's reason."""
         row = server_row(self._world, association.server_uuid)
         found = self._named(association.address)
         port, fixed = _target(ports_of(self._client, row), association)
         before = self._holders([found]).get(found.port_id or "")
         try:
             self._client.update_floating_ip(found.id, port_id=port.id, fixed_ip_address=fixed)
-        except (errors.service.Conflict, errors.NotFound) as error:  # no router joins the two; the port has another one
+        except (errors.service.Conflict, errors.NotFound) as error:  # no router in between, or the port has another
             raise errors.network.Refused(reason=error.data.get("reason", error.message)) from error
         for server in {row.uuid, before} - {None}:
             self._changed(server)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
-        """network.Absent: there is no such address; floating.NotItsOwn."""
+        """Disassociate a floating address. Raises network.Absent for an unknown address; floating.NotItsOwn."""
         found = self._named(association.address)
         if self._holders([found]).get(found.port_id or "") != association.server_uuid:
             raise errors.floating.NotItsOwn(address=association.address, server=association.server_uuid)
@@ -85,7 +86,7 @@ class FloatingByNeutron:
             self._client.update_floating_ip(found.id, port_id=None)
         self._changed(association.server_uuid)
 
-    # -- inside
+    # -- internals
 
     def _outside(self) -> tuple[NeutronNetwork, ...]:
         found: tuple[NeutronNetwork, ...] = self._client.networks({"router:external": "true"}, as_user=True)
@@ -115,7 +116,7 @@ class FloatingByNeutron:
         return only
 
     def _holders(self, found: Iterable[NeutronFloating]) -> dict[str, str]:
-        """Server by port: as the addresses tell, or (an older Neutron) asked for once."""
+        """Return server by port, from the addresses; with an older Neutron, from one more call."""
         known = {one.port_id: one.device_id for one in found if one.port_id and one.device_id}
         unknown = [one.port_id for one in found if one.port_id and not one.device_id]
         asked = {port.id: port.device_id for port in self._client.ports_by_id(unknown)} if unknown else {}
@@ -135,7 +136,7 @@ def _value(one: NeutronFloating, names: Mapping[str, str], holders: Mapping[str,
 
 
 def _target(ports: Iterable[Port], association: FloatingAssociation) -> tuple[Port, str]:
-    """The port and its fixed address that a floating one is to lead to."""
+    """Return the port and its fixed address for a floating address."""
     wanted = association.fixed_address
     places = [(port, one.address) for port in ports for one in port.addresses]
     for port, address in places:

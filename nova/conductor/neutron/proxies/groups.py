@@ -1,4 +1,5 @@
-"""Neutron's security groups, as our API shows and changes them: what comes in; rules for what goes out are not told."""
+"""Security groups of Neutron, as the Compute API shows and changes them: ingress rules only; egress rules are
+hidden."""
 
 from __future__ import annotations
 
@@ -23,15 +24,15 @@ from nova.model.network.security_groups import (
 )
 from nova.model.server.servers import ServerQuery
 
-TRIES = 4  # at a port that others change, too
-ANY = -1  # a port or an ICMP type that does not matter
+TRIES = 4  # writes of a port that others change too
+ANY = -1  # any port or ICMP type
 ALL_PORTS = {"tcp": (1, 65535), "udp": (1, 65535)}
 ICMP_V6 = frozenset({"icmpv6", "ipv6-icmp", "icmp"})
 ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 
 
 class GroupsByNeutron:
-    """The calls of SecurityGroupCalls that Neutron has an answer to; default rules are not among them."""
+    """The calls of SecurityGroupCalls that Neutron supports; default rules are not among them."""
 
     def __init__(self, deps: Deps, client: AnyColumn, changed: Callable[[str], None] = lambda uuid: None) -> None:
         self._world, self._client, self._changed = deps, client, changed
@@ -39,24 +40,26 @@ class GroupsByNeutron:
     # -- groups
 
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
-        """As Neutron sorts them; the page is cut here. ``names``: those alone."""
+        """Return security groups in Neutron's order; paging is done here. ``names``: only these groups."""
         filters: dict[str, Any] = {"project_id": query.scope.project_id} if query.scope.project_id else {}
         if query.names:
             filters["name"] = list(query.names)
         return self._shown(_slice(self._client.security_groups(filters, as_user=True), query.page))
 
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
-        """network.BadId; network.Absent, also outside the scope."""
+        """Return one security group. Raises network.BadId; network.Absent, also outside the scope."""
         return self._shown([self._own(id, scope)])[0]
 
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
-        """In the project of the user's token. network.Refused with Neutron's reason; OverQuota."""
+        """Create a group in the project of the user's token. Raises network.Refused with Neutron's reason;
+        OverQuota."""
         with said("Security group", group.name):
             made = self._client.create_security_group(name=group.name, description=group.description)
         return self._shown([made])[0]
 
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
-        """None leaves what there is. network.BadId; network.Absent, also outside the scope; network.Refused."""
+        """Update a group; None leaves a value unchanged. Raises network.BadId; network.Absent, also outside the scope;
+        network.Refused."""
         group = self._own(update.id, update.scope)
         fields = {"name": update.name, "description": update.description}
         with said("Security group", update.id):
@@ -65,7 +68,8 @@ class GroupsByNeutron:
         return self._shown([changed])[0]
 
     def delete_security_group(self, id: str, scope: Scope) -> None:
-        """network.BadId; network.Absent, also outside the scope; network.Refused while it is in use."""
+        """Delete a group. Raises network.BadId; network.Absent, also outside the scope; network.Refused while it is in
+        use."""
         group = self._own(id, scope)
         with said("Security group", id):
             self._client.delete_security_group(group.id)
@@ -73,8 +77,8 @@ class GroupsByNeutron:
     # -- rules
 
     def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
-        """For what comes in. network.BadId; network.Absent: the group (also outside the scope), or its source;
-        network.Refused: it is there, or its range is none."""
+        """Create an ingress rule. Raises network.BadId; network.Absent for the group (also outside the scope) or its
+        source; network.Refused if the rule exists, or its range is invalid."""
         group = self._own(rule.group_id, scope)
         fields = _fields(rule)
         if rule.source_id:
@@ -84,21 +88,21 @@ class GroupsByNeutron:
         return _rule(made, self._sources([made]))
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
-        """Neutron looks whose it is, by the user's token. network.BadId, network.Absent."""
+        """Delete a rule; Neutron checks its owner by the user's token. Raises network.BadId, network.Absent."""
         with said("Security group rule", id, errors.service.Conflict):
             self._client.delete_security_rule(known_id(id, "Security group rule"))
 
     # -- servers
 
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
-        """Of all its ports, by name. server.NotFound outside the scope."""
+        """Return the groups of all the server's ports, by name. Raises server.NotFound outside the scope."""
         row = server_row(self._world, query.uuid, query.scope)
         ids = {id for port in ports_of(self._client, row) for id in port.security_group_ids}
         return self._shown(sorted(self._client.security_groups_by_id(ids), key=lambda one: (one.name, one.id)))
 
     def change_group_membership(self, change: GroupMembership) -> None:
-        """Of all its ports to which groups apply. network.Absent, network.GroupAmbiguous; security_group.NoPort,
-        security_group.NotAMember. To join a group twice is no error."""
+        """Add or remove a group on all the server's ports that are filtered. Joining a group twice is not an error.
+        Raises network.Absent, network.GroupAmbiguous; security_group.NoPort, security_group.NotAMember."""
         row = server_row(self._world, change.server_uuid)
         group = self._find(change.group, change.member, row.project_id)
         ports = [port for port in ports_of(self._client, row) if _guarded(port)]
@@ -122,7 +126,8 @@ class GroupsByNeutron:
             self._write(port, lambda now: tuple(one for one in now if one != group.id))
 
     def _write(self, port: Port, wanted: Callable[[Sequence[str]], tuple[str, ...]]) -> None:
-        """A port that somebody else changed meanwhile is looked at again: neither change is lost."""
+        """Update a port's groups. A port that another user changed meanwhile is read again, so that neither change is
+        lost."""
         for left in reversed(range(TRIES)):
             groups = wanted(port.security_group_ids)
             if groups == port.security_group_ids:
@@ -137,7 +142,7 @@ class GroupsByNeutron:
                     raise
                 port = self._client.port(port.id)
 
-    # -- inside
+    # -- internals
 
     def _own(self, id: str, scope: Scope) -> NeutronGroup:
         with said("Security group", id):
@@ -147,7 +152,7 @@ class GroupsByNeutron:
         return found
 
     def _find(self, named: str, member: bool, project: str) -> NeutronGroup:
-        """By id, or by a name in the caller's project (an administrator's calls: in the server's)."""
+        """Return a group by ID, or by a name in the caller's project (for an administrator: in the server's)."""
         if is_id(named):
             found = self._client.security_groups({"id": named}, as_user=True)
             if found:
@@ -163,7 +168,7 @@ class GroupsByNeutron:
         return only
 
     def _shown(self, groups: Sequence[NeutronGroup]) -> tuple[SecurityGroup, ...]:
-        """With their rules, the names of whose sources are asked for once."""
+        """Return the groups with their rules; the names of all sources are read in one call."""
         known = self._sources([rule for group in groups for rule in group.rules],
                               {group.id: group for group in groups})
         return tuple(SecurityGroup(
@@ -182,7 +187,7 @@ class GroupsByNeutron:
 
 
 def _guarded(port: Port) -> bool:
-    """Groups apply to it. An address that comes later (with its host) counts as one."""
+    """True if security groups apply to the port. An address that is assigned later (with its host) counts."""
     return port.port_security and (bool(port.addresses) or port.ip_allocation == "deferred")
 
 
@@ -204,7 +209,7 @@ def _rule(rule: NeutronRule, sources: Mapping[str, NeutronGroup]) -> SecurityRul
 
 
 def _fields(rule: NewSecurityRule) -> dict[str, object]:
-    """A new rule by Neutron's names. network.Refused: a range that is none."""
+    """Return a new rule with Neutron's field names. Raises network.Refused for an invalid range."""
     try:
         version = ipaddress.ip_network(rule.cidr, strict=False).version if rule.cidr else 4
     except ValueError as error:

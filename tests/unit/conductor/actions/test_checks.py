@@ -110,7 +110,7 @@ def test_create_when_image_and_flavor_contradict_each_other_then_it_is_invalid()
     flavor = Flavor(flavorid="1", name="f", memory_mb=64, vcpus=1, root_gb=1, extra_specs={"hw:tpm_version": "2.0"})
     image = Image(id="i", properties={"hw_tpm_version": "1.2"})
     order = SimpleNamespace(flavor_id="1", may_zero_disk=False)
-    with pytest.raises(errors.Invalid, match="hw_tpm_version=1.2 is not possible: the flavor says hw:tpm_version=2.0"):
+    with pytest.raises(errors.Invalid, match="hw_tpm_version=1.2 is not possible: the flavor has hw:tpm_version=2.0"):
         check_flavor(flavor, image, order)
     check_flavor(flavor, Image(id="i", properties={"hw_tpm_version": "2.0"}), order)
 
@@ -120,7 +120,7 @@ def test_rebuild_when_the_new_image_contradicts_the_flavor_then_it_is_invalid_an
     give(cloud, uuid, {"hw:pmu": "no"})
     cloud.image_service.add("pmu", properties={"hw_pmu": "yes"})
     before = cloud.server(uuid)
-    with context.entered(DEMO), pytest.raises(errors.Invalid, match="the flavor says hw:pmu=no"):
+    with context.entered(DEMO), pytest.raises(errors.Invalid, match="the flavor has hw:pmu=no"):
         cloud.control.rebuild_server(RebuildServer(uuid=uuid, image_id="pmu"))
     assert cloud.server(uuid) == before and before.image_id == BASE
 

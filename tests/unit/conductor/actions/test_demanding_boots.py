@@ -66,7 +66,7 @@ def test_boot_when_a_cell_has_too_few_left_then_the_cells_say_no_and_not_the_sum
     six = flavor(cloud, "six", {"hw:cpu_policy": "dedicated"}, vcpus=6)
     assert [row.vm_state for row in boot(cloud, six, 4)] == ["active"] * 4
     [last] = boot(cloud, flavor(cloud, "four", {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "1"}))
-    assert last.vm_state == "error" and "not enough dedicated CPUs of one cell" in last.fault.message
+    assert last.vm_state == "error" and "not enough dedicated CPUs in one cell" in last.fault.message
     assert "no cell has 4 free dedicated CPUs" in last.fault.details  # which only admins see
     [split] = boot(cloud, flavor(cloud, "split", {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "2"}))
     assert split.vm_state == "active"

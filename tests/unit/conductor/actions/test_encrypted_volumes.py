@@ -66,7 +66,7 @@ def test_order_when_nobody_may_read_the_key_then_the_host_is_told_that_it_is_enc
     attach(cloud, uuid, volume)
     connection = told(cloud)
     assert (connection.encryption, connection.passphrase) == (LUKS, "")
-    assert f"no passphrase of volume {volume}" in caplog.text
+    assert f"cannot read the passphrase of volume {volume}" in caplog.text
 
 
 def test_start_when_the_server_has_an_encrypted_volume_then_the_order_brings_the_key_anew(cloud):
@@ -85,7 +85,7 @@ def test_start_when_the_server_has_an_encrypted_volume_then_the_order_brings_the
 @pytest.mark.parametrize("provider", ["luks2", "plain", "CryptsetupEncryptor", ""])
 def test_attach_when_no_host_could_read_the_volume_then_it_is_refused_at_once_and_stays_free(cloud, provider):
     [uuid], volume = cloud.active(1), encrypted(cloud, provider=provider)
-    with context.entered(DEMO), pytest.raises(errors.Invalid, match=provider or "nothing"):
+    with context.entered(DEMO), pytest.raises(errors.Invalid, match=provider or "none given"):
         cloud.control.attach_volume(uuid, AttachVolume(volume_id=volume), True)
     assert cloud.volume_service.status(volume) == "available" and listed(cloud, uuid) == []
 

@@ -460,7 +460,7 @@ def test_delete_of_a_shelved_server_when_the_image_service_is_away_then_it_goes_
     uuid = ready(cloud, OFFLOADED)
     cloud.image_service.away = errors.Unavailable("The image service does not answer")
     assert order(cloud, uuid, "delete").deleted and cloud.held() == {} and cloud.open_ledger() == set()
-    assert "is left at the image service" in caplog.text
+    assert "could not be deleted at the image service" in caplog.text
 
 
 def test_unshelve_of_an_offloaded_server_then_the_guest_is_built_from_the_shelved_disk(cloud):
@@ -500,7 +500,7 @@ def test_shelve_offload_when_the_image_is_gone_then_the_guest_stays(cloud):
     cloud.image_service.images.pop(cloud.server(uuid).memo.shelved_image_id)
     row = order(cloud, uuid, "shelveOffload")
     assert (row.vm_state, row.host) == ("shelved", "host1") and cloud.guests()
-    assert "nowhere else" in cloud.journal(uuid)[-1].fault
+    assert "not stored elsewhere" in cloud.journal(uuid)[-1].fault
 
 
 def test_shelve_offload_when_the_host_fails_then_it_owes_it_and_keeps_the_claim_until_then(cloud):

@@ -166,7 +166,7 @@ def test_live_migration_when_the_guest_is_nowhere_then_its_disks_stay_and_it_is_
     cloud.computes["host1"].answers["migrate"] = lambda kind, order: Outcome(server_uuid=uuid)
     cloud.begin(uuid, "live-migration")
     row = cloud.settle(uuid)
-    assert (row.vm_state, row.host) == ("error", "host1") and "left as they are" in row.fault.message
+    assert (row.vm_state, row.host) == ("error", "host1") and "left unchanged" in row.fault.message
     assert cloud.ends(uuid) == {"own": ["host1"], "moves": []}
 
 
@@ -219,7 +219,7 @@ def test_action_when_its_host_is_forced_down_then_it_is_refused_at_once(cloud, a
         cloud.settle(uuid)
     cloud.down("host1")
     before = cloud.server(uuid)
-    with pytest.raises(errors.WrongState, match="its host is down"):
+    with pytest.raises(errors.WrongState, match="marked its host as down"):
         cloud.begin(uuid, action)
     assert cloud.server(uuid) == before
     cloud.down("host1", False)

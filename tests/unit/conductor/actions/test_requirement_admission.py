@@ -119,7 +119,7 @@ def test_rebuild_when_the_image_asks_for_another_topology_is_400(cells):
     cells.image_service.add(OTHER, properties={"hw_numa_nodes": "1"})
     add_flavor(cells, "9")
     uuid = active(cells, "9", image_id=IMAGE)
-    with context.entered(DEMO), pytest.raises(errors.Invalid, match="asks for other NUMA nodes") as caught:
+    with context.entered(DEMO), pytest.raises(errors.Invalid, match="requires other NUMA nodes") as caught:
         cells.control.rebuild_server(RebuildServer(uuid=uuid, image_id=OTHER))
     assert caught.value.code == "rebuild.other_topology" and not cells.open(uuid)
     with context.entered(DEMO):

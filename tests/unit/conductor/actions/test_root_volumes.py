@@ -495,10 +495,10 @@ def test_rescue_when_its_image_has_a_place_for_its_disk_then_it_is_rescued_and_c
     ({"from_volume": False}, STABLE, "Cannot rescue a volume-backed instance"),
     ({}, {}, "does not have both hw_rescue_device and hw_rescue_bus"),
     ({}, {"hw_rescue_device": "disk"}, "does not have both"),
-    ({}, {**STABLE, "block_device_mapping": "[]"}, "is of a server's volumes"),
-    ({"named": False}, STABLE, "made of no image"),
+    ({}, {**STABLE, "block_device_mapping": "[]"}, "describes a server's volumes"),
+    ({"named": False}, STABLE, "not created from an image"),
     ({"status": "error"}, STABLE, "has status error"),
-    ({"traits": ("COMPUTE_NODE",)}, STABLE, "no trait COMPUTE_RESCUE_BFV")])
+    ({"traits": ("COMPUTE_NODE",)}, STABLE, "trait COMPUTE_RESCUE_BFV is missing")])
 def test_rescue_when_it_cannot_be_then_refused_in_words(cloud: SmallCloud, about: dict[str, Any],
                                                          properties: dict[str, str], words: str) -> None:
     uuid, volume = from_volume(cloud)
@@ -546,7 +546,7 @@ ENCRYPTED = {"cinder_encryption_key_id": "5f1c", **STABLE}
 def test_image_when_it_was_made_of_an_encrypted_volume_then_no_disk_of_a_host_is_made_of_it(cloud: SmallCloud,
                                                                                            action: str) -> None:
     image, [uuid] = an_image(cloud, properties=ENCRYPTED), cloud.active(1)
-    with pytest.raises(errors.Invalid, match="made of an encrypted volume"):
+    with pytest.raises(errors.Invalid, match="made from an encrypted volume"):
         if action == "create":
             cloud.boot(image_id=image.id)
         else:

@@ -326,7 +326,7 @@ def test_image_when_the_guest_does_not_start_again_then_no_image_is_made(cloud: 
     cloud.computes[cloud.server(uuid).host].answers["start"] = refused(errors.HostRefused("no memory"))
     create(cloud, uuid)
     cloud.settle(uuid)
-    assert cloud.journal(uuid)[-1].fault == "no memory" and "is not started again: no memory" in caplog.text
+    assert cloud.journal(uuid)[-1].fault == "no memory" and "could not be started again: no memory" in caplog.text
     check_undone(cloud, uuid)
 
 

@@ -134,7 +134,7 @@ def test_merge_when_the_guest_is_off_then_only_into_the_file_that_is_written_to(
     uuid, volume, snapshot = ready(cloud, "merge")
     cloud.order(uuid, "stop")
     cloud.ended(uuid)
-    with pytest.raises(errors.Invalid, match="only a guest that runs"):
+    with pytest.raises(errors.Invalid, match="the guest must be running"):
         ask(cloud, "merge", volume, snapshot)
     ask(cloud, "merge", volume, snapshot, target=None)
     cloud.ended(uuid)

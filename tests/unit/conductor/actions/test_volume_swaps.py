@@ -110,7 +110,7 @@ def test_swap_when_it_cannot_be_then_refused_and_nothing_is_changed(cloud: Small
 
 def test_swap_when_a_volume_is_not_there_then_the_answer_says_which(cloud: SmallCloud) -> None:
     uuid, old, new = ready(cloud)
-    with pytest.raises(errors.Invalid, match="there is none"):
+    with pytest.raises(errors.Invalid, match="it does not exist"):
         swap(cloud, uuid, old, new_uuid())
     with pytest.raises(errors.NotFound):
         swap(cloud, uuid, new, old)

@@ -276,7 +276,7 @@ def test_attach_when_another_server_has_it_by_our_record_then_refused_whatever_t
     [other] = cloud.active(1)
     for one in cloud.volume_service.of_server(uuid):  # an administrator resets its state there
         cloud.volume_service.delete_attachment(one.id)
-    with pytest.raises(errors.Invalid, match="is attached to this server or another"):
+    with pytest.raises(errors.Invalid, match="is attached, or being attached, to this server or another"):
         attach(cloud, other, volume)
     assert not cloud.volume_service.of_server(other) and listed(cloud, other) == []
 

@@ -20,7 +20,7 @@ def operation(**data: Any) -> Op:
 
 
 @pytest.mark.parametrize(("message", "told"), [
-    ("Host cn2, which x is on, failed: no disk", "the host, which x is on, failed: no disk"),
+    ("Host cn2, the source host of x, failed: no disk", "the host, the source host of x, failed: no disk"),
     ("nova-compute on 'cn1.example' did not answer", "nova-compute on the host did not answer"),
     ("cn1 and cn2 are down", "the host and the host are down"),
     ("image cn10-cn2 is gone", "image cn10-cn2 is gone"),

@@ -68,7 +68,7 @@ def test_host_when_it_claims_by_whatever_number_then_no_more_than_twice_is_used(
 @pytest.mark.parametrize("number", [float("inf"), float("nan")])
 def test_report_when_a_number_is_none_then_refused_and_all_hosts_can_be_read(cloud: SmallCloud, number: float) -> None:
     for facts in ({"ram_allocation_ratio": number}, {"metrics": {"load": number}}):
-        with pytest.raises(errors.Invalid, match="cannot be kept"):
+        with pytest.raises(errors.Invalid, match="cannot be stored"):
             cloud.report("a", ["a"], version=2, **facts)
     assert {one.host for one in cloud.deps.feed.states().states} == {"a", "b"} and total(cloud) == MARK_MB
 

@@ -143,7 +143,7 @@ def test_tokens_and_secrets_are_in_no_log(cloud: SmallCloud, new: Host, caplog: 
         new.secret.change(lambda fresh: new.conductor.change_secret("new", fresh))
     for secret in (token, *new.secret("new")):
         assert secret not in caplog.text
-    assert "new brought its secret" in caplog.text
+    assert "host new registered its signing key" in caplog.text
 
 
 # -- another secret

@@ -168,7 +168,7 @@ def test_order_when_an_administrator_changes_the_hosts_service_then_it_is_not_se
 @pytest.mark.parametrize(("name", "arguments"), [
     ("start_guests", {"orders": (ORDER,)}), ("ping", {})], ids=["an order", "a question"])
 @pytest.mark.parametrize(("seen_s", "words"), [
-    (40, "It was last heard of 4[0-9] s ago."), (None, "It was never heard of."),
+    (40, "It was last seen 4[0-9] s ago."), (None, "It was never seen."),
     ("away", "the database does not answer.")])
 def test_call_when_there_is_no_answer_then_the_error_says_when_the_host_was_last_heard_of(
         cloud: SmallCloud, name: str, arguments: dict[str, Any], seen_s: int | str | None, words: str,

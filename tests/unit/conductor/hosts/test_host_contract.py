@@ -59,7 +59,7 @@ def test_register_when_a_host_speaks_an_older_version_then_it_alone_is_spoken_to
     assert peers.speak(ComputeRPC, "a") == "1.0"
     assert peers.speak(ComputeRPC, "b") == ComputeRPC.version
     pause = ComputeRPC.methods["pause_guests"]
-    with pytest.raises(errors.PeerTooOld, match="nova-compute on a speaks 1.0"):
+    with pytest.raises(errors.PeerTooOld, match="nova-compute on a supports RPC version 1.0"):
         peers.check(ComputeRPC, pause, "a")
     assert peers.check(ComputeRPC, pause, "b") == ComputeRPC.version
     assert cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).lowest == ()

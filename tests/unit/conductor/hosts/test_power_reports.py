@@ -54,7 +54,7 @@ def test_report_when_a_stopped_servers_guest_runs_then_it_is_stopped_again(cloud
     assert (row.vm_state, row.power_state) == ("stopped", PowerState.SHUTDOWN) and stops(cloud) == before + 1
     done = cloud.journal(stopped)[-1]
     assert (done.action, done.outcome, done.user_id) == ("stop", "success", None)
-    assert "it is stopped again" in caplog.text
+    assert "stopping it again" in caplog.text
 
 
 def test_report_when_the_guest_cannot_be_stopped_again_then_the_server_says_that_it_runs(cloud, stopped) -> None:
@@ -173,7 +173,7 @@ def test_report_when_the_guest_of_a_server_that_ends_with_it_is_off_then_it_is_d
     caplog.set_level("INFO")
     report(cloud, ending, PowerState.SHUTDOWN, epoch=1)
     row = cloud.ended(ending)
-    assert row.deleted and row.vm_state == "deleted" and "made to be deleted then" in caplog.text
+    assert row.deleted and row.vm_state == "deleted" and "set to terminate on shutdown" in caplog.text
     done = cloud.journal(ending)[-1]
     assert (done.action, done.outcome, done.user_id) == ("delete", "success", None)
 

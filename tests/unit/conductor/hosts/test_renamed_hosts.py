@@ -18,7 +18,7 @@ def register(cloud: SmallCloud, host: str, host_id: str) -> None:
 def test_register_when_a_host_was_renamed_then_it_is_refused_and_told_its_old_name(cloud: SmallCloud) -> None:
     cloud.active()
     cloud.enroll("a-renamed")
-    with pytest.raises(errors.Conflict, match=r"known as host 'a'.*Set \[DEFAULT\]host = a"):
+    with pytest.raises(errors.Conflict, match=r"registered as host 'a'.*Set \[DEFAULT\]host = a"):
         register(cloud, "a-renamed", node_id("a"))
     table = cell_tables.services
     assert not cloud.rows("cell", sa.select(table).where(table.c.host == "a-renamed"))
@@ -26,5 +26,5 @@ def test_register_when_a_host_was_renamed_then_it_is_refused_and_told_its_old_na
 
 
 def test_register_when_another_machine_has_its_name_then_it_is_refused_with_both_cures(cloud: SmallCloud) -> None:
-    with pytest.raises(errors.Conflict, match=r"restore state_path/host_id \(put .* or delete the old service"):
+    with pytest.raises(errors.Conflict, match=r"restore state_path/host_id \(write .* or delete the old service"):
         register(cloud, "a", node_id("x"))

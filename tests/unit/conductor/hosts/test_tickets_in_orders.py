@@ -126,7 +126,7 @@ def test_order_when_nobody_knows_the_hosts_secret_then_it_goes_without_and_the_l
     recorder = Recorder()
     ticketed(recorder, first_secret(lambda host: ())).start_guests("host7", (GUEST,))
     assert recorder.calls == [("start_guests", {"host": "host7", "orders": (GUEST,)})]
-    assert "host host7 gets no image tickets: No secret of host host7 is known" in caplog.text
+    assert "host host7 gets no image tickets: Host host7 has no secret" in caplog.text
 
 
 def test_first_secret_when_there_are_some_then_the_first_counts() -> None:

@@ -394,7 +394,7 @@ class BackEnd:
         self.client = client
 
 
-@pytest.mark.parametrize("status, words", [(401, r"\[neutron\]auth_url, username"), (403, "does not let nova in"),
+@pytest.mark.parametrize("status, words", [(401, r"\[neutron\]auth_url, username"), (403, "rejects nova's credentials"),
                                            (404, r"\[neutron\]endpoint_override")])
 def test_start_when_neutron_does_not_let_nova_in_then_it_goes_on_and_one_error_names_the_option(
         cloud, caplog, status, words):
@@ -408,7 +408,7 @@ def test_start_when_neutron_is_away_then_it_goes_on(cloud, caplog):
     client = cloud.neutron.client(retries=0)
     cloud.neutron.trouble("GET", "extensions", "refused")
     daemon.check_networking(BackEnd(client))
-    assert "not there yet" in caplog.text
+    assert "not available yet" in caplog.text
     daemon.check_networking(BackEnd(client))
 
 

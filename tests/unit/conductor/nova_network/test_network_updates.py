@@ -90,7 +90,7 @@ def test_host_that_never_answers_is_waited_for_so_long_and_no_longer(cloud: Smal
     two = Two(cloud, patience_s=0.1)
     two.hosts.hanging.add("other")
     try:
-        with pytest.raises(errors.Unavailable, match="'other' has not done what it was told in 0 s"):
+        with pytest.raises(errors.Unavailable, match="'other' has not applied its update within 0 s"):
             two.network_updates.send([two.second])
     finally:
         two.hosts.go_on.set()

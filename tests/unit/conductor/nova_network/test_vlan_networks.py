@@ -95,7 +95,7 @@ def test_project_without_a_network_when_none_is_left_is_400(cloud: SmallCloud) -
 def test_network_of_nobody_or_of_another_when_asked_for_is_400(cloud: SmallCloud) -> None:
     free, others, _ = with_vlans(cloud)
     cloud.control.add_network_to_project(others.uuid, "other")
-    for network, words in ((free, "no project's yet"), (others, f"Network {others.uuid} could not be found")):
+    for network, words in ((free, "not belong to a project"), (others, f"Network {others.uuid} could not be found")):
         with pytest.raises(errors.Invalid, match=words):
             cloud.boot(networks=(RequestedNetwork(network_id=network.uuid),))
 

@@ -108,7 +108,7 @@ def test_zone_when_it_is_the_control_daemons_then_an_aggregate_may_be_named_so_b
     assert named.zone == zone
     for refused in (lambda: cloud.control.add_aggregate_host(named.id, "b"),
                     lambda: cloud.control.set_aggregate_metadata(full.id, {"availability_zone": zone})):
-        with pytest.raises(errors.Invalid, match="zone of control daemons"):
+        with pytest.raises(errors.Invalid, match="zone of control services"):
             refused()
     assert [(found.zone, found.hosts) for found in cloud.control.list_aggregates()] == [(zone, ()), ("london", ("a",))]
 
@@ -140,13 +140,13 @@ def test_host_that_is_unknown_or_there_already_is_refused(cloud: SmallCloud) -> 
 def test_host_gets_one_zone_only(cloud: SmallCloud) -> None:
     make(cloud, "one", "london", "a")
     paris, same, none = make(cloud, "two", "paris"), make(cloud, "three", "london"), make(cloud, "four", None, "a")
-    with pytest.raises(errors.Conflict, match="availability zone london already"):
+    with pytest.raises(errors.Conflict, match="availability zone london, and"):
         cloud.control.add_aggregate_host(paris.id, "a")
     assert cloud.control.add_aggregate_host(same.id, "a").hosts == ("a",)
-    with pytest.raises(errors.Invalid, match="host a is in availability zone london already"):
+    with pytest.raises(errors.Invalid, match="another aggregate already puts its host a in availability zone london"):
         cloud.control.set_aggregate_metadata(none.id, {"availability_zone": "paris"})
     assert zone_of(cloud, "a") == "london" and zone_of(cloud, "b") == "nova"
-    with pytest.raises(errors.Invalid, match="host a is in availability zone london already"):  # by the first
+    with pytest.raises(errors.Invalid, match="its host a in availability zone london"):  # by the first
         cloud.control.update_aggregate(AggregateUpdate(id=same.id, changes_zone=True, availability_zone="paris"))
     assert cloud.control.set_aggregate_metadata(same.id, {"availability_zone": None}).zone is None
 
@@ -155,7 +155,7 @@ def test_zone_cannot_change_while_servers_are_in_it(cloud: SmallCloud) -> None:
     one = make(cloud, "one", "london", "a")
     uuid, = cloud.active()
     for change in ({"availability_zone": "paris"}, {"availability_zone": None}):
-        with pytest.raises(errors.Invalid, match="hosts of it \\(a\\) have servers"):
+        with pytest.raises(errors.Invalid, match="its hosts \\(a\\) have servers"):
             cloud.control.set_aggregate_metadata(one.id, change)
     with pytest.raises(errors.Invalid, match="have servers"):
         cloud.control.update_aggregate(AggregateUpdate(id=one.id, name="new", changes_zone=True,
@@ -183,13 +183,13 @@ def test_server_shows_the_zone_its_host_is_in_and_follows_it(cloud: SmallCloud) 
 def test_host_stays_in_the_zone_that_a_server_of_it_asked_for(cloud: SmallCloud) -> None:
     one = make(cloud, "one", "london", "a")
     cloud.active(availability_zone="london")
-    with pytest.raises(errors.Conflict, match="asked for availability zone london"):
+    with pytest.raises(errors.Conflict, match="requested availability zone london"):
         cloud.control.remove_aggregate_host(one.id, "a")
     assert cloud.control.get_aggregate(one.id).hosts == ("a",)
     paris = make(cloud, "two", "paris")
     uuid, = cloud.active(availability_zone="nova")
     assert (cloud.server(uuid).host, cloud.server(uuid).availability_zone) == ("b", "nova")
-    with pytest.raises(errors.Conflict, match="asked for availability zone nova"):
+    with pytest.raises(errors.Conflict, match="requested availability zone nova"):
         cloud.control.add_aggregate_host(paris.id, "b")
     cloud.delete(uuid)
     assert cloud.control.add_aggregate_host(paris.id, "b").hosts == ("b",)

@@ -148,7 +148,7 @@ def test_console_when_its_server_begins_to_go_while_the_host_is_asked_then_nothi
                                                                                           action: str) -> None:
     uuid, = cloud.active()
     cloud.computes["a"].on_find = lambda: change(cloud, uuid, epoch=7, console_epoch=7)  # what begin() writes for these
-    with pytest.raises(errors.WrongState, match="ask for its console again"):
+    with pytest.raises(errors.WrongState, match="request its console again"):
         keep(cloud, uuid)
     assert kept(cloud) == []
 
@@ -193,9 +193,9 @@ def test_console_when_its_host_names_another_hosts_address_then_nobody_is_led_th
     cloud.cell.transact(lambda tx: enrolments.keep_addresses(tx, "a", [str(own)]))
     assert keep(cloud, uuid, "u").host == own
     cloud.computes["a"].given(find_console=ConsoleAddress(access_url_base="http://x/", host=theirs, port=5900))
-    with pytest.raises(errors.Unavailable, match="not the host's") as refused:
+    with pytest.raises(errors.Unavailable, match="does not belong to the host") as refused:
         keep(cloud, uuid, "v")
-    assert theirs not in refused.value.message and f"a says that a console of its guest is at {theirs}" in caplog.text
+    assert theirs not in refused.value.message and f"host a reports a console of its guest at {theirs}" in caplog.text
     assert refusal(cloud, "u") == "console.elsewhere"
     cloud.computes["a"].given(find_console=ConsoleAddress(access_url_base="http://x/", socket_path="/run/x"))
     assert keep(cloud, uuid, "w").socket_path == "/run/x", "a socket is on its own machine, which the proxy checks"
@@ -207,7 +207,7 @@ def test_token_when_unknown_expired_or_of_another_kind_then_each_is_told(cloud: 
     keep(cloud, uuid, "old", ttl_s=0)
     assert refusal(cloud, "old") == "console.expired"
     keep(cloud, uuid)
-    with pytest.raises(errors.Invalid, match=r"another kind of console \(novnc\)"):
+    with pytest.raises(errors.Invalid, match=r"another console type \(novnc\)"):
         check(cloud, types=(ConsoleType.SERIAL,))
     assert check(cloud, types=(ConsoleType.SERIAL, TYPE)).type is TYPE
 

@@ -16,7 +16,7 @@ from tests.fakes.small_cloud import SmallCloud
 REFUSALS = (Refusal(filter="ComputeFilter", hosts=2, reasons={"disabled": 2}),
             Refusal(filter="capacity", hosts=5, reasons={"not enough memory": 5}, nearest="needs 64 MB memory, 2 free"))
 DETAILS = "No valid host was found. 7 hosts: capacity refused 5 (nearest: needs 64 MB memory, 2 free on cn4)."
-PUBLIC = "No valid host was found. There are not enough hosts available: not enough memory (64 MB asked for)."
+PUBLIC = "No valid host was found. There are not enough hosts available: not enough memory (64 MB requested)."
 
 
 class Hopeless:
@@ -66,7 +66,7 @@ def test_show_when_a_host_refused_its_claim_then_each_attempt_and_the_hosts_are_
     [uuid] = cloud.boot()
     assert cloud.ended(uuid).host == "b"
     text = shown(cloud, uuid, capsys)
-    assert "hosts taken, in order: a, b" in text and "the disk is full" in text and "no valid host" not in text
+    assert "hosts tried, in order: a, b" in text and "the disk is full" in text and "no valid host" not in text
 
 
 def test_show_when_nothing_is_known_then_it_says_so_and_exits_with_1(cloud: SmallCloud,

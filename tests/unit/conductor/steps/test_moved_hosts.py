@@ -34,4 +34,4 @@ def test_zone_when_the_host_is_where_it_may_be_then_the_server_gets_its_zone(mad
 def test_zone_when_the_host_was_moved_to_another_then_the_refusal_names_zones_and_no_host():
     refused = zone_of("paris", "london")
     assert isinstance(refused, errors.aggregate.ZoneHostMoved) and "rack7" not in refused.message
-    assert "in availability zone paris now, not in london" in refused.message
+    assert "now in availability zone paris, not in london" in refused.message

@@ -78,7 +78,7 @@ def test_adopt_when_no_record_knows_the_guest_then_it_is_a_server_with_all_that_
     with cloud.api.reading() as tx:
         assert ledger.usage(tx, "demo", None)["project"] == {"instances": 1, "cores": 1, "ram": order.flavor.memory_mb}
     [ended] = cloud.control.list_strangers(True)
-    assert ended.ending == "adopted" and "as an operator said" in caplog.text
+    assert ended.ending == "adopted" and "on operator request" in caplog.text
     with pytest.raises(errors.NotFound):
         cloud.control.adopt_stranger(stranger, True)
     cloud.delete(order.server_uuid)
@@ -90,7 +90,7 @@ def test_adopt_when_its_server_is_elsewhere_by_its_record_then_it_is_where_it_is
     was = cloud.server(uuid)
     order, there = cloud.computes[was.host].guests[uuid], other(was.host)
     stranger = appears(cloud, there, order, PowerState.SHUTDOWN)
-    assert f"{was.host}, the host of its record, has such a guest, too" in refused(cloud, stranger)
+    assert f"{was.host}, the host of its record, also has this guest" in refused(cloud, stranger)
     cloud.computes[was.host].given(device_places=errors.Unavailable("away"))
     assert "does not answer" in refused(cloud, stranger)
     assert cloud.server(uuid) == was and held(cloud, uuid) == [was.host]
@@ -103,8 +103,9 @@ def test_adopt_when_its_server_is_elsewhere_by_its_record_then_it_is_where_it_is
 
 
 @pytest.mark.parametrize(("harm", "words"), [
-    ("number", "another server has its number"), ("state", "its power state is crashed"), ("silent", "does not say"),
-    ("lie", "says that it is another server's"), ("copy", "it is no guest"), ("node", "has reported no node")])
+    ("number", "another server has its number"), ("state", "its power state is crashed"),
+    ("silent", "did not return its order"), ("lie", "reports it as another server's guest"),
+    ("copy", "it is not a guest"), ("node", "has reported no node")])
 def test_adopt_when_something_is_not_proven_then_it_is_refused_and_nothing_is_written(cloud: SmallCloud, harm: str,
                                                                                      words: str) -> None:
     host, order = forgotten(cloud)

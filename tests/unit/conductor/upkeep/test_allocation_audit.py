@@ -87,7 +87,7 @@ def test_compare_names_each_difference(known: KnownServer, holding: dict[NodeHol
 
 def test_words_of_a_difference_name_the_host_the_server_and_the_amounts() -> None:
     one = Difference(WRONG, "s", HERE._replace(consumer="m"), {"VCPU": 2}, NEEDED)
-    assert one.words() == "a (a): server s (by its move m) holds other amounts: held 2 VCPU; needed 1 VCPU"
+    assert one.words() == "a (a): server s (by its migration m) has a wrong allocation: held 2 VCPU; needed 1 VCPU"
 
 
 # -- a healthy cloud
@@ -98,8 +98,8 @@ def test_all_commands_when_the_cloud_is_healthy_then_they_find_nothing_and_chang
     before, counted = held(cloud), generations(cloud)
     assert run(cloud, "audit")[0] == run(cloud, "audit", delete=True)[0] == 0
     assert run(cloud, "heal")[0] == run(cloud, "heal", force=True)[0] == 4
-    assert run(cloud, "rebuild") == (0, "Nothing to change: inventories are as hosts reported them, allocations are as "
-                                        "servers need them.")
+    assert run(cloud, "rebuild") == (0, "Nothing to change: inventories match the hosts' reports, and allocations "
+                                        "match the servers' needs.")
     assert run(cloud, "sync_aggregates")[0] == 0
     assert (held(cloud), generations(cloud)) == (before, counted)
 
@@ -270,11 +270,11 @@ def test_host_when_it_shrinks_below_its_use_then_it_is_told_once_and_keeps_its_s
         for host in ("a", "b"):
             cloud.report(host, (host,), version=version, vcpus=1, cpu_allocation_ratio=1.0)
     [warning] = [record.getMessage() for record in caplog.records if "VCPU" in record.getMessage()]
-    assert "node a has room for 1 VCPU, and 4 are in use" in warning
+    assert "provider a has a capacity of 1 VCPU, but 4 are in use" in warning
     assert held(cloud) == before and all(cloud.server(uuid).vm_state == "active" for uuid in uuids)
     code, said = run(cloud, "audit")
-    assert code == 0 and "a (a) has room for 1 VCPU, and 4 are in use" in said
+    assert code == 0 and "a (a) has capacity for 1 VCPU, but 4 are in use" in said
     for uuid in uuids[:3]:
         cloud.delete(uuid)
-    assert "room for" not in run(cloud, "audit")[1]
+    assert "capacity for" not in run(cloud, "audit")[1]
     cloud.delete(cloud.active()[0])

@@ -76,12 +76,12 @@ def register(stores: Stores, release: str) -> None:
 
 def test_command_when_rows_are_old_then_they_say_what_their_servers_are(stores: Stores, manage: Any) -> None:
     [uuid] = add_old(stores)
-    assert manage() == (0, TABLE.format(1) + "1 rows are changed.\n")
+    assert manage() == (0, TABLE.format(1) + "1 rows were changed.\n")
     with stores.api.reading() as tx:
         row = tx.execute(sa.select(api.ledger).where(api.ledger.c.server_uuid == uuid)).one()
     assert (row.facts.flavor.name, row.facts.image_id) == ("m1", "image")
     assert row.classes == {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
-    assert manage() == (0, TABLE.format(0) + "No row has to be changed.\n") and walk(stores).done
+    assert manage() == (0, TABLE.format(0) + "No rows need changes.\n") and walk(stores).done
 
 
 def test_turns_when_pages_are_small_then_each_goes_on_where_the_last_one_stopped(stores: Stores, monkeypatch: Any
@@ -123,7 +123,7 @@ def test_migration_when_a_daemon_of_an_older_release_is_there_then_it_is_not_ove
     register(stores, release)
     assert manage()[0] == 0 and walk(stores).done == done
     add_old(stores)
-    assert manage()[1].splitlines()[-1] == ("No row has to be changed." if done else "1 rows are changed.")
+    assert manage()[1].splitlines()[-1] == ("No rows need changes." if done else "1 rows were changed.")
 
 
 def test_command_when_the_count_is_limited_then_it_stops_there_and_says_so(stores: Stores, manage: Any,

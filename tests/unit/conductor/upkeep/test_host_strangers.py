@@ -47,7 +47,7 @@ def test_report_when_no_record_knows_a_guest_then_it_is_listed_and_logged_once(c
         for _again in range(3):
             assert report(cloud, "a", found(uuid)) == []
     [one] = cloud.control.list_strangers(False)
-    assert (one.kind, one.host, one.server_uuid, one.why) == (GUEST, "a", uuid, "no record knows its server")
+    assert (one.kind, one.host, one.server_uuid, one.why) == (GUEST, "a", uuid, "its server has no record")
     assert caplog.text.count("reports 1 orphans") == 1 and uuid in caplog.text
     report(cloud, "a")
     assert not open_ones(cloud)

@@ -208,7 +208,7 @@ def test_look_when_one_cannot_be_ordered_then_the_others_are_and_it_is_told_once
     lost = rests(cloud, "confirmResize", 300, memo=ServerMemo())  # nothing says where it was before
     turns = look("confirmResize")
     assert [turns(cloud.deps) for _ in range(3)] == [0, 0, 0] and cloud.server(lost).vm_state == "resized"
-    assert caplog.text.count("cannot be ordered") == 1 and not cloud.open(lost)
+    assert caplog.text.count("cannot order '") == 1 and not cloud.open(lost)
     cloud.write("cell", sa.delete(migrations))
     good = rests(cloud, "confirmResize", 200)
     assert turns(cloud.deps) == 1 and cloud.ended(good).vm_state == "active"
