@@ -1,1 +1,1 @@
-"""Decides where servers run: a pure decision over the hosts in memory. Only ``service`` speaks to others."""
+"""Placement of servers: a pure decision over the hosts in memory. Only ``service`` communicates with other services."""

@@ -1,4 +1,4 @@
-"""What the host that misses a request least would have to have more."""
+"""The closest miss of a request: the host that lacks least of it, and the missing amounts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nova.scheduler.views import HostView
 
 
 class Miss(NamedTuple):
-    """``share``: how much of what is asked for is missing, 0..; ``words`` say it without a host's name; ``asked``
-    says what is asked for, to who asks."""
+    """Amounts that a host lacks. ``share``: the missing part of the request, 0..; ``words``: the same as text without
+    the host's name; ``asked``: the unmet parts of the request, for the user."""
 
     share: float
     words: tuple[str, ...]
@@ -30,7 +30,7 @@ NOTHING = Miss(0.0, (), (), "")
 
 
 def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementRequest) -> Miss:
-    """Of the hosts that a filter refused. NOTHING where there is nothing to measure."""
+    """Return the closest miss of the hosts that a filter refused, or NOTHING if the filter measures no amounts."""
     if isinstance(filter_, CapacityFilter):
         lacking = _amounts
     elif isinstance(filter_, RequirementsFilter):
@@ -60,13 +60,13 @@ def _amounts(host: HostView, request: PlacementRequest) -> Parts:
 
 
 def _asked(need: int, words: str) -> str:
-    """``4096 MB memory`` -> not enough memory (4096 MB are asked for)."""
+    """Return the unmet amount for users: ``4096 MB memory`` -> not enough memory (4096 MB requested)."""
     *unit, what = words.split()
-    return f"not enough {what} ({' '.join([str(need), *unit])} asked for)"
+    return f"not enough {what} ({' '.join([str(need), *unit])} requested)"
 
 
 def _requirements(host: HostView, request: PlacementRequest) -> Parts:
-    """Classes that no provider of the tree has so much of, and traits that none of it has."""
+    """Yield resource classes of which no provider of the tree has enough, and traits that no provider has."""
     if request.wishes is None:
         return
     tree = tree_of(host)
@@ -83,16 +83,16 @@ def _requirements(host: HostView, request: PlacementRequest) -> Parts:
             left = max((one.amounts[name].capacity - one.amounts[name].used for one in tree if name in one.amounts),
                        default=0)
             if left < need:
-                yield (need - left) / need, f"needs {need} {name}, {left} free", f"not enough {name} ({need} asked for)"
+                yield (need - left) / need, f"needs {need} {name}, {left} free", f"not enough {name} ({need} requested)"
 
 
 def _places(host: HostView, request: PlacementRequest) -> Parts:
-    """Processors, memory and pages that no cell has so many of, and devices."""
+    """Yield CPUs, memory and pages of which no NUMA cell has enough, and devices."""
     if request.wishes is None:
         return
     for lack in fit_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
         yield (lack.share, f"needs {lack.need} {lack.what}, {lack.free} free",
-               f"not enough {lack.what} ({lack.need} asked for)")
+               f"not enough {lack.what} ({lack.need} requested)")
 
 
 __all__ = ["NOTHING", "Miss", "nearest"]

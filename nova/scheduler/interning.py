@@ -1,5 +1,5 @@
-"""Parts of states that many hosts have alike, kept once: ten thousand copies of one topology would take more memory
-than all the rest."""
+"""Shared parts of host states: equal parts of many hosts are stored one time, because ten thousand copies of one
+topology would take more memory than all the rest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nova.model.base import Library
 from nova.model.host.hosts import HostState
 
 PARTS = ("topology", "capabilities", "supported", "traits")
-KEPT = 20_000  # different ones; then it begins anew, and what is in use stays with its hosts
+KEPT = 20_000  # different parts; then the store is emptied, and parts in use stay with their hosts
 
 
 class Shared:
-    """What was seen of each of :data:`PARTS`."""
+    """A store of the known values of each of :data:`PARTS`."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -24,7 +24,7 @@ class Shared:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def of(self, state: HostState) -> HostState:
-        """The same state, made of parts that other hosts' states have, too."""
+        """Return the same state, with parts that are shared with other hosts' states."""
         found = {name: self._one(name, value) for name in PARTS if (value := getattr(state, name))}
         return msgspec.structs.replace(state, **found) if found else state
 

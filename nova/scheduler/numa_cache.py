@@ -1,6 +1,6 @@
-"""Verdicts on whether servers with cells and devices fit hosts, each found once for hosts that are alike.
+"""Cached verdicts on whether servers with NUMA cells and devices fit on hosts, shared by equal hosts.
 
-The same rule as the claim's (:mod:`nova.model.numa.fit`), beside all that guests hold there and are about to.
+The rule is the same as the claim's (:mod:`nova.model.numa.fit`), and counts the guests there and pending ones.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from nova.model.numa.topology import HostTopology, Wanted
 from nova.scheduler.provider_fit import packings_of
 from nova.scheduler.views import HostView
 
-MOST = 4096  # verdicts kept on empty hosts
-MOST_HOSTS = 65536  # whose topologies are known
+MOST = 4096  # cached verdicts on empty hosts
+MOST_HOSTS = 65536  # hosts with a known topology
 
 
 class Verdicts:
-    """For one filter. A host's last verdict is kept with its view, which goes when anything of the host changes; those
-    on empty hosts are kept by what the host is, for a fleet has many of a kind."""
+    """Verdicts of one filter. A host's last verdict is stored in its view, which is replaced when the host changes.
+    Verdicts on empty hosts are stored by topology, because many hosts of a fleet are equal."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._kinds: dict[int, tuple[HostTopology, int]] = {}  # by provider
-        self._numbers: dict[bytes, int] = {}  # of topologies
+        self._kinds: dict[int, tuple[HostTopology, int]] = {}  # by provider id
+        self._numbers: dict[bytes, int] = {}  # topology -> number
         self._empty: dict[tuple[int, bytes], str] = {}  # (topology, wanted) -> why not, or ""
         self._key: tuple[Wanted, bytes] = (Wanted(), b"")
 
     def why_not(self, host: HostView, wanted: Wanted) -> str | None:
-        """In a few words without the host's name; None: it fits."""
+        """Return the reason in a few words without the host's name; None if the server fits."""
         kept = host.kept.get(self._name)
         if kept is not None and (kept[0] is wanted or kept[0] == wanted):
             return kept[1] or None
@@ -50,19 +50,19 @@ class Verdicts:
         return verdict
 
     def _kind(self, host: HostView) -> int:
-        """The same number for hosts whose topologies are alike."""
+        """Return a number that is the same for hosts with equal topologies."""
         topology, key = host.state.topology, host.provider_id
         found = self._kinds.get(key)
         if topology is not None and (found is None or found[0] is not topology):
             if max(len(self._kinds), len(self._numbers)) >= MOST_HOSTS:
                 for known in (self._kinds, self._numbers, self._empty):
-                    known.clear()  # together: the numbers begin anew
+                    known.clear()  # together: the numbers start again
             number = self._numbers.setdefault(msgspec.msgpack.encode(topology), len(self._numbers))
             found = self._kinds[key] = (topology, number)
         return found[1] if found else -1
 
     def _encoded(self, wanted: Wanted) -> bytes:
-        """Made once for a decision, which asks about all hosts with one object."""
+        """Return the encoded requirements, encoded once per decision, which passes the same object for all hosts."""
         last = self._key
         if last[0] is not wanted:
             last = self._key = (wanted, msgspec.msgpack.encode(wanted))

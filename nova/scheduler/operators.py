@@ -1,4 +1,4 @@
-"""Operators that a flavor's extra spec may begin with (ComputeCapabilitiesFilter's)."""
+"""Operators of flavor extra specs (ComputeCapabilitiesFilter)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 
 
 def meets(value: object, wanted: str) -> bool:
-    """Does a host's value meet the one asked for? Without an operator: the same text.
+    """Return whether a host's value meets the requested one. Without an operator, both must be the same text.
 
-    A number that is asked for and is none on either side is not met.
+    A numeric comparison fails if either side is not a number.
     """
     words = wanted.split()
     head, rest = (words[0], words[1:]) if words else ("", [])

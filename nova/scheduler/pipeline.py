@@ -1,7 +1,7 @@
-"""One decision: hosts, what is always checked, enabled filters, weights, the best and its alternates.
+"""The scheduling pipeline: hosts, mandatory checks, enabled filters, weights, the best host and its alternates.
 
-A frozen snapshot and a request go in, proposals come out. What was found out is kept for requests of the same kind (see
-``memory``), which changes how long a decision takes, and no decision.
+A frozen snapshot and a request go in, selections come out. Results are cached for requests of the same kind (see
+``ranking_cache``), which changes the time of a decision but never its result.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from nova.scheduler.snapshot import Snapshot
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 
-FEW = 3  # servers of a request that are not worth a ranking of hosts nobody asks for again
+FEW = 3  # largest request in servers for which a ranking without reuse does not pay off
 
 
 
 class Pipeline:
-    """The filters and weighers of one configuration (``[filter_scheduler]``). daemon.SchedulerUnknownPlugin: see
-    ``plugins``.
+    """The filters and weighers of one configuration (``[filter_scheduler]``). Raises daemon.SchedulerUnknownPlugin (see
+    ``plugins``).
 
-    ``ranks`` False: every decision looks at every host.
+    ``ranks`` False: every decision checks every host.
     """
 
     def __init__(self, options: Options, rng: random.Random | None = None, ranks: bool = True) -> None:
@@ -40,7 +40,7 @@ class Pipeline:
         missing = [cls for cls in implied if not any(isinstance(one, cls) for one in enabled)]
         asked = requirements.RequirementsFilter(options)
         dear = (pci_passthrough.PciPassthroughFilter(options), numa_topology.NUMATopologyFilter(options))
-        self._always: tuple[Filter, ...] = (asked, *dear)  # of a forced host, too: the claim would refuse it
+        self._always: tuple[Filter, ...] = (asked, *dear)  # also for a forced host: the claim would refuse it
         self.filters = (asked, *prefilters.load(options), *enabled, *(cls(options) for cls in missing), *dear)
         self._on_rebuild = tuple(one for one in self.filters if one.on_rebuild)
         self.weighers = plugins.load_weighers(options)
@@ -52,7 +52,8 @@ class Pipeline:
         self._rankings = Rankings()
 
     def decide(self, snapshot: Snapshot, request: PlacementRequest) -> tuple[Selection, ...]:
-        """A selection a server, in order. Each counts for the next, so that one request's servers spread."""
+        """Return a selection per server, in order. Each counts for the next one, so that one request's servers
+        spread."""
         selections = self._selections(snapshot, request)
         missing = request.server_uuids[len(selections):]
         if missing:
@@ -62,7 +63,7 @@ class Pipeline:
         return tuple(selections)
 
     def _selections(self, snapshot: Snapshot, request: PlacementRequest) -> list[Selection]:
-        """Those of the servers for which there is a host."""
+        """Return the selections of the servers for which there is a host."""
         kind = self._kind(snapshot, request) if self._ranks else None
         many = len(request.server_uuids) > FEW
         try:
@@ -81,8 +82,7 @@ class Pipeline:
         return self._one_by_one(snapshot, request)
 
     def _kind(self, snapshot: Snapshot, request: PlacementRequest) -> bytes | None:
-        """What this request has in common with others that have the same candidates, weighed alike; None where that
-        is not worth keeping."""
+        """Return the key of requests with the same candidates and weights; None if the ranking is not worth caching."""
         if request.force or request.host or request.node or request.exclude or request.group or \
                 snapshot.changes is None:
             return None
@@ -92,7 +92,7 @@ class Pipeline:
                                        asked, weighed))
 
     def _judge(self, request: PlacementRequest) -> Judge:
-        """:meth:`candidates` of a request that names no hosts, asked many times."""
+        """Return :meth:`candidates` as a function, for a request without named hosts that is checked many times."""
         wanted = [one for one in self.asked(request) if one.wanted(request)]
 
         def judge(hosts: Iterable[HostView]) -> list[HostView]:
@@ -122,7 +122,7 @@ class Pipeline:
         return selections
 
     def _one_by_one(self, snapshot: Snapshot, request: PlacementRequest) -> list[Selection]:
-        """The same, with a look at every candidate for each of the servers."""
+        """Select hosts like ``_by_ranking``, but check every candidate for each of the servers."""
         candidates = self.candidates(snapshot.hosts, request)
         selections: list[Selection] = []
         for uuid in request.server_uuids:
@@ -138,7 +138,7 @@ class Pipeline:
         return selections
 
     def candidates(self, hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
-        """The hosts that nothing refuses, in their order."""
+        """Return the hosts that no check or filter refuses, in their order."""
         if request.host is not None:
             hosts = [host for host in hosts if host.host == request.host]
         if request.node is not None:
@@ -158,11 +158,11 @@ class Pipeline:
         return hosts
 
     def asked(self, request: PlacementRequest) -> tuple[Filter, ...]:
-        """The filters for a request of its sort: all, or those for a forced host or for a rebuild."""
+        """Return the filters for this request: all, or the filters for a forced host or for a rebuild."""
         return self._always if request.force else self._on_rebuild if request.rebuild else self.filters
 
     def _choose(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[int]:
-        """Positions of the chosen host and of its alternates, the best first."""
+        """Return the positions of the selected host and its alternates, the best first."""
         weights = self.weights(hosts, request)
         count = min(len(hosts), max(self._subset, 1) + request.alternates)
         best = heapq.nlargest(count, range(len(hosts)), key=weights.__getitem__)
@@ -170,7 +170,7 @@ class Pipeline:
         return self._picked(best, equal, count, request.alternates)
 
     def _picked(self, best: list[int], equal: list[int], count: int, alternates: int) -> list[int]:
-        """The chosen one and its alternates, of the best (in order) and of all that are equal to the very best."""
+        """Return the selected host and its alternates, from the best (in order) and all hosts equal to the first."""
         if self._shuffle:
             others = [at for at in best if at not in set(equal)]
             self._rng.shuffle(equal)
@@ -179,7 +179,8 @@ class Pipeline:
         return [chosen, *(at for at in best if at != chosen)][:1 + alternates]
 
     def weights(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
-        """A sum a host: each weigher's value, scaled to 0..1 from the lowest to the highest, times its multiplier."""
+        """Return a sum per host: each weigher's value, scaled to 0..1 from the lowest to the highest, times its
+        multiplier."""
         overridden = {name for multipliers in {id(host.multipliers): host.multipliers for host in hosts}.values()
                       for name in multipliers}
         totals = [0.0] * len(hosts)
@@ -201,7 +202,7 @@ class Pipeline:
         return totals
 
     def _take(self, hosts: list[HostView], at: int, request: PlacementRequest) -> None:
-        """Count one more server on a host; the host goes when it can take no other."""
+        """Count one more server on a host; the host is removed if it cannot take another."""
         taken = _taken(hosts[at], request)
         if self.candidates((taken,), request):
             hosts[at] = taken
@@ -209,7 +210,7 @@ class Pipeline:
             del hosts[at]
 
     def _reason(self, snapshot: Snapshot, request: PlacementRequest, made: Iterable[Selection]) -> reasons.Reason:
-        """Why the hosts as they are after the selections made could not take one server more."""
+        """Return why the hosts, after the selections made, could not take one more server."""
         hosts = {(host.host, host.node): host for host in snapshot.hosts}
         for selection in made:
             key = selection.hosts[0].host, selection.hosts[0].node
@@ -218,12 +219,12 @@ class Pipeline:
 
 
 def _taken(host: HostView, request: PlacementRequest) -> HostView:
-    """The host with one more of the request's servers."""
+    """Return the host with one more of the request's servers."""
     return host.with_taken(request.resources, provider_fit.take(host, request.wishes))
 
 
 def _with_member(request: PlacementRequest, group: PlacementGroup, host: str) -> PlacementRequest:
-    """The request for the others of its servers, once one is on its way to a host."""
+    """Return the request for its remaining servers, with one group member more on a host."""
     hosts = {**group.hosts, host: group.hosts.get(host, 0) + 1}
     return msgspec.structs.replace(request, group=msgspec.structs.replace(group, hosts=hosts))
 

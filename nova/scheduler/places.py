@@ -1,4 +1,4 @@
-"""Where hosts are as schedulers see it: zones, aggregates and their metadata, shared by hosts that have the same."""
+"""Places of hosts: zones, aggregates and their metadata, shared by hosts in the same aggregates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.model.host.hosts import AggregateStates, HostState
 
 
 class AggregateSettings(NamedTuple):
-    """Where aggregates put a host: its zone, all values of each key of their metadata, and their uuids."""
+    """A host's settings from its aggregates: its zone, all values of each metadata key, and the aggregates' UUIDs."""
 
     zone: str
     metadata: Mapping[str, tuple[str, ...]]
@@ -20,7 +20,7 @@ class AggregateSettings(NamedTuple):
 
 
 class Places:
-    """What the newest aggregates we know make of each host."""
+    """The settings of each host by the newest known aggregates."""
 
     def __init__(self, aggregates: AggregateStates | None = None) -> None:
         self.version = aggregates.version if aggregates is not None else -1
@@ -35,7 +35,7 @@ class Places:
         for number, one in enumerate(aggregates.aggregates):
             for host in one.hosts:
                 numbers.setdefault(host, []).append(number)
-        same: dict[tuple[int, ...], AggregateSettings] = {}  # hosts of the same aggregates
+        same: dict[tuple[int, ...], AggregateSettings] = {}  # shared by hosts of the same aggregates
         for host, found in numbers.items():
             key = tuple(found)
             if key not in same:
@@ -45,7 +45,7 @@ class Places:
             self._of_host[host] = same[key]
 
     def of(self, state: HostState) -> HostState:
-        """The state with its zone and metadata as they are now; itself when it knows better."""
+        """Return the state with its current zone and metadata, or the state itself if it is at least as new."""
         if state.aggregates_version >= self.version:
             return state
         place = self._of_host.get(state.host, self._default)

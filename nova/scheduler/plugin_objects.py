@@ -1,5 +1,5 @@
-"""What filters and weighers in OpenStack's form are handed: a host and a request, with the attributes that its
-documentation names. They are made of ours for one decision, so that what a plug-in writes into them goes with it."""
+"""Arguments of filters and weighers in OpenStack's form: a host and a request, with the attributes of its
+documentation. They are created for one decision, so that changes by a plug-in are discarded with them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class PluginAggregate:
 
     @property
     def availability_zone(self) -> str | None:
-        """The zone that it makes of its hosts."""
+        """The zone that it gives its hosts."""
         return self.metadata.get(ZONE)
 
     @classmethod
     def of(cls, members: AggregateMembers) -> PluginAggregate:
-        """The same aggregate."""
+        """Return the aggregate in OpenStack's form."""
         return cls(members.uuid, members.name, list(members.hosts), dict(members.metadata))
 
 
 @dataclasses.dataclass
 class Metric:
-    """What a host measured of itself."""
+    """A measurement that a host reported about itself."""
 
     name: str
     value: float
@@ -44,8 +44,8 @@ class Metric:
 
 @dataclasses.dataclass
 class PluginHostState:
-    """A host at the time of the decision. Memory and disk are what is free or used of the host's own, before
-    allocation ratios; the ratios contain what is reserved. ``limits`` is for what plug-ins write."""
+    """A host at the time of the decision. Memory and disk are the host's own free or used amounts, before allocation
+    ratios; the ratios include reserved amounts. ``limits`` is free for plug-ins."""
 
     host: str
     nodename: str
@@ -73,7 +73,7 @@ class PluginHostState:
     metrics: list[Metric]
     traits: frozenset[str]
     limits: dict[str, Any] = dataclasses.field(default_factory=dict)
-    instances: dict[str, Any] = dataclasses.field(default_factory=dict)  # schedulers know only how many there are
+    instances: dict[str, Any] = dataclasses.field(default_factory=dict)  # schedulers only know their number
 
     @property
     def hypervisor_hostname(self) -> str:
@@ -82,7 +82,7 @@ class PluginHostState:
 
     @classmethod
     def of(cls, view: HostView) -> PluginHostState:
-        """The host of a view."""
+        """Return the host of a view in OpenStack's form."""
         state = view.state
         vcpus_used = state.vcpus_capacity - view.free_vcpus
         memory_mb_used = state.memory_mb_capacity - view.free_memory_mb
@@ -113,7 +113,7 @@ def _ratio(capacity: int, total: int) -> float:
 
 @dataclasses.dataclass
 class PluginFlavor:
-    """What is known of the flavor where a host is chosen. ``root_gb``: of all local disks together."""
+    """The flavor, as far as a scheduler knows it. ``root_gb``: the size of all local disks together."""
 
     name: str
     vcpus: int
@@ -126,7 +126,7 @@ class PluginFlavor:
 
 @dataclasses.dataclass
 class ImageMeta:
-    """What is known of the image where a host is chosen."""
+    """The image, as far as a scheduler knows it."""
 
     id: str
     disk_format: str
@@ -144,7 +144,7 @@ class InstanceGroup:
 
 @dataclasses.dataclass
 class RequestSpec:
-    """A request for hosts, of servers that are alike but for their uuids."""
+    """A request for hosts, for servers that only differ in their UUIDs."""
 
     project_id: str
     user_id: str
@@ -162,31 +162,31 @@ class RequestSpec:
 
     @property
     def vcpus(self) -> int:
-        """The flavor's."""
+        """The flavor's VCPUs."""
         return self.flavor.vcpus
 
     @property
     def memory_mb(self) -> int:
-        """The flavor's."""
+        """The flavor's memory, in MB."""
         return self.flavor.memory_mb
 
     @property
     def root_gb(self) -> int:
-        """The flavor's."""
+        """The flavor's root disk, in GB."""
         return self.flavor.root_gb
 
     @property
     def ephemeral_gb(self) -> int:
-        """The flavor's."""
+        """The flavor's ephemeral disk, in GB."""
         return self.flavor.ephemeral_gb
 
     @property
     def swap(self) -> int:
-        """The flavor's."""
+        """The flavor's swap disk."""
         return self.flavor.swap
 
     def get_scheduler_hint(self, hint_name: str, default: object = None) -> Any:
-        """The hint: its value where it has one, else all of them; ``default`` where it was not given."""
+        """Return the hint: a single value as itself, several as a list; ``default`` if it was not given."""
         found = self.scheduler_hints.get(hint_name)
         if found is None:
             return default
@@ -194,7 +194,7 @@ class RequestSpec:
 
     @classmethod
     def of(cls, request: PlacementRequest) -> RequestSpec:
-        """The same request."""
+        """Return the request in OpenStack's form."""
         need, group = request.resources, request.group
         return cls(
             project_id=request.project_id, user_id=request.user_id, instance_uuid=next(iter(request.server_uuids), ""),
@@ -209,6 +209,6 @@ class RequestSpec:
 
 
 def _listed(hints: Mapping[str, object]) -> dict[str, list[Any]]:
-    """Every hint as a list, as plug-ins expect it."""
+    """Return every hint as a list, as plug-ins expect."""
     return {name: [value] if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) else [*value]
             for name, value in hints.items()}

@@ -1,4 +1,4 @@
-"""Finds the filters and weighers that the configuration names, ours and operators' own."""
+"""Loader of the filters and weighers that the configuration names: nova's and operators' own."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nova.scheduler.weighers import Weigher
 
 Plugin = TypeVar("Plugin", Filter, Weigher)
 
-#: Where upstream's configuration files look for what comes with us; the last part of a path there is its name here.
+#: Paths of nova's own plug-ins in upstream's configuration files; the last part of such a path is the name here.
 OUR_FILTERS, OUR_WEIGHERS = "nova.scheduler.filters.", "nova.scheduler.weights."
-#: Filters of older releases, which may be enabled and do no more than what is always checked, or done by conductors.
+#: Filters of older releases, which may be enabled but only repeat mandatory checks or work of conductors.
 OLD_FILTERS = ("RetryFilter", "AggregateCoreFilter", "AggregateDiskFilter", "AggregateRamFilter")
 
 
 class PluginOptions:
-    """``[filter_scheduler]`` by its options' names, and two groups more by theirs: what filters and weighers get."""
+    """``[filter_scheduler]`` by its options' names, and two more groups by theirs, for filters and weighers."""
 
     def __init__(self, filter_scheduler: object, metrics: object = None, scheduler: object = None) -> None:
         self._own, self.metrics, self.scheduler = filter_scheduler, metrics, scheduler
@@ -32,9 +32,9 @@ class PluginOptions:
 
 
 def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
-    """The enabled filters, in their order, without those that are checked anyway.
+    """Return the enabled filters, in their order, without the mandatory ones.
 
-    daemon.SchedulerUnknownPlugin: a name that no available filter has, or a path that leads nowhere.
+    Raises daemon.SchedulerUnknownPlugin for a name that no available filter has, or a path that cannot be imported.
     """
     available: dict[str, type[Filter] | None] = dict.fromkeys(OLD_FILTERS)
     for number, path in enumerate(options.available_filters, 1):
@@ -42,17 +42,18 @@ def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
         available.update((cls.__name__, cls) for cls in found)
     enabled = []
     for number, path in enumerate(options.enabled_filters, 1):
-        name = path.rpartition(".")[2]  # of a class path, too
+        name = path.rpartition(".")[2]  # also for a class path
         if name not in available:
             known = sorted(name for name, cls in available.items() if cls is not None)
             raise errors.daemon.SchedulerUnknownPlugin(option=f"enabled_filters, entry {number},",
-                                                       problem=f"is no filter; available are: {', '.join(known)}")
+                                                       problem=f"is not a filter; available: {', '.join(known)}")
         enabled.append(available[name])
     return tuple(_made(cls, options) for cls in dict.fromkeys(enabled) if cls is not None and not cls.always_on)
 
 
 def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
-    """The weighers of ``weight_classes``. daemon.SchedulerUnknownPlugin: a path that leads nowhere."""
+    """Return the weighers of ``weight_classes``. Raises daemon.SchedulerUnknownPlugin for a path that cannot be
+    imported."""
     found: dict[type[Weigher], None] = {}
     for number, path in enumerate(options.weight_classes, 1):
         found.update(dict.fromkeys(_classes(f"weight_classes, entry {number},", path, Weigher, OUR_WEIGHERS,
@@ -61,14 +62,14 @@ def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
 
 
 def check(options: Options) -> None:
-    """daemon.SchedulerUnknownPlugin: what :func:`load_filters` and :func:`load_weighers` cannot find."""
+    """Raise daemon.SchedulerUnknownPlugin if :func:`load_filters` or :func:`load_weighers` does not find a plug-in."""
     groups = PluginOptions(options.filter_scheduler, options.metrics, options.scheduler)
     load_filters(groups)
     load_weighers(groups)
 
 
 def _made(cls: type[Plugin], options: PluginOptions) -> Plugin:
-    """Those in OpenStack's form take no arguments."""
+    """Return an instance of the class; classes in OpenStack's form take no arguments."""
     if not issubclass(cls, (filters.BaseHostFilter, weights.BaseHostWeigher)):
         return cls(options)
     made = cls()
@@ -78,12 +79,12 @@ def _made(cls: type[Plugin], options: PluginOptions) -> Plugin:
 
 def _classes(option: str, path: str, base: type[Plugin], ours: str,
              all_of_ours: Callable[[], list[type[Plugin]]]) -> list[type[Plugin]]:
-    """What a dotted path names: one class, or a function that lists some. ``option``: and which entry of it."""
+    """Return the classes at a dotted path: one class, or a function that lists some. ``option``: its name and entry."""
     module, _, name = path.rpartition(".")
     if path.startswith(ours):
         known = {cls.__name__: [cls] for cls in all_of_ours()} | {all_of_ours.__name__: all_of_ours()}
         if name not in known:
-            raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="names nothing that comes with us; there "
+            raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="is not a plug-in of nova; available "
                                                        f"are: {', '.join(sorted(known))}")
         return known[name]
     try:
@@ -91,17 +92,17 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
     except (ImportError, AttributeError, ValueError) as error:
         raise errors.daemon.SchedulerUnknownPlugin(
             option=option, problem=f"cannot be imported{_within(path, error)}. Install its package for the Python "
-            "that runs nova-scheduler, or take the entry out") from error
+            "that runs nova-scheduler, or remove the entry") from error
     classes = [found] if isinstance(found, type) else _listed(option, found)
     wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]
     if wrong:
-        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"is or lists what is no subclass of "
+        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"is, or lists, a class that does not extend "
                                                    f"{base.__module__}.{base.__name__}")
     return classes
 
 
 def _within(path: str, error: Exception) -> str:
-    """What the operator's module itself lacks."""
+    """Return the missing module that the operator's own module imports, as text."""
     name = getattr(error, "name", None) or ""
     return "" if not isinstance(error, ImportError) or path.startswith(name) else f": it needs the module {name}"
 
@@ -110,5 +111,5 @@ def _listed(option: str, function: Library) -> list[Library]:
     found = function() if callable(function) else function
     if not isinstance(found, Iterable):
         raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="is neither a class nor a function that "
-                                                   " lists classes")
+                                                   "lists classes")
     return list(found)

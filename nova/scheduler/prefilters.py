@@ -1,8 +1,8 @@
-"""What is looked at before all filters: the host can do what image and flavor imply, and is not set aside for others.
+"""Prefilters: checks before all filters that the host supports what image and flavor imply, and is not reserved.
 
-One row a rule, by its name in upstream's documents. Some are switched on by an option of ``[scheduler]``. A rule whose
-requirement a request does not have costs it nothing. What flavors and images say outright (``trait:``, ``resources:``)
-is looked at elsewhere (:mod:`nova.scheduler.provider_fit`).
+One row per rule, by its name in upstream's documents. Some are enabled by an option of ``[scheduler]``. A rule costs
+nothing for requests without its requirement. Explicit requirements of flavors and images (``trait:``, ``resources:``)
+are checked elsewhere (:mod:`nova.scheduler.provider_fit`).
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ NOTHING: Traits = frozenset()
 # -- traits that a request implies
 
 def require_image_type_support(request: PlacementRequest) -> Traits:
-    """The disk format of the image that it boots from (none for a volume)."""
+    """Return the trait of the boot image's disk format (none for a volume)."""
     return _trait("COMPUTE_IMAGE_TYPE", request.image_disk_format)
 
 
-#: Property of an image -> what the traits of its values begin with.
+#: Property of an image -> prefix of the traits of its values.
 FAMILIES = {
     "hw_architecture": "HW_ARCH", "hw_emulation_architecture": "COMPUTE_ARCH", "hw_cdrom_bus": "COMPUTE_STORAGE_BUS",
     "hw_disk_bus": "COMPUTE_STORAGE_BUS", "hw_video_model": "COMPUTE_GRAPHICS_MODEL",
     "hw_vif_model": "COMPUTE_NET_VIF_MODEL", "hw_viommu_model": "COMPUTE_VIOMMU_MODEL",
     "hw_sound_model": "COMPUTE_SOUND_MODEL", "hw_usb_model": "COMPUTE_USB_MODEL",
     "hw_firmware_type": "COMPUTE_FIRMWARE"}
-#: Values that traits write in another way.
+#: Values with another spelling in traits.
 SPELLED = {"ARMV7L": "ARMV7"}
 
 
 def transform_image_metadata(request: PlacementRequest) -> Traits:
-    """What the image's properties ask of the guest's devices."""
+    """Return the traits that the image's properties require for the guest's devices."""
     image = {OLD_NAMES.get(name, name): value for name, value in request.image_properties.items()}
-    if "hw_emulation_architecture" in image:  # then the host's own may be another
+    if "hw_emulation_architecture" in image:  # then the host's own architecture may differ
         image.pop("hw_architecture", None)
     return NOTHING.union(*(_trait(family, image[name]) for name, family in FAMILIES.items() if name in image))
 
 
 def accelerators_filter(request: PlacementRequest) -> Traits:
-    """COMPUTE_ACCELERATORS for a flavor with ``accel:device_profile``."""
+    """Return COMPUTE_ACCELERATORS for a flavor with ``accel:device_profile``."""
     return frozenset({"COMPUTE_ACCELERATORS"}) if request.extra_specs.get("accel:device_profile") else NOTHING
 
 
 def packed_virtqueue_filter(request: PlacementRequest) -> Traits:
-    """COMPUTE_NET_VIRTIO_PACKED where flavor or image want packed rings."""
+    """Return COMPUTE_NET_VIRTIO_PACKED if flavor or image request packed rings."""
     return frozenset({"COMPUTE_NET_VIRTIO_PACKED"}) if _says(request, "virtio_packed_ring") in YES else NOTHING
 
 
 def ephemeral_encryption_filter(request: PlacementRequest) -> Traits:
-    """COMPUTE_EPHEMERAL_ENCRYPTION where flavor or image want it, and the trait of the format they name."""
+    """Return COMPUTE_EPHEMERAL_ENCRYPTION if flavor or image request it, and the trait of the format they name."""
     if _says(request, "ephemeral_encryption") not in YES:
         return NOTHING
     kind = _says(request, "ephemeral_encryption_format")
@@ -75,32 +75,32 @@ def ephemeral_encryption_filter(request: PlacementRequest) -> Traits:
 
 
 def virtio_sound_filter(request: PlacementRequest) -> Traits:
-    """COMPUTE_SOUND_MODEL_VIRTIO where flavor or image want that sound device."""
+    """Return COMPUTE_SOUND_MODEL_VIRTIO if flavor or image request that sound device."""
     return frozenset({"COMPUTE_SOUND_MODEL_VIRTIO"}) if _says(request, "sound_model") == "virtio" else NOTHING
 
 
 def tpm_secret_security_filter(request: PlacementRequest) -> Traits:
-    """Who owns the secret of a virtual TPM, where the flavor says it."""
+    """Return the trait of the virtual TPM's secret security, if the flavor sets it."""
     if not has_tpm(request.image_properties, request.extra_specs):
         return NOTHING
     return _trait("COMPUTE_SECURITY_TPM_SECRET_SECURITY", request.extra_specs.get("hw:tpm_secret_security", ""))
 
 
 def _says(request: PlacementRequest, name: str) -> str:
-    """The flavor's word (``hw:NAME``), else the image's (``hw_NAME``)."""
+    """Return the flavor's value (``hw:NAME``), else the image's (``hw_NAME``)."""
     said = request.extra_specs.get(f"hw:{name}") or request.image_properties.get(f"hw_{name}") or ""
     return said.strip().lower()
 
 
 def _trait(family: str, value: str) -> Traits:
-    """The standard trait of a value; none where there is no such trait."""
+    """Return the standard trait of a value, or none if it does not exist."""
     word = re.sub(r"[^A-Z0-9]", "_", value.strip().upper())
     trait = f"{family}_{SPELLED.get(word, word)}"
     return frozenset({trait}) if trait in TRAITS else NOTHING
 
 
 class ImpliedTraits(Filter):
-    """The host has all traits that one rule makes of the request."""
+    """Filter for hosts with all traits that one rule derives from the request."""
 
     public = True
 
@@ -125,10 +125,10 @@ class ImpliedTraits(Filter):
         return f"no {', '.join(sorted(missing))}" if missing else None
 
 
-# -- numbers that a host must reach
+# -- minimum values of a host
 
 class AddressBits(Filter):
-    """Hosts whose processor has as many bits of physical addresses as flavor or image ask for."""
+    """Filter for hosts whose CPU has at least the physical address bits that flavor or image request."""
 
     public = on_rebuild = True
     reads = ("extra_specs", "image_properties")
@@ -155,13 +155,14 @@ def _address_bits(request: PlacementRequest) -> int:
     return address_space.bits_of(request.extra_specs, request.image_properties)
 
 
-# -- aggregates that are for some only
+# -- reserved aggregates
 
 _TRAIT_KEY = re.compile(r"trait[a-zA-Z0-9_-]{0,64}:([A-Z0-9_]+)")
 
 
 class IsolateAggregates(Filter):
-    """Hosts all of whose aggregates' traits (metadata ``trait:NAME=required``) flavor or image ask for."""
+    """Filter for hosts whose aggregates' traits (metadata ``trait:NAME=required``) are all requested by flavor or
+    image."""
 
     reads = ("extra_specs", "image_properties")
 
@@ -177,7 +178,7 @@ class IsolateAggregates(Filter):
                   if key.startswith("trait:") and "required" in values}
         if not theirs or theirs <= _required(request.extra_specs) | _required(request.image_properties):
             return None
-        return "its aggregates are for servers that ask for their traits"
+        return "its aggregates are for servers that request their traits"
 
 
 def _required(said: Mapping[str, str]) -> set[str]:
@@ -186,8 +187,8 @@ def _required(said: Mapping[str, str]) -> set[str]:
 
 
 class RequireTenantAggregate(Filter):
-    """Hosts of the aggregates that name the project in ``filter_tenant_id``, where some do. Where none does: any host,
-    unless there must be one."""
+    """Filter for hosts in aggregates that name the project in ``filter_tenant_id``, if there are any. If there are
+    none, all hosts pass, unless such an aggregate is mandatory."""
 
     reads = ("project_id", "tenant_aggregates")
 
@@ -202,14 +203,14 @@ class RequireTenantAggregate(Filter):
         return True
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        return None if request.project_id in projects_of(host.aggregates) else "in no aggregate of the project"
+        return None if request.project_id in projects_of(host.aggregates) else "not in an aggregate of the project"
 
 
 # -- the table
 
 class PrefilterRule(NamedTuple):
-    """``switch``: the option of ``[scheduler]`` that switches it on; None: it is always on. ``met``: why there is
-    nothing to do here. ``of_image``: about the image alone, so that it is looked at in a rebuild as well."""
+    """A prefilter. ``switch``: the option of ``[scheduler]`` that enables it; None: always enabled. ``met``: why it has
+    no work here. ``of_image``: it only depends on the image, so it also applies to a rebuild."""
 
     name: str
     switch: str | None = None
@@ -220,40 +221,40 @@ class PrefilterRule(NamedTuple):
     reads: tuple[str, ...] = ("extra_specs", "image_properties")
 
 
-_ANY_HOST = "the networks of this cloud have no segments: every host is near each of them"
+_ANY_HOST = "the networks of this cloud have no segments, so every host can reach each of them"
 RULES: tuple[PrefilterRule, ...] = (
     PrefilterRule("isolate_aggregates", "enable_isolated_aggregate_filtering", filter=IsolateAggregates),
     PrefilterRule("require_tenant_aggregate", "limit_tenants_to_placement_aggregate", filter=RequireTenantAggregate),
-    PrefilterRule("map_az_to_placement_aggregate", met="AvailabilityZoneFilter looks at the zone in every decision"),
+    PrefilterRule("map_az_to_placement_aggregate", met="AvailabilityZoneFilter checks the zone in every decision"),
     PrefilterRule("require_image_type_support", "query_placement_for_image_type_support", require_image_type_support,
                   of_image=True, reads=("image_disk_format",)),
     PrefilterRule("transform_image_metadata", "image_metadata_prefilter", transform_image_metadata, of_image=True),
     PrefilterRule("compute_status_filter",
-                  met="ComputeFilter looks at service and trait COMPUTE_STATUS_DISABLED in every "
+                  met="ComputeFilter checks service and trait COMPUTE_STATUS_DISABLED in every "
                                       "decision"),
     PrefilterRule("accelerators_filter", implies=accelerators_filter),
     PrefilterRule("packed_virtqueue_filter", implies=packed_virtqueue_filter),
     PrefilterRule("routed_networks_filter", "query_placement_for_routed_network_aggregates", met=_ANY_HOST),
-    PrefilterRule("remote_managed_ports_filter", met="no port of this cloud is managed from elsewhere"),
+    PrefilterRule("remote_managed_ports_filter", met="this cloud has no remote-managed ports"),
     PrefilterRule("ephemeral_encryption_filter", implies=ephemeral_encryption_filter),
     PrefilterRule("virtio_sound_filter", implies=virtio_sound_filter),
     PrefilterRule("tpm_secret_security_filter", implies=tpm_secret_security_filter),
-    PrefilterRule("owner_nova_filter", met="servers get devices that their host itself reported, and no others"),
+    PrefilterRule("owner_nova_filter", met="servers only get devices that their own host reported"),
 )
 
 
-#: Those that the Compute API's reference implementation leaves to other parts.
+#: Rules that the Compute API's reference implementation leaves to other parts.
 OWN_RULES: tuple[PrefilterRule, ...] = (PrefilterRule("address_bits_filter", filter=AddressBits),)
 
 
 def load(options: Options) -> tuple[Filter, ...]:
-    """The rules that are on, as filters. Without ``options.scheduler``: those that are always on."""
+    """Return the enabled rules as filters. Without ``options.scheduler``, only the rules that are always enabled."""
     found: list[Filter] = []
     for rule in (*RULES, *OWN_RULES):
         if rule.switch is not None and not getattr(getattr(options, "scheduler", None), rule.switch, False):
             continue
         if rule.met and rule.switch is not None:
-            LOG.warning("[scheduler]%s changes nothing: %s", rule.switch, rule.met)
+            LOG.warning("[scheduler]%s has no effect: %s", rule.switch, rule.met)
         if rule.implies is not None:
             found.append(ImpliedTraits(rule, options))
         elif rule.filter is not None:

@@ -1,5 +1,5 @@
-"""What a host's tree of providers, its cells and its devices make of a server's requirements: the same rules as the
-claim's (:mod:`nova.model.placement.candidates`, :mod:`nova.model.numa.fit`), over what the scheduler knows."""
+"""Fit of a server's requirements in a host's provider tree, NUMA cells and devices. The rules are the claim's
+(:mod:`nova.model.placement.candidates`, :mod:`nova.model.numa.fit`), applied to the scheduler's data."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ PLAIN = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}
 
 
 class Taking(NamedTuple):
-    """What a server that was given a host will claim there: provider id -> class -> amount, and its packing."""
+    """The claim that a pending server will make on a host: provider id -> class -> amount, and its PCI and NUMA
+    claim."""
 
     amounts: Mapping[int, Mapping[str, int]]
     packing: Packing | None = None
 
 
 def take(host: HostView, requirements: HostRequirements | None) -> Taking | None:
-    """None for a server without requirements, or one whose requirements the host does not meet."""
+    """Return the claim; None for a server without requirements, or if the host does not meet them."""
     if requirements is None:
         return None
     solution = candidates.first(tree_of(host), requirements.request)
@@ -39,14 +40,14 @@ def take(host: HostView, requirements: HostRequirements | None) -> Taking | None
 
 
 def packings_of(host: HostView) -> tuple[Packing, ...]:
-    """What guests hold there, those on their way included."""
+    """Return the PCI and NUMA claims of the host's guests, including pending ones."""
     if not host.takings:
         return host.state.packings
     return (*host.state.packings, *(one.packing for one in host.takings if one.packing is not None))
 
 
 def tree_of(host: HostView) -> tuple[ProviderState, ...]:
-    """The node's provider and those below it, with what is taken by servers on their way. Kept with the view."""
+    """Return the node's provider and its children, with pending servers' claims as used. Cached in the view."""
     found: tuple[ProviderState, ...] | None = host.kept.get("tree")
     if found is None:
         found = host.kept["tree"] = _tree(host)
@@ -66,7 +67,7 @@ def _tree(host: HostView) -> tuple[ProviderState, ...]:
 
 
 def _with_takings(one: ProviderState, takings: Sequence[Taking], is_root: bool) -> ProviderState:
-    """The root's plain amounts are what the view says is free already."""
+    """Return the provider with the pending amounts. The view's free amounts already include the root's plain ones."""
     more: dict[str, int] = {}
     for taking in takings:
         for name, amount in taking.amounts.get(one.id, {}).items():

@@ -1,15 +1,15 @@
-"""The hosts that one kind of request may have, ranked, and kept so while hosts change a few at a time.
+"""Ranking of the hosts for one kind of request, maintained while a few hosts change at a time.
 
-A decision over 10,000 hosts need not look at them all: what changed since the last one of the same kind is judged and
-weighed again, and the best are found from an order that is nearly right. What is found is exactly what weighing all
-hosts anew would find (``tests/unit/scheduler/test_ranking.py`` compares the two).
+A decision over 10,000 hosts need not check all of them. Hosts that changed since the last decision of the same kind are
+checked and weighed again, and the best are found from an order that is nearly correct. The result is exactly that of
+weighing all hosts again (``tests/unit/scheduler/test_ranking.py`` compares the two).
 
-Hosts whose weighers' values are the same stand in one class. The weight of a class is the sum over the weighers of
-``(value - lowest) * multiplier / (highest - lowest)``. When the lowest or highest values change, so do all weights, but
-none grows by more than a *slack* that follows from how far the ends moved. So the classes stay in the order of their
-weights at the last full look, and whoever seeks the best reads on until no later one can be better by the slack. When
-that takes long, the order is made anew. Classes that came since the last full look stand in an order of their own,
-which is smaller, and made anew more often.
+Hosts with equal weigher values form one class. The weight of a class is the sum over the weighers of ``(value - lowest)
+* multiplier / (highest - lowest)``. When the lowest or highest values change, all weights change, but none grows by
+more than a *slack* that follows from the movement of these ends. The classes therefore stay in the order of their
+weights at the last full sort. A search for the best reads on until no later class can be better by the slack. When that
+takes long, the order is sorted again. Classes that were added since the last full sort have a separate order, which is
+smaller and sorted more often.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 
-ROUNDING = 1e-9  # what sums of scaled values may be off by
-PATIENCE = 16  # classes that may be read in vain each time
-MOST_EMPTY = 1000  # places of classes without hosts that are kept
+ROUNDING = 1e-9  # possible error of sums of scaled values
+PATIENCE = 16  # classes that a search may read without result each time
+MOST_EMPTY = 1000  # entries of classes without hosts that are kept
 
 Ends = list[tuple[float, float]]  # (lowest, highest) value of each weigher
-Reach = list[tuple[float, float]]  # (lowest, highest) multiplier that any host has for each weigher
+Reach = list[tuple[float, float]]  # (lowest, highest) multiplier of each weigher among the hosts
 
 
 class Unrankable(Exception):
-    """A weigher gave a value that is no finite number, or a weigher that counted nothing does now."""
+    """Raised for a weigher value that is not a finite number, or for a weigher that had no effect before and has one
+    now."""
 
 
-#: Of some hosts those that are candidates, in their order.
+#: Hosts -> the candidates among them, in their order.
 Judge = Callable[[Iterable[HostView]], list[HostView]]
 
 
 class _Class(msgspec.Struct, gc=False):
     """Hosts (by number, in their order) with the same values and multipliers.
 
-    Nothing in it is looked at by the garbage collector, which would take longer over thousands of them than a decision.
+    The garbage collector does not track its contents: thousands of them would take it longer than a decision.
     """
 
     values: tuple[float, ...]
@@ -55,7 +56,7 @@ class _Class(msgspec.Struct, gc=False):
 
 
 class _Column:
-    """One weigher's different values among the hosts, to know the lowest and the highest."""
+    """One weigher's distinct values among the hosts, with the lowest and the highest."""
 
     __slots__ = ("counts", "sorted")
 
@@ -83,7 +84,7 @@ class _Column:
 
 
 class _Order:
-    """Classes by their weights at ``ends``, the best first. ``closed``: no others come into it."""
+    """Classes by their weights at ``ends``, the best first. ``closed``: no classes are added."""
 
     def __init__(self, classes: Iterable[_Class], ends: Ends, reach: Reach, closed: bool) -> None:
         found = list(classes)
@@ -111,8 +112,8 @@ class _Order:
         return [one for _, _, one in self._entries if one.members]
 
     def best(self, ends: Ends, count: int, of_class: int, found: list[tuple[float, int]]) -> None:
-        """Add (weight below zero, number) of what may be among the ``count`` best, up to ``of_class`` of each class.
-        ``found`` is in order before and after."""
+        """Add (negative weight, number) of possible members of the ``count`` best, up to ``of_class`` of each class.
+        ``found`` is sorted before and after."""
         slack = 0.0 if ends == self.ends else self._slack(ends)
         last = found[count - 1][0] if len(found) >= count else math.inf
         read, entries, first = 0, self._entries, self._first
@@ -137,9 +138,9 @@ class _Order:
         self.in_vain += max(0, read - count - PATIENCE)
 
     def _slack(self, ends: Ends) -> float:
-        """How much more any weight may be at these ends than at ours.
+        """Return the largest increase of any weight between this order's ends and the given ones.
 
-        What a class has of the old span and of the new one differ most at an end of the values that are in the order.
+        A class's shares of the old and the new span differ most at an end of the values in the order.
         """
         slack = ROUNDING
         for (low, high), (was_low, was_high), reach in zip(ends, self.ends, self.reach, strict=True):
@@ -152,8 +153,8 @@ class _Order:
 
 
 class Ranking:
-    """``hosts``: (number, view) in the order of their numbers, which decide between equals. ``seen``: up to which
-    change of the hosts it is current (see ``memory``)."""
+    """A ranking of hosts. ``hosts``: (number, view) in the order of their numbers, which decide between equal hosts.
+    ``seen``: the last change of the hosts that it includes (see ``ranking_cache``)."""
 
     def __init__(self, judge: Judge, weighers: Sequence[Weigher], request: PlacementRequest,
                  hosts: Iterable[tuple[int, HostView]]) -> None:
@@ -169,11 +170,11 @@ class Ranking:
         self._class_of: dict[int, _Class] = {}
         self._classes: dict[tuple[object, ...], _Class] = {}
         self._factors_seen = {self._usual}
-        self.taken: dict[int, HostView] = {}  # as they were before servers of ours were put on them
+        self.taken: dict[int, HostView] = {}  # as they were before this decision's servers
         self.seen = 0
         self._fill(hosts)
 
-    # -- what there is
+    # -- contents
 
     def _fill(self, hosts: list[tuple[int, HostView]]) -> None:
         passed = self._judge([view for _, view in hosts])
@@ -188,7 +189,7 @@ class Ranking:
         self._look()
 
     def _factors(self, view: HostView) -> tuple[float, ...]:
-        """The weighers' multipliers for a host, whose aggregates may have set some."""
+        """Return the weighers' multipliers for a host, some of which its aggregates may have set."""
         if not view.multipliers:
             return self._usual
         if not self._silent.isdisjoint(view.multipliers):
@@ -198,7 +199,7 @@ class Ranking:
         return factors
 
     def _class(self, values: tuple[float, ...], factors: tuple[float, ...]) -> _Class:
-        """The class of these values; a new one is in no order yet."""
+        """Return the class of these values; a new one is not in an order yet."""
         key = values if factors is self._usual else (values, factors)
         found = self._classes.get(key)
         if found is None:
@@ -206,7 +207,7 @@ class Ranking:
         return found
 
     def update(self, number: int, view: HostView | None) -> None:
-        """A host became another one, or is gone (None)."""
+        """Replace a host's view, or remove the host (None)."""
         if view is None or not self._judge((view,)):
             self._leave(number)
             self.views.pop(number, None)
@@ -239,27 +240,27 @@ class Ranking:
         for column, value in zip(self._columns, found.values, strict=True):
             column.remove(value)
         del found.members[bisect.bisect_left(found.members, number)]
-        if not found.members:  # its place in the order is empty from now on
+        if not found.members:  # its entry in the order stays, empty
             del self._classes[found.values if found.factors is self._usual else (found.values, found.factors)]
 
-    # -- the best
+    # -- search
 
     def _now(self) -> Ends:
         return [(column.sorted[0], column.sorted[-1]) if column.sorted else (0.0, 0.0) for column in self._columns]
 
     def _look(self) -> None:
-        """Put all classes in order anew."""
+        """Sort all classes again."""
         ends = self._now()
         reach = [(min(factors), max(factors)) for factors in zip(*self._factors_seen, strict=True)]
         self._order = _Order(self._classes.values(), ends, reach, closed=True)
         self._news = _Order((), ends, reach, closed=False)
 
     def best(self, count: int) -> list[int]:
-        """The numbers of the best hosts, the best first, as many as there are up to ``count``."""
+        """Return the numbers of the best hosts, the best first, at most ``count``."""
         return [number for _, number in self._find(count, count)[:count]]
 
     def equals(self) -> list[int]:
-        """The numbers of all hosts that share the best weight."""
+        """Return the numbers of all hosts that share the best weight."""
         found = self._find(1, len(self.views))
         return [number for weight, number in found if weight == found[0][0]]
 
@@ -274,27 +275,27 @@ class Ranking:
             self._news = _Order(self._news.classes(), ends, self._news.reach, closed=False)
         return found
 
-    # -- a server of the request goes somewhere
+    # -- selected hosts
 
     def take(self, number: int, view: HostView) -> None:
-        """The host is ``view`` from now on, until :meth:`give_back`."""
+        """Replace the host's view after a server was placed on it, until :meth:`give_back`."""
         self.taken.setdefault(number, self.views[number])
         self.update(number, view)
 
     def give_back(self, but: Iterable[int] = ()) -> None:
-        """Hosts are again as they were before servers were put on them, ``but`` these, of which newer views come."""
+        """Restore the views from before servers were placed, except of the hosts ``but``, which get newer views."""
         back, self.taken = self.taken, {}
         for number in back.keys() - set(but):
             self.update(number, back[number])
 
 
 def _part(value: float, low: float, high: float) -> float:
-    """What the value has of the span, from 0 to 1; of none, 0."""
+    """Return the value's relative position in the span, from 0 to 1; 0 for an empty span."""
     return (value - low) / (high - low) if low != high else 0.0
 
 
 def _weight(one: _Class, ends: Ends) -> float:
-    """As ``Pipeline.weights`` says it, to the last bit."""
+    """Return the weight, bit by bit the same as ``Pipeline.weights``."""
     total = 0.0
     for value, factor, (low, high) in zip(one.values, one.factors, ends, strict=True):
         if low != high:
@@ -303,7 +304,7 @@ def _weight(one: _Class, ends: Ends) -> float:
 
 
 def _weights(classes: Sequence[_Class], ends: Ends, reach: Reach) -> list[float]:
-    """The weights of many classes; weigher after weigher, where all hosts have its usual multiplier."""
+    """Return the weights of many classes; weigher by weigher if all hosts have the usual multipliers."""
     if any(least != most for least, most in reach):
         return [_weight(one, ends) for one in classes]
     totals = [0.0] * len(classes)

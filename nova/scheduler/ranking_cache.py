@@ -1,4 +1,4 @@
-"""What is kept from one decision to the next: what became of the hosts, and rankings of them (see ``ranking``)."""
+"""Data kept between decisions: changes of the hosts, and rankings of them (see ``ranking``)."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from collections.abc import Callable, Iterable, Iterator
 from nova.scheduler.ranking import Ranking
 from nova.scheduler.views import HostView
 
-KEPT_CHANGES = 20_000  # hosts whose newest change is known
-KEPT_HOSTS = 200_000  # in the rankings of all kinds of requests together; about 0.6 KB each
+KEPT_CHANGES = 20_000  # hosts whose newest change is kept
+KEPT_HOSTS = 200_000  # in all rankings together; about 0.6 KB each
 KEPT_RANKINGS = 128
-NOTED_KINDS = 1000  # of which we know that they were asked for
-WORTH_IT = 4  # a ranking is made anew when more than one in so many hosts changed
+NOTED_KINDS = 1000  # kinds of requests that are remembered as seen
+WORTH_IT = 4  # a ranking is rebuilt when more than one in this many hosts changed
 
 
 class Changes:
-    """Hosts that became others, or went (None), in order. Each has a number, in the order in which they came.
+    """Hosts that changed or were removed (None), in order. Each host has a number, in the order of arrival.
 
-    Whoever notes the changes keeps the hosts in a dict, and notes each one that comes, changes or goes. Of each host
-    the newest change alone is kept: a server that comes and goes changes its host five times, by some KB of views.
+    The owner keeps the hosts in a dict, and notes each host that is added, changed or removed. Only the newest change
+    of each host is kept: a server that is created and deleted changes its host five times, by some KB of views.
     """
 
     def __init__(self, kept: int = KEPT_CHANGES) -> None:
         self._kept = kept
         self._numbers: dict[tuple[str, str], int] = {}
         self._next = 0
-        self._newest: OrderedDict[int, tuple[int, HostView | None]] = OrderedDict()  # which change, and to what
+        self._newest: OrderedDict[int, tuple[int, HostView | None]] = OrderedDict()  # host -> (change, new view)
         self._forgotten = 0
-        self.count = 0  # how many there ever were
+        self.count = 0  # number of changes so far
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """Return the number of kept changes."""
         return len(self._newest)
 
     def note(self, key: tuple[str, str], view: HostView | None) -> None:
-        """The host ``key`` is ``view`` now (None: it went). A host that comes for the first time gets its number."""
+        """Note that the host ``key`` now has this view (None: it was removed). A new host gets its number."""
         number = self._numbers.get(key)
         if number is None:
             if view is None:
@@ -54,21 +54,21 @@ class Changes:
             _, (self._forgotten, _) = self._newest.popitem(last=False)
 
     def since(self, count: int) -> dict[int, HostView | None] | None:
-        """The newest view of each host that changed since there were so many; None when that is forgotten."""
+        """Return the newest view of each host that changed after change ``count``; None if that is no longer known."""
         if count < self._forgotten:
             return None
         newer = itertools.takewhile(lambda one: one[1][0] > count, reversed(self._newest.items()))
         return {number: view for number, (_, view) in newer}
 
     def numbered(self, hosts: Iterable[HostView]) -> Iterator[tuple[int, HostView]]:
-        """(number, view) of all hosts that there are, given in the order of their dict."""
+        """Return (number, view) of all existing hosts, which are given in the order of their dict."""
         return zip(self._numbers.values(), hosts, strict=True)
 
 
 @contextlib.contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Tens of thousands of new objects, none of them garbage: to look for some again and again would double the time.
-    """
+    """Disable garbage collection while tens of thousands of objects are created: none is garbage, and repeated
+    collections would double the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -79,7 +79,7 @@ def _without_collecting() -> Iterator[None]:
 
 
 class Rankings:
-    """The rankings of the kinds of requests that were asked for last, of at most so many hosts together."""
+    """The rankings of the most recently requested kinds of requests, with a limit on their hosts together."""
 
     def __init__(self, kept_hosts: int = KEPT_HOSTS) -> None:
         self._kept_hosts = kept_hosts
@@ -87,7 +87,8 @@ class Rankings:
         self._rankings: OrderedDict[bytes, tuple[Changes, Ranking]] = OrderedDict()
 
     def worth(self, kind: bytes) -> bool:
-        """Whether the kind was asked for before: what comes once would drive out what comes again and again."""
+        """Return whether the kind was requested before: rankings of single requests would evict those of frequent
+        ones."""
         if kind in self._rankings or kind in self._noted:
             return True
         self._noted[kind] = None
@@ -97,8 +98,8 @@ class Rankings:
 
     def take_out(self, kind: bytes, changes: Changes, hosts: tuple[HostView, ...],
                  make: Callable[[Iterable[tuple[int, HostView]]], Ranking]) -> Ranking:
-        """The kind's ranking as the hosts are now. Whoever takes it puts it back, unless something failed on the
-        way."""
+        """Remove and return the kind's ranking, updated to the current hosts. The caller puts it back, unless an error
+        occurs."""
         of, ranking = self._rankings.pop(kind, (None, None))
         news = changes.since(ranking.seen) if ranking is not None and of is changes else None
         if ranking is None or news is None or len(news) > len(hosts) // WORTH_IT:
@@ -112,8 +113,7 @@ class Rankings:
         return ranking
 
     def put_back(self, kind: bytes, changes: Changes, ranking: Ranking) -> None:
-        """Keep a ranking that was taken out. The kinds that were put back longest ago are dropped when there are too
-        many."""
+        """Put back a ranking that was taken out. If there are too many, the least recently used kinds are dropped."""
         self._rankings[kind] = (changes, ranking)
         most = min(KEPT_RANKINGS, max(1, self._kept_hosts // max(1, len(ranking.views))))
         while len(self._rankings) > most:

@@ -1,5 +1,6 @@
-"""Why there is no valid host, in two texts: one for users, which says what of their request could not be met and
-nothing about hosts, and one for admins, with counts and the nearest miss. And the same as values, for the journal.
+"""Reasons for no valid host, as two texts and as values for the journal.
+
+Users see which part of their request could not be met, and nothing about hosts. Admins see counts and the nearest miss.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from nova.scheduler.views import HostView
 
 NO_VALID_HOST = "No valid host was found. "
 NOT_ENOUGH = "There are not enough hosts available"
-LONGEST = 255  # what a fault's message may have
-SHOWN = 5  # different reasons of one filter
-PUBLIC_SHOWN = 2  # of a filter whose reasons users may read
-TRIED = "tried before"  # stands for a filter where hosts were left out because they refused, or failed
-REASON_LONGEST = 200  # what a filter of an operator's own may say
+LONGEST = 255  # maximum length of a fault's message
+SHOWN = 5  # different reasons shown of one filter
+PUBLIC_SHOWN = 2  # the same for users, of a filter with public reasons
+TRIED = "tried before"  # pseudo filter of hosts that were excluded after they refused or failed
+REASON_LONGEST = 200  # maximum length of a reason, as operators' own filters return any
 
 
 class Reason(NamedTuple):
-    """``public`` for users, ``details`` for admins. ``asked``: how many hosts there were to choose from."""
+    """The reason: ``public`` for users, ``details`` for admins. ``asked``: the number of hosts to choose from."""
 
     public: str
     details: str
@@ -33,14 +34,14 @@ class Reason(NamedTuple):
 
 
 class _Refusals(NamedTuple):
-    """What one filter said of the hosts that all filters before it let pass."""
+    """One filter's refusals among the hosts that passed all filters before it."""
 
     filter: Filter
     reasons: Counter[str]
     hosts: list[HostView]
 
 
-#: Filters whose reasons say something about hosts or other users -> what the user asked for that they are about.
+#: Filters whose reasons disclose hosts or other users -> the part of the user's request that they check.
 _ASKED_BY: Mapping[str, Callable[[PlacementRequest], str]] = {
     "AvailabilityZoneFilter": lambda request: f"zone {request.availability_zone}",
     "ImagePropertiesFilter": lambda request: "the image's properties",
@@ -54,7 +55,8 @@ _ASKED_BY: Mapping[str, Callable[[PlacementRequest], str]] = {
 
 
 def explain(hosts: Sequence[HostView], request: PlacementRequest, filters: Iterable[Filter]) -> Reason:
-    """Each host is counted at the first filter that refuses it. ``filters`` are those for such a request."""
+    """Return the reason. Each host counts at the first filter that refuses it. ``filters``: the filters for the
+    request."""
     if not hosts:
         return _reason((), "There is no compute host.")
     asked = [host for host in hosts if request.host in (None, host.host) and request.node in (None, host.node)]
@@ -84,7 +86,7 @@ def _reason(asked: Iterable[str], details: str) -> Reason:
 
 
 def _unmet_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str]:
-    """What users learn of a filter's refusals: what they asked for that it is about, if anything."""
+    """Return the users' text of a filter's refusals: the part of their request that it checks, if any."""
     if miss.asked:
         return list(miss.asked)
     if one.filter.name in _ASKED_BY:
@@ -93,7 +95,7 @@ def _unmet_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str
 
 
 def _described(one: _Refusals, miss: Miss) -> str:
-    """What admins learn of them."""
+    """Return the admins' text of a filter's refusals."""
     near = f"nearest: {' and '.join(miss.words)} on {miss.host}" if miss.words else ""
     words = "; ".join(filter(None, ("" if one.filter.name == "capacity" else _counted(one.reasons), near)))
     refusal = f"{one.filter.name} refused {len(one.hosts)}"
@@ -106,7 +108,7 @@ def _hosts(count: int) -> str:
 
 def _refusals(hosts: list[HostView], request: PlacementRequest,
               filters: Iterable[Filter]) -> tuple[list[_Refusals], list[HostView]]:
-    """What each filter says, and the hosts that all let pass."""
+    """Return the refusals of each filter, and the hosts that pass all of them."""
     found: list[_Refusals] = []
     for filter_ in filters:
         if not filter_.wanted(request):

@@ -1,4 +1,4 @@
-"""The scheduler daemon: keeps the hosts in memory and answers the conductor. All that is not pure is here."""
+"""The scheduler service: keeps the hosts in memory and serves the conductor. Only this module has side effects."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nova.scheduler.snapshot import HostTable
 
 LOG = logging.getLogger(__name__)
 
-FIRST_STATES_S = 5.0  # how long a request waits for the first states after a start
-RETRY_S = (1.0, 15.0)  # the first and the longest pause while the conductor is away
+FIRST_STATES_S = 5.0  # maximum wait of a request for the first states after a start
+RETRY_S = (1.0, 15.0)  # first and longest pause while the conductor does not answer
 JITTER = 0.2
 
 
 class SchedulerSettings(NamedTuple):
-    """Option groups, and what else the configuration says. Times in seconds."""
+    """Option groups and other configuration. Times in seconds."""
 
     scheduler: Any  # [scheduler]
     filter_scheduler: Any  # [filter_scheduler]
@@ -48,7 +48,7 @@ class SchedulerService:
         self._pipeline = Pipeline(options, self._rng)
         self._hosts = HostTable(settings.service_down_time, clock)
         self._sweep_s = float(settings.scheduler.host_state_sweep_interval)
-        self._lock = threading.Lock()  # around every use of the hosts: decisions are made one after the other
+        self._lock = threading.Lock()  # guards the hosts: decisions are made one at a time
         self._known = threading.Event()  # set with the first list of all hosts
         self._stopped = threading.Event()
         metrics.from_zero(metrics.SCHEDULER_DECISIONS, ("chosen",), ("none",))
@@ -56,7 +56,7 @@ class SchedulerService:
     # SchedulerRPC
 
     def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
-        """See the contract. Unavailable while the hosts are not known yet."""
+        """Select hosts, see the contract. Raises Unavailable while the hosts are not known yet."""
         if not self._known.wait(FIRST_STATES_S):
             raise errors.daemon.SchedulerNotReady()
         faults.reached("scheduler", "select_hosts", "before")
@@ -69,20 +69,21 @@ class SchedulerService:
         return selections
 
     def update_hosts(self, states: HostStates) -> None:
-        """States older than what is known of a host change nothing."""
+        """Update hosts; states older than the known ones are ignored."""
         with self._lock:
             self._hosts.update(states)
 
     def check_known(self) -> None:
-        """daemon.SchedulerNotReady: the conductor has not told the hosts yet."""
+        """Raise daemon.SchedulerNotReady until the conductor has sent the hosts."""
         if not self._known.is_set():
             raise errors.daemon.SchedulerNotReady()
 
     # decisions
 
     def _select(self, request: PlacementRequest) -> tuple[Selection, ...]:
-        """What is asked anew counts no more as decided before. Where nothing is left, decisions that the hosts'
-        states may contain by now are not counted twice: rather ask the claim once too often."""
+        """Decide, and forget earlier decisions for the same servers. If no host is left, decisions that the hosts'
+        states may already include are no longer counted in addition: a refused claim is better than a false refusal
+        here."""
         self._hosts.forget(request.server_uuids)
         if not request.rebuild:
             self._hosts.learn_busy(request.busy)
@@ -118,14 +119,14 @@ class SchedulerService:
     # the feed
 
     def start(self) -> None:
-        """Begin to keep the hosts current; returns at once."""
+        """Start to keep the hosts current in the background."""
         concurrency.spawn(self._feed, name="host-states")
 
     def stop(self) -> None:
         self._stopped.set()
 
     def _feed(self) -> None:
-        """All hosts first, as often as it takes; then a sweep now and then for what got lost on the way."""
+        """Fetch all hosts first, with retries; then sweep periodically for lost updates."""
         pause = RETRY_S[0]
         while not self._stopped.is_set():
             if self.sweep():
@@ -136,25 +137,25 @@ class SchedulerService:
                 pause = min(2 * pause, RETRY_S[1])
 
     def sweep(self) -> bool:
-        """Ask the conductor for what we don't have; everything, when we have nothing. False when that failed."""
+        """Fetch missing states from the conductor; all of them if there are none. Return False if that failed."""
         everything = not self._known.is_set()
         try:
             more = self._ask(everything)
             while more:
                 more = self._ask(False)
         except errors.NovaError as error:
-            LOG.warning("No host states from the conductor, will ask again: %s", error)
+            LOG.warning("Cannot get host states from the conductor, will retry: %s", error)
             return False
         except Exception:
-            LOG.exception("Asking the conductor for host states failed, will ask again")
+            LOG.exception("Getting host states from the conductor failed unexpectedly, will retry")
             return False
         if everything:
-            LOG.info("Know %d hosts", len(self._hosts))
+            LOG.info("Received the states of %d hosts", len(self._hosts))
             self._known.set()
         return True
 
     def _ask(self, everything: bool) -> bool:
-        """Whether there is more than came, and the next answer will be another one."""
+        """Fetch one batch of states; return whether another batch will bring more."""
         with self._lock:
             known = () if everything else self._hosts.stamps()
         states = self._conductor.get_host_states(known, everything)
@@ -163,7 +164,7 @@ class SchedulerService:
         return bool(states.more and states.states)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, a little more or less each time so that many schedulers don't ask at once, or until stopped."""
+        """Wait, with random jitter so that many schedulers do not ask at the same time, or until stopped."""
         self._stopped.wait(seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
 
 

@@ -1,11 +1,11 @@
-"""Every host in memory, kept current by *states*, never by deltas.
+"""The scheduler's table of hosts, kept current by whole *states*, never by deltas.
 
-A state has three parts, each with a stamp; a part is replaced whole by one with a newer stamp, so that late, doubled
-and reordered messages do no harm. On top of the states stand our own decisions of the last seconds that no state
-contains yet. A decision is made on a :class:`Snapshot`, which never changes.
+A state has three parts, each with a stamp; a part is replaced as a whole by one with a newer stamp, so that late,
+duplicate and reordered messages do no harm. Decisions of the last seconds that no state contains yet are added to the
+states. A decision is made on a :class:`Snapshot`, which never changes.
 
-Plain lists of small objects, not numpy: importing numpy costs this daemon 200-300 ms at its start and 14 MB, while a
-decision over 10,000 hosts takes milliseconds this way (``tests/bench/scheduler_decisions.py``).
+The table is plain lists of small objects, not numpy: importing numpy costs this service 200-300 ms at its start and 14
+MB, while a decision over 10,000 hosts takes milliseconds this way (``tests/bench/scheduler_decisions.py``).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from nova.scheduler.views import HostView, Load, view_of
 Key = tuple[str, str]  # (host, node)
 
 PENDING_S = 10.0
-CLOCK_TRUSTED_S = 300.0  # after which a clock reading that seems late replaces the one we have, because clocks drift
-LOOK_EVERY_S = 15.0  # how often we look which hosts went silent, at least: a clock may have been put back
+CLOCK_TRUSTED_S = 300.0  # after which a late clock reading replaces the stored one, because clocks drift
+LOOK_EVERY_S = 15.0  # maximum interval of checks for hosts that went down: a clock may be set back
 
 NEVER = float("-inf")
 _EPOCH = datetime.datetime(1970, 1, 1)
 
-#: stamp -> the fields that it stamps. ``last_seen_at`` has no stamp: the latest wins.
+#: stamp -> the fields that it stamps. ``last_seen_at`` has no stamp: the latest value wins.
 PARTS: dict[str, tuple[str, ...]] = {
     "generation": ("vcpus_capacity", "memory_mb_capacity", "disk_gb_capacity", "vcpus_used", "memory_mb_used",
                    "disk_gb_used", "instances", "vcpus_total", "memory_mb_total", "disk_gb_total", "amounts",
@@ -47,19 +47,20 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 
 
-#: What a claim's answer tells of a provider, without its host's name; the rest comes with the next sweep.
+#: Fields that a claim's result contains of a provider, without its host's name; the rest arrives with the next sweep.
 AMOUNTS = PARTS["generation"][:7]
 
 
 class Snapshot(NamedTuple):
-    """All hosts at one moment. ``changes``: how they came to be what they are, where somebody keeps that."""
+    """All hosts at one moment. ``changes``: the changes that led to it, if they are recorded."""
 
     hosts: tuple[HostView, ...]
     changes: Changes | None = None
 
 
 class Pending(NamedTuple):
-    """A decision of ours that no state is known to contain. ``generation`` is the provider's when it was made."""
+    """A decision of this scheduler that no state is known to contain. ``generation``: the provider's at the
+    decision."""
 
     key: Key
     need: Resources
@@ -69,9 +70,9 @@ class Pending(NamedTuple):
 
 
 class _Row:
-    """A host's newest state, when the conductor last spoke of it, and when the host last spoke (database's clock).
+    """A host's newest state, when the conductor last reported it, and when the host last reported (database's clock).
 
-    ``partly``: of the state's generation only the amounts were reported.
+    ``partly``: only the amounts of the state's generation were reported.
     """
 
     __slots__ = ("state", "partly", "reported_at", "seen_at", "pending")
@@ -85,8 +86,8 @@ class _Row:
 
 
 class Excuse(NamedTuple):
-    """After a silence that began at ``newest``: until then, who was heard of since ``alive_since`` is not down. All by
-    the database's clock."""
+    """Grace after a service report gap that began at ``newest``: until ``until``, hosts that reported since
+    ``alive_since`` are not down. All times by the database's clock."""
 
     newest: float = NEVER
     alive_since: float = NEVER
@@ -94,7 +95,7 @@ class Excuse(NamedTuple):
 
 
 class HostTable:
-    """The hosts. Not thread-safe: the service holds its lock around every use.
+    """The table of hosts. Not thread-safe: the service holds its lock around every use.
 
     ``service_down_time`` in seconds; ``clock`` is monotonic.
     """
@@ -111,25 +112,25 @@ class HostTable:
         self._nodes: dict[str, set[str]] = {}
         self._providers: dict[int, Key] = {}
         self._pending: dict[str, Pending] = {}  # all rows' decisions, the oldest first
-        self._busy: Mapping[str, int] = {}  # by host, as the last request told
+        self._busy: Mapping[str, int] = {}  # by host, from the last request
         self._places = Places()
-        self._aggregates: dict[str, AggregateMembers] = {}  # by uuid; views share it, as it is at any time
-        self._gone_at: dict[Key, float] = {}  # hosts said to be gone, by the database's clock, as all times here
+        self._aggregates: dict[str, AggregateMembers] = {}  # by UUID; shared by the views, always current
+        self._gone_at: dict[Key, float] = {}  # removed hosts, by the database's clock, as all times here
         self._reported_at = self._complete_at = NEVER  # the newest message, and the newest complete one
-        self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
+        self._offset = (0.0, NEVER)  # database's clock minus this process's, and the time of that measurement
         self._next_look = NEVER
-        self._seen_since = NEVER  # no host that is up was heard of before
-        self._newest = NEVER  # when the host that was heard of last was
+        self._seen_since = NEVER  # all hosts that are up have reported since
+        self._newest = NEVER  # the latest report of any host
         self._excuse = Excuse()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    # what we are told
+    # updates
 
     def update(self, states: HostStates, asked: bool = False) -> None:
-        """Take in what is newer than what we have. ``asked``: it answers our stamps, so that a host which we don't know
-        after it was not there when it was made."""
+        """Merge states that are newer than the stored ones. ``asked``: the reply to this scheduler's stamps, so that a
+        host which is still unknown after it did not exist when it was created."""
         reported_at, reported_before = self._clock() + self._offset[0], self._reported_at
         if states.now is not None:
             reported_at = _seconds(states.now)
@@ -150,16 +151,19 @@ class HostTable:
         self._refresh(changed)
 
     def _excuse_silence(self, reported_before: float) -> None:
-        """After a time in which nobody told us anything (or ever did), no host was heard of for long: rather all were
-        cut off than dead at once, and we are told again before their reports are. Those that were alive when the last
-        report came have half of the time to report; once for each silence."""
+        """Start a grace period after an outage: if no service reported for long, do not mark all hosts down.
+
+        Hosts are then more likely to have been disconnected than dead, and states arrive again before the hosts'
+        reports do. Hosts that were alive at the last report get half of the down time to report; one time for each gap.
+        """
         half = self._down_time / 2
         if self._reported_at - max(reported_before, self._newest) > half and self._excuse.newest < self._newest:
             self._excuse = Excuse(self._newest, self._newest - half, self._reported_at + half)
             self._next_look = NEVER
 
     def _merge(self, state: HostState, reported_at: float) -> Key | None:
-        """The key when something changed. A state without a host names its provider, and has amounts alone."""
+        """Merge a state, and return its key if something changed. A state without a host has only a provider's
+        amounts."""
         if not state.host:
             return self._merge_amounts(state)
         state = self._shared.of(state)
@@ -167,7 +171,7 @@ class HostTable:
         row = self._rows.get(key)
         if row is None:
             if not state.service_version or reported_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
-                return None  # a part of a host we don't know; or we were told since that it is gone
+                return None  # a part of an unknown host, or of a host that was removed later
             self._rows[key] = row = _Row(self._places.of(state), reported_at)
             self._newest = max(self._newest, row.seen_at)
             self._nodes.setdefault(state.host, set()).add(state.node)
@@ -186,7 +190,7 @@ class HostTable:
         return key if changed or view is None or not view.up else None
 
     def _place_all(self, aggregates: AggregateStates) -> set[Key]:
-        """Take in all aggregates, where they are newer than those we know; the hosts they changed something for."""
+        """Merge all aggregates if they are newer than the stored ones; return the hosts that they changed."""
         if aggregates.version <= self._places.version:
             return set()
         self._places = Places(aggregates)
@@ -200,7 +204,7 @@ class HostTable:
         return changed
 
     def _merge_amounts(self, state: HostState) -> Key | None:
-        """Newer amounts of a provider that we know; None for one that we don't."""
+        """Merge newer amounts of a known provider and return its host's key; None for an unknown provider."""
         key = self._providers.get(state.provider_id)
         row = self._rows.get(key) if key else None
         if row is None or row.state.provider_id != state.provider_id or state.generation <= row.state.generation:
@@ -211,7 +215,7 @@ class HostTable:
         return key
 
     def _seen(self, host: str, seen_at: float) -> Iterable[Key]:
-        """A heartbeat. Only a host that was down has to be looked at again."""
+        """Record a host's heartbeat, and yield its nodes that were down, which must be refreshed."""
         for node in self._nodes.get(host, ()):
             row = self._rows[host, node]
             row.seen_at = max(row.seen_at, seen_at)
@@ -221,7 +225,8 @@ class HostTable:
                 yield host, node
 
     def _complete(self, present: set[Key], reported_at: float) -> None:
-        """What a list of all hosts doesn't have is gone, unless we were told of it later than that list was made."""
+        """Remove the hosts that are missing in a complete list, unless they were reported after the list was
+        created."""
         self._complete_at = max(self._complete_at, reported_at)
         self._gone_at = {key: at for key, at in self._gone_at.items() if at > self._complete_at}
         for key in [key for key in self._rows if key not in present]:
@@ -243,7 +248,8 @@ class HostTable:
     # the database's clock
 
     def _learn_time(self, reported_at: float) -> None:
-        """A message that was long under way makes the database's clock seem late, never early: the largest is right."""
+        """Learn the database's time. A delayed message makes its clock seem late, never early, so the largest offset is
+        right."""
         here = self._clock()
         offset = reported_at - here
         if offset >= self._offset[0] or here - self._offset[1] > CLOCK_TRUSTED_S:
@@ -251,23 +257,23 @@ class HostTable:
         self._reported_at = max(self._reported_at, reported_at)
 
     def _judged_at(self) -> float:
-        """The moment for which "up" is judged, by the database's clock.
+        """Return the time for which "up" is evaluated, by the database's clock.
 
-        That is now; but while nobody tells us anything, silence says nothing about the hosts, and the last judgement
-        stands.
+        It is the current time. While no messages arrive, missing reports say nothing about the hosts, and the last
+        evaluation stays valid.
         """
         return min(self._clock() + self._offset[0], self._reported_at + self._down_time / 3)
 
     def _silent_since(self) -> float:
-        """Who was not heard of since this moment is down."""
+        """Return the limit of last reports: hosts that have not reported since then are down."""
         limit = self._judged_at() - self._down_time
         excused = self._clock() + self._offset[0] < self._excuse.until
         return min(limit, self._excuse.alive_since) if excused else limit
 
-    # our own decisions
+    # decisions of this scheduler
 
     def count(self, server_uuid: str, key: Key, need: Resources, requirements: HostRequirements | None = None) -> None:
-        """A server was given this host; its resources count as taken until a state has them, or for 10 s."""
+        """Count a server's resources on its selected host until a state includes them, or for 10 s."""
         self.forget((server_uuid,))
         row = self._rows.get(key)
         if row is None:
@@ -278,34 +284,35 @@ class HostTable:
         self._refresh((key,))
 
     def forget(self, server_uuids: Iterable[str]) -> None:
-        """These servers' claims are in the states by now, or they need none any more."""
+        """Stop counting these servers: the states include their claims now, or the servers no longer need any."""
         gone = [(uuid, self._pending.pop(uuid)) for uuid in server_uuids if uuid in self._pending]
         for uuid, pending in gone:
             self._rows[pending.key].pending.pop(uuid, None)
         self._refresh({pending.key for _, pending in gone})
 
     def learn_busy(self, busy: Mapping[str, int]) -> None:
-        """On how many servers' behalf hosts read and write a lot now; those that are not named, on nobody's."""
+        """Set the number of servers with heavy I/O on each host; hosts that are not named have none."""
         changed = [host for host in busy.keys() | self._busy.keys() if busy.get(host, 0) != self._busy.get(host, 0)]
         self._busy = busy
         self._refresh([(host, node) for host in changed for node in self._nodes.get(host, ())])
 
     def forget_doubtful(self) -> bool:
-        """Forget the decisions on hosts whose state changed since: it may contain them. True when there were any."""
+        """Forget decisions on hosts whose state changed since, because it may include them. Return whether there were
+        any."""
         doubtful = [uuid for uuid, pending in self._pending.items()
                     if self._rows[pending.key].state.generation > pending.generation]
         self.forget(doubtful)
         return bool(doubtful)
 
-    # what is asked of us
+    # reads
 
     def snapshot(self) -> Snapshot:
-        """The hosts as they are now."""
+        """Return the current hosts."""
         now = self._clock()
         expired = []
         for uuid, pending in self._pending.items():
             if pending.expires_at > now:
-                break  # they are in the order of their making
+                break  # they are in the order of creation
             expired.append(uuid)
         self.forget(expired)
         limit = self._silent_since()
@@ -316,7 +323,7 @@ class HostTable:
         return Snapshot(tuple(self._views.values()), self._changes)
 
     def stamps(self) -> tuple[NodeStamp, ...]:
-        """What we have, for the sweep. What was reported partly counts as not reported."""
+        """Return the stamps of the stored states, for the sweep. Partly reported states count as not reported."""
         return tuple(NodeStamp(host=row.state.host, node=row.state.node,
                                generation=-1 if row.partly else row.state.generation,
                                service_version=row.state.service_version,
@@ -324,7 +331,7 @@ class HostTable:
                      for row in self._rows.values())
 
     def _refresh(self, keys: Iterable[Key]) -> None:
-        """Make the views of these hosts anew."""
+        """Rebuild the views of these hosts."""
         limit = self._silent_since()
         for key in keys:
             row = self._rows.get(key)
@@ -347,9 +354,10 @@ def _place(state: HostState) -> AggregateSettings:
 
 
 def merged_state(old: HostState, new: HostState, partly: bool = False) -> HostState:
-    """The newer of each part; ``old`` itself when nothing is newer. A newer provider is another host of that name.
+    """Return the newer one of each part, or ``old`` itself if nothing is newer. A newer provider is another host of
+    that name.
 
-    ``partly``: of ``old``'s generation only the amounts are known, so that the same generation brings more.
+    ``partly``: only the amounts of ``old``'s generation are known, so the same generation may contain more.
     """
     if new.provider_id != old.provider_id:
         return new if new.provider_id > old.provider_id else old
@@ -363,5 +371,5 @@ def merged_state(old: HostState, new: HostState, partly: bool = False) -> HostSt
 
 
 def _seconds(time_: datetime.datetime | None) -> float:
-    """Seconds since 1970 by the database's clock; minus infinity for never."""
+    """Return seconds since 1970 by the database's clock; minus infinity for never."""
     return NEVER if time_ is None else (time_ - _EPOCH).total_seconds()

@@ -1,4 +1,4 @@
-"""A host as filters and weighers see it: frozen, with what is free already worked out."""
+"""Views of hosts for filters and weighers: frozen, with the free amounts already calculated."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ LOG = logging.getLogger(__name__)
 
 NO_MULTIPLIERS: Mapping[str, float] = {}
 MULTIPLIER_SUFFIX = "_weight_multiplier"
-DISABLED = "COMPUTE_STATUS_DISABLED"  # the trait of a host that takes no new servers
+DISABLED = "COMPUTE_STATUS_DISABLED"  # trait of a host that accepts no new servers
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class HostFacts:
-    """What a host *is*, apart from what is used of it. Hosts that are alike share one object (see :func:`facts_of`)."""
+    """Properties of a host, apart from its usage. Equal hosts share one object (see :func:`facts_of`)."""
 
     hypervisor_type: str
     hypervisor_version: int
     supported: tuple[tuple[str, str, str], ...]  # (architecture, hypervisor type, vm mode)
     capabilities: Mapping[str, str]
-    traits: frozenset[str]  # those that it reports, and those that Placement's API gave it
+    traits: frozenset[str]  # reported by the host, or set by Placement's API
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class HostAggregates:
-    """What aggregates make of a host. Hosts of the same metadata share one object (see :func:`aggregates_of`).
+    """Settings of a host from its aggregates. Hosts with the same metadata share one object (see
+    :func:`aggregates_of`).
 
-    ``values``: all that they set of each key, a list with commas taken apart. ``multipliers``: weight multipliers.
+    ``values``: all values of each key, with comma-separated lists split. ``multipliers``: weight multipliers.
     """
 
     values: Mapping[str, frozenset[str]]
@@ -44,8 +45,8 @@ class HostAggregates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostView:
-    """One node of a host at one moment. Amounts free are after allocation ratio, reservation and decisions of ours
-    that are not claimed yet; they can be negative. Memory in MB, disk in GB."""
+    """One node of a host at one moment. Free amounts include the allocation ratio, reservations and decisions that are
+    not claimed yet; they can be negative. Memory in MB, disk in GB."""
 
     host: str
     node: str
@@ -60,14 +61,14 @@ class HostView:
     facts: HostFacts
     aggregates: HostAggregates
     state: HostState
-    pending: int = 0  # servers decided for it that its state does not count yet
-    busy: int = 0  # servers on whose behalf it reads and writes a lot: built, moved, copied
-    takings: tuple[Any, ...] = ()  # what those with requirements will claim (``provider_fit.Taking``)
+    pending: int = 0  # servers selected for it that its state does not count yet
+    busy: int = 0  # servers with heavy I/O: being built, moved or copied
+    takings: tuple[Any, ...] = ()  # claims of pending servers with requirements (``provider_fit.Taking``)
     known_aggregates: Mapping[str, AggregateMembers] = dataclasses.field(default_factory=dict, repr=False)  # by uuid
-    kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # worked out once
+    kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # cached values
 
     def with_taken(self, need: Resources, taking: object = None) -> HostView:
-        """The same host after one more server of this size; ``taking``: with these requirements, too."""
+        """Return the host after one more server of this size; ``taking``: its claim by requirements."""
         return dataclasses.replace(self, free_vcpus=self.free_vcpus - need.vcpus,
                                    free_memory_mb=self.free_memory_mb - need.memory_mb,
                                    free_disk_gb=self.free_disk_gb - need.disk_gb, pending=self.pending + 1, kept={},
@@ -78,7 +79,7 @@ _known_facts: weakref.WeakValueDictionary[tuple[object, ...], HostFacts] = weakr
 
 
 def facts_of(state: HostState) -> HostFacts:
-    """The host's facts, as one object for all hosts that are alike, so that verdicts on them can be kept."""
+    """Return the host's facts, as one object for all equal hosts, so that verdicts on them can be cached."""
     capabilities = tuple(sorted(state.capabilities.items()))
     traits = frozenset((*state.traits, *state.own_traits))
     key = (state.hypervisor_type, state.hypervisor_version, state.supported, capabilities, traits)
@@ -90,14 +91,14 @@ def facts_of(state: HostState) -> HostFacts:
 
 
 def multipliers_of(state: HostState) -> Mapping[str, float]:
-    """Weight multipliers in the metadata of the host's aggregates; the lowest wins where several set one."""
+    """Return the weight multipliers in the metadata of the host's aggregates; the lowest wins if several set one."""
     found: dict[str, float] = {}
     for key, values in state.aggregate_metadata.items():
         numbers = [number for number in map(_number, values) if number is not None]
         if key.endswith(MULTIPLIER_SUFFIX) and numbers:
             found[key] = min(numbers)
         elif key.endswith(MULTIPLIER_SUFFIX):
-            LOG.warning("Host %s: aggregate metadata %s=%s is not a number; the option's value is used instead",
+            LOG.warning("Host %s: aggregate metadata %s=%s is not a number; using the option's value",
                         state.host, key, ",".join(values))
     return found or NO_MULTIPLIERS
 
@@ -106,8 +107,8 @@ _known_aggregates: weakref.WeakValueDictionary[tuple[object, ...], HostAggregate
 
 
 def aggregates_of(state: HostState) -> HostAggregates:
-    """What the host's aggregates make of it, as one object for all hosts of the same, so that verdicts on them can be
-    kept."""
+    """Return the settings of the host's aggregates, as one object for all hosts with the same metadata, so that
+    verdicts on them can be cached."""
     key = tuple(state.aggregate_metadata.items())
     found = _known_aggregates.get(key)
     if found is None:
@@ -127,8 +128,8 @@ def _number(text: str) -> float | None:
 
 
 class Load(NamedTuple):
-    """What is on its way to a host beyond its state: what ``servers``, decided but not claimed, will take, ``takings``
-    being of those of them with requirements; and ``busy`` (see the view's)."""
+    """Load of a host beyond its state: the amounts of ``servers`` that are selected but not claimed; ``takings``: the
+    claims of servers with requirements among them; ``busy`` (see :class:`HostView`)."""
 
     vcpus: int = 0
     memory_mb: int = 0
@@ -147,8 +148,8 @@ NO_AGGREGATES: Mapping[str, AggregateMembers] = MappingProxyType({})
 
 def view_of(state: HostState, up: bool, load: Load = NO_LOAD, like: HostView | None = None,
             known: Mapping[str, AggregateMembers] = NO_AGGREGATES) -> HostView:
-    """Make a view. ``like``: an older view of the same host, whose parts are used again where the state's did not
-    change. ``known``: all aggregates by uuid."""
+    """Return a view. ``like``: an older view of the same host, whose parts are reused if the state's did not change.
+    ``known``: all aggregates by UUID."""
     facts = like.facts if like is not None and like.state is state else facts_of(state)
     same = like is not None and like.state.aggregate_metadata is state.aggregate_metadata
     aggregates = like.aggregates if like is not None and same else aggregates_of(state)

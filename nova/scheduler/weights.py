@@ -1,4 +1,4 @@
-"""The base of operators' own weighers in OpenStack's form; ours are in :mod:`nova.scheduler.weighers`."""
+"""Base class of operators' own weighers in OpenStack's form; nova's are in :mod:`nova.scheduler.weighers`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class WeighedHost:
 
 
 class BaseHostWeigher(Weigher):
-    """A subclass has ``_weigh_object``. Hosts are scaled to 0..1 between the lowest and the highest weight, or between
-    ``minval`` and ``maxval`` where these are set, and then multiplied."""
+    """Base class: a subclass has ``_weigh_object``. Weights are scaled to 0..1 between the lowest and the highest
+    weight, or between ``minval`` and ``maxval`` if these are set, and then multiplied."""
 
     own_multipliers = True
     minval: float | None = None
@@ -31,28 +31,28 @@ class BaseHostWeigher(Weigher):
         super().__init__()
 
     def weight_multiplier(self, host_state: PluginHostState) -> float:
-        """How much the weigher counts for a host."""
+        """Return the weigher's multiplier for a host."""
         return 1.0
 
     def _weigh_object(self, host_state: PluginHostState, weight_properties: RequestSpec) -> float:
-        """More is better."""
+        """Return the weight of a host; more is better."""
         raise NotImplementedError
 
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: RequestSpec) -> list[float]:
-        """One number a host."""
+        """Return a weight for each host."""
         return [self._weigh_object(one.obj, weight_properties) for one in weighed_obj_list]
 
     def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
-        """As the scheduler asks all its weighers."""
+        """Return a weight for each host, as the scheduler calls all weighers."""
         return self.weigh_objects([WeighedHost(PluginHostState.of(host)) for host in hosts], RequestSpec.of(request))
 
     def bounds(self, values: Sequence[float]) -> tuple[float, float]:
-        """The weights that become 0 and 1."""
+        """Return the weights that are scaled to 0 and 1."""
         low, high = super().bounds(values)
         return low if self.minval is None else self.minval, high if self.maxval is None else self.maxval
 
     def multiplier_of(self, host: HostView) -> float:
-        """As the scheduler asks all its weighers."""
+        """Return the multiplier for a host, as the scheduler calls all weighers."""
         return self.weight_multiplier(PluginHostState.of(host))
 
 

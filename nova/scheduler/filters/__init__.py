@@ -1,7 +1,7 @@
-"""Filters: each says yes, or why not. One file a filter.
+"""Filters: each accepts a host or returns a reason to refuse it. One module per filter.
 
-An operator's own filter is a subclass of :class:`Filter`, or of :class:`BaseHostFilter` in OpenStack's form; its dotted
-path goes into ``[filter_scheduler]available_filters``, its class name into ``enabled_filters``.
+An operator's own filter is a subclass of :class:`Filter`, or of :class:`BaseHostFilter` in OpenStack's form. Its dotted
+path is added to ``[filter_scheduler]available_filters``, its class name to ``enabled_filters``.
 """
 
 from __future__ import annotations
@@ -14,53 +14,55 @@ from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from nova.scheduler.views import HostAggregates, HostFacts, HostView
 
-#: What a request says of where; the others say which servers, and how many choices.
+#: Fields of a request that affect the choice of a host; the others name the servers and the number of choices.
 ALL_FIELDS = tuple(name for name in PlacementRequest.__struct_fields__ if name not in ("server_uuids", "alternates"))
 
 
 class Filter:
-    """One yes-or-why-not question about a host. Made once, with the options of ``[filter_scheduler]``."""
+    """A check of a host. Created once, with the options of ``[filter_scheduler]``."""
 
     always_on = False  # checked in every decision, whether it is enabled or not
-    public = False  # its reasons hold nothing about hosts, so that users may read them
-    #: Fields of the request that its verdict depends on, so that it is kept for requests that are alike in these;
-    #: None: on any of them. Of ``group`` it may depend on the host's own count, and on whether there are members.
+    public = False  # its reasons disclose nothing about hosts, so users may read them
+    #: Fields of the request that its verdict depends on, so that verdicts are shared by requests that are equal in
+    #: these; None: all fields. Of ``group`` it may depend on the host's own count, and on whether there are members.
     reads: tuple[str, ...] | None = None
-    on_rebuild = False  # asked, too, whether a server's own host suits another image
-    lasting = True  # its verdict depends on the host and the request alone, so that it is kept until these change
+    on_rebuild = False  # also checked when a server is rebuilt with another image
+    lasting = True  # its verdict only depends on the host and the request, so it is cached until these change
 
     def __init__(self, options: Options = None) -> None:
-        """``options``: ``[filter_scheduler]``; as ``options.metrics`` and ``options.scheduler`` these groups, too."""
+        """``options``: ``[filter_scheduler]``, with two more groups as ``options.metrics`` and
+        ``options.scheduler``."""
         self.options = options
 
     @property
     def name(self) -> str:
-        """What operators call it, in configuration and in reasons."""
+        """The filter's name in the configuration and in reasons."""
         return type(self).__name__
 
     def about(self, request: PlacementRequest) -> object:
-        """What of the request the verdict depends on, as plain values: that of the fields it ``reads``, or less."""
+        """Return the request's data that the verdict depends on, as plain values: the fields it ``reads``, or less."""
         return {name: getattr(request, name) for name in (ALL_FIELDS if self.reads is None else self.reads)}
 
     def wanted(self, request: PlacementRequest) -> bool:
-        """False when the request asks nothing of this filter: no host is looked at then."""
+        """Return False if the request has no requirement for this filter: no host is checked then."""
         return True
 
     def by_facts(self, request: PlacementRequest) -> bool:
-        """True when the answer depends on ``host.facts`` alone, so that alike hosts are asked about once."""
+        """Return True if the verdict only depends on ``host.facts``, so that equal hosts are checked once."""
         return False
 
     def by_aggregates(self, request: PlacementRequest) -> bool:
-        """True when the answer depends on ``host.aggregates`` alone, likewise."""
+        """Return True if the verdict only depends on ``host.aggregates``, so that equal hosts are checked once."""
         return False
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        """Why this host cannot take the request's servers, in a few words without the host's name; None: it can."""
+        """Return why this host cannot take the request's servers, in a few words without the host's name; None if it
+        can."""
         raise NotImplementedError
 
     def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
-        """The hosts that it does not refuse; those that are alike are asked about once where that is enough. A
-        subclass may do this faster."""
+        """Return the hosts that it does not refuse; equal hosts are checked once if that is sufficient. A subclass may
+        do this faster."""
         shared = _FACTS if self.by_facts(request) else _AGGREGATES if self.by_aggregates(request) else None
         if shared is None:
             return [host for host in hosts if self.refuses(host, request) is None]
@@ -77,31 +79,31 @@ class Filter:
 
 
 class BaseHostFilter(Filter):
-    """The base of operators' own filters in OpenStack's form: a subclass has ``host_passes``."""
+    """Base class of operators' own filters in OpenStack's form: a subclass has ``host_passes``."""
 
     RUN_ON_REBUILD = False
-    run_filter_once_per_request = False  # here a filter is asked again whenever a host has changed
-    lasting = False  # it may ask the time, or other services
+    run_filter_once_per_request = False  # a filter is called again here when a host has changed
+    lasting = False  # it may depend on the time or on other services
 
     def __init__(self) -> None:
         super().__init__()
         self.on_rebuild = self.RUN_ON_REBUILD
 
     def host_passes(self, host_state: PluginHostState, filter_properties: RequestSpec) -> bool:
-        """Whether the host can take the request's servers."""
+        """Return whether the host can take the request's servers."""
         raise NotImplementedError
 
     def filter_all(self, filter_obj_list: Iterable[PluginHostState],
                    spec_obj: RequestSpec) -> Iterable[PluginHostState]:
-        """The hosts that pass. A subclass may look at all of them together."""
+        """Return the hosts that pass. A subclass may check all of them together."""
         return (host for host in filter_obj_list if self.host_passes(host, spec_obj))
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        """Why this host is refused, as far as such a filter says it."""
+        """Return why this host is refused, as far as such a filter reports it."""
         return None if self.passing([host], request) else "it does not pass"
 
     def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
-        """As the scheduler asks all its filters."""
+        """Return the hosts that pass, as the scheduler calls all filters."""
         states = [PluginHostState.of(host) for host in hosts]
         passed = {id(state) for state in self.filter_all(states, RequestSpec.of(request))}
         return [host for host, state in zip(hosts, states, strict=True) if id(state) in passed]
@@ -111,7 +113,7 @@ _FACTS, _AGGREGATES = operator.attrgetter("facts"), operator.attrgetter("aggrega
 
 
 def all_filters() -> list[type[Filter]]:
-    """Every filter that comes with us: the default of ``[filter_scheduler]available_filters``."""
+    """Return every filter of nova: the default of ``[filter_scheduler]available_filters``."""
     from nova.scheduler.filters import (
         aggregate_extra_specs,
         aggregate_image_properties,

@@ -1,7 +1,7 @@
 """AggregateInstanceExtraSpecsFilter: the metadata of the host's aggregates meets the flavor's extra specs.
 
-Meant are specs named ``aggregate_instance_extra_specs:KEY`` and those without a namespace. Where aggregates set a key
-to several values, one of them is enough.
+It checks specs named ``aggregate_instance_extra_specs:KEY`` and specs without a namespace. If aggregates set a key to
+several values, one match is sufficient.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nova.scheduler import operators
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
-#: Specs without a namespace that are about something else.
+#: Specs without a namespace that have another meaning.
 OTHERS = frozenset({"group_policy", "hide_hypervisor_id"})
 
 SCOPE = "aggregate_instance_extra_specs:"
@@ -39,7 +39,7 @@ class AggregateInstanceExtraSpecsFilter(Filter):
 
 
 def _asked(request: PlacementRequest) -> Iterator[tuple[str, str]]:
-    """(key, value) of each extra spec that is about aggregates."""
+    """Yield (key, value) of each extra spec about aggregates."""
     for name, wanted in request.extra_specs.items():
         if name.startswith(SCOPE):
             yield name.removeprefix(SCOPE), wanted

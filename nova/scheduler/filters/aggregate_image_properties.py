@@ -1,7 +1,7 @@
 """AggregateImagePropertiesIsolation: no aggregate of the host sets a property of the image to another value.
 
-A key of aggregate metadata that the image does not have says nothing about it. With a namespace, only keys that begin
-with it (and the separator) are meant.
+Keys of aggregate metadata that the image does not have are ignored. With a namespace, only keys with that prefix (and
+the separator) count.
 """
 
 from __future__ import annotations
@@ -35,5 +35,5 @@ class AggregateImagePropertiesIsolation(Filter):
 
 
 def _among(value: str, values: frozenset[str]) -> bool:
-    """The aggregates' values are lists taken apart at commas; a property may be such a list itself."""
+    """True if the property is among the aggregates' values, which are split at commas; it may be such a list itself."""
     return value.strip() in values or ("," in value and values >= {part.strip() for part in value.split(",")})

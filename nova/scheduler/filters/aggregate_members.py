@@ -1,6 +1,6 @@
-"""Aggregates that are for some only: AggregateMultiTenancyIsolation (projects), AggregateTypeAffinityFilter (flavors).
+"""Aggregates with restrictions: AggregateMultiTenancyIsolation (projects), AggregateTypeAffinityFilter (flavors).
 
-Hosts whose aggregates name nobody are for everybody.
+Hosts whose aggregates have no such metadata accept all servers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ FLAVOR = "instance_type"
 
 
 def projects_of(aggregates: HostAggregates) -> frozenset[str]:
-    """The projects that a host's aggregates are for; empty: for all."""
+    """Return the projects that a host's aggregates are reserved for; empty: all."""
     return frozenset().union(*(values for key, values in aggregates.values.items() if key.startswith(TENANT)))
 
 
 class AggregateMultiTenancyIsolation(Filter):
-    """Hosts whose aggregates name the project, or none. Other hosts are open to these projects, too."""
+    """Hosts whose aggregates name the project or no project. These projects may use other hosts too."""
 
     reads = ("project_id",)
 
@@ -32,7 +32,7 @@ class AggregateMultiTenancyIsolation(Filter):
 
 
 class AggregateTypeAffinityFilter(Filter):
-    """Hosts whose aggregates name the flavor, or none."""
+    """Hosts whose aggregates name the flavor or no flavor."""
 
     reads = ("flavor_name",)
 

@@ -1,4 +1,4 @@
-"""AllHostsFilter: refuses nothing."""
+"""AllHostsFilter: accepts every host."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is checked in every decision, whatever is enabled: service state, zone and capacity.
+"""Mandatory checks of every decision, independent of the enabled filters: service state, zone and capacity.
 
-:func:`passing` asks all of it of all hosts at once; the filters here say the same of one host, in words.
+:func:`passing` checks all hosts in one step; the filters here check a single host and return the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nova.model.scheduling.decisions import PlacementRequest, Resources
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import DISABLED, HostView
 
-#: field of ``Resources``, field of ``HostView``, field of ``HostState``: the most that one server can get; words
+#: field of ``Resources``, field of ``HostView``, field of ``HostState``: maximum for one server; text
 AMOUNTS = (
     ("vcpus", "free_vcpus", "vcpus_total", "vcpus"),
     ("memory_mb", "free_memory_mb", "memory_mb_total", "MB memory"),
@@ -24,7 +24,7 @@ ANYTHING = float("-inf")
 
 
 class _Limits(NamedTuple):
-    """What must be free at least. Who needs none of something doesn't mind that it is overcommitted."""
+    """Amounts that must be free. A server that needs none of an amount may use a host that is overcommitted in it."""
 
     vcpus: float
     memory_mb: float
@@ -36,22 +36,22 @@ def _limits(need: Resources) -> _Limits:
 
 
 def has_so_much(state: HostState, need: Resources) -> bool:
-    """Whether one server of this size is no bigger than the host itself, however much is promised over it. A total of
-    0 is one that was not told yet."""
+    """Return whether the host's own total is at least the server's size, independent of allocation ratios. A total of 0
+    is not known yet."""
     return (need.vcpus <= (state.vcpus_total or need.vcpus) and need.disk_gb <= (state.disk_gb_total or need.disk_gb)
             and need.memory_mb <= (state.memory_mb_total or need.memory_mb))
 
 
 def available(host: HostView, free: str, total: str) -> int:
-    """What one more server can get at most of an amount; the fields are :data:`AMOUNTS`'."""
+    """Return the amount that one more server can get at most; the fields are from :data:`AMOUNTS`."""
     left: int = getattr(host, free)
     return min(left, getattr(host.state, total) or left)
 
 
 def passing(hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
-    """The hosts that no filter of this module refuses."""
+    """Return the hosts that no filter of this module refuses."""
     vcpus, memory_mb, disk_gb = _limits(request.resources)
-    if request.force:  # by an admin who may well want to try a disabled host
+    if request.force:  # by an admin, who may want to test a disabled host
         return [host for host in hosts if host.up and not host.state.forced_down and host.free_vcpus >= vcpus
                 and host.free_memory_mb >= memory_mb and host.free_disk_gb >= disk_gb
                 and has_so_much(host.state, request.resources)]
@@ -63,7 +63,7 @@ def passing(hosts: Iterable[HostView], request: PlacementRequest) -> list[HostVi
 
 
 class ComputeFilter(Filter):
-    """The host's service is enabled and up."""
+    """The host's service must be enabled and up."""
 
     always_on = True
 
@@ -77,7 +77,7 @@ class ComputeFilter(Filter):
 
 
 class AvailabilityZoneFilter(Filter):
-    """The host is in the zone that is asked for."""
+    """The host must be in the requested zone."""
 
     always_on = True
 
@@ -87,7 +87,7 @@ class AvailabilityZoneFilter(Filter):
 
 
 class CapacityFilter(Filter):
-    """The host has enough vcpus, memory and disk free, and is no smaller than the server."""
+    """The host must have enough free vcpus, memory and disk, and must not be smaller than the server."""
 
     always_on = True
     fields: tuple[tuple[str, str, str, str], ...] = AMOUNTS
@@ -103,25 +103,25 @@ class CapacityFilter(Filter):
 
 
 class RamFilter(CapacityFilter):
-    """An old name; capacity is always checked."""
+    """An old name, without effect: capacity is always checked."""
 
     fields = AMOUNTS[1:2]
 
 
 class CoreFilter(CapacityFilter):
-    """An old name; capacity is always checked."""
+    """An old name, without effect: capacity is always checked."""
 
     fields = AMOUNTS[0:1]
 
 
 class DiskFilter(CapacityFilter):
-    """An old name; capacity is always checked."""
+    """An old name, without effect: capacity is always checked."""
 
     fields = AMOUNTS[2:3]
 
 
-#: What is always checked, in the order in which a refusal is told.
+#: The mandatory checks, in the order in which refusals are reported.
 CHECKS: tuple[Filter, ...] = (ComputeFilter(), AvailabilityZoneFilter(), CapacityFilter())
 
-#: Names that ``enabled_filters`` may have, and that change nothing.
+#: Names that ``enabled_filters`` may contain without any effect.
 NAMES: tuple[type[Filter], ...] = (ComputeFilter, AvailabilityZoneFilter, RamFilter, CoreFilter, DiskFilter)

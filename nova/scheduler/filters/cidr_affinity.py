@@ -1,4 +1,4 @@
-"""SimpleCIDRAffinityFilter: hosts whose address (``my_ip``) is in the network that the hints give."""
+"""SimpleCIDRAffinityFilter: hosts whose address (``my_ip``) is in the network of the hints."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class SimpleCIDRAffinityFilter(Filter):
         wanted = str(request.hints[ADDRESS]) + str(request.hints.get(WIDTH) or USUAL_WIDTH)
         network = _network(wanted)
         if network is None:
-            return f"the hints {ADDRESS} and {WIDTH} are no network: {wanted[:64]!r}"
+            return f"the hints {ADDRESS} and {WIDTH} are not a valid network: {wanted[:64]!r}"
         return None if _inside(host.state.host_ip, network) else f"is not in the network {network}"
 
 
 @functools.lru_cache(maxsize=64)
 def _network(text: str) -> Network | None:
-    """The address's network; None for what is none."""
+    """Return the address's network; None if it is invalid."""
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:

@@ -1,7 +1,7 @@
 """ComputeCapabilitiesFilter: the host's facts meet the flavor's extra specs.
 
-Meant are specs named ``capabilities:NAME``, and those without a namespace whose name is a fact of the host: another
-name is somebody's note. A fact inside another one is named with more colons (``capabilities:cpu_info:vendor``).
+It checks specs named ``capabilities:NAME``, and specs without a namespace whose name is a fact of the host: other names
+are ignored as notes. A fact inside another one is named with more colons (``capabilities:cpu_info:vendor``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nova.scheduler.views import HostView
 
 SCOPE = "capabilities"
 
-#: Facts that depend on ``host.facts`` alone.
+#: Facts that only depend on ``host.facts``.
 _STATIC: dict[str, Callable[[HostView], object]] = {
     "hypervisor_type": lambda host: host.facts.hypervisor_type,
     "hypervisor_version": lambda host: host.facts.hypervisor_version,
@@ -26,7 +26,7 @@ _STATIC: dict[str, Callable[[HostView], object]] = {
     "supported_hv_specs": lambda host: host.facts.supported,
 }
 
-#: Facts that each host has for itself, or that change with what runs there. Memory in MB, disk in GB or MB by name.
+#: Facts of a single host, or that change with its usage. Memory in MB, disk in GB or MB by name.
 _OWN: dict[str, Callable[[HostView], object]] = {
     "host": lambda host: host.host,
     "hypervisor_hostname": lambda host: host.node,
@@ -56,7 +56,7 @@ _MISSING = object()
 
 
 def fact(host: HostView, path: list[str]) -> object:
-    """A host's fact by its path of names; None for one that it has not."""
+    """Return a host's fact by its path of names; None if the host does not have it."""
     value = _value(host, path)
     return None if value is _MISSING else value
 
@@ -89,7 +89,7 @@ class ComputeCapabilitiesFilter(Filter):
 
 
 def _name(key: str) -> list[str]:
-    """The fact that an extra spec is about, as a path; empty when the spec is another filter's."""
+    """Return the path of the fact that an extra spec names; empty if the spec belongs to another filter."""
     scope, *path = key.split(":")
     if not path:
         return [scope]
@@ -97,7 +97,7 @@ def _name(key: str) -> list[str]:
 
 
 def _value(host: HostView, path: list[str]) -> Json:
-    """A host's fact: what its driver reported under that name, or one we know of every host."""
+    """Return a host's fact: reported by its driver under that name, or known to nova for every host."""
     capabilities = host.facts.capabilities
     whole = ":".join(path)
     if whole in capabilities:
@@ -110,7 +110,7 @@ def _value(host: HostView, path: list[str]) -> Json:
 
 
 def _inside(value: object, part: str) -> object:
-    """A member of a fact that is an object, in JSON text or not."""
+    """Return a member of a fact that is an object or its JSON text."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -1,4 +1,4 @@
-"""Limits on what one host bears: IoOpsFilter, NumInstancesFilter, and both with limits that aggregates set."""
+"""Limits of a host's load: IoOpsFilter, NumInstancesFilter, and both with limits that aggregates set."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ LOG = logging.getLogger(__name__)
 
 
 def busy(host: HostView) -> int:
-    """Servers on whose behalf the host reads and writes a lot: built, resized, copied. Those just decided will be."""
+    """Return the number of servers with heavy I/O on the host: being built, resized or copied, or just selected for
+    it."""
     return host.busy + host.pending
 
 
 def servers(host: HostView) -> int:
-    """Servers on the host: those it reported, and those placed there that it has not reported yet."""
+    """Return the number of servers on the host: reported ones, and pending ones without a report."""
     return host.state.instances + host.pending
 
 
 class _LimitFilter(Filter):
-    """Hosts that have fewer than the option says."""
+    """Hosts with fewer than the option's limit."""
 
     reads = ()
     option: ClassVar[str]
@@ -42,7 +43,7 @@ class _LimitFilter(Filter):
 
 
 class _AggregateLimitFilter(_LimitFilter):
-    """The same with the lowest limit that an aggregate of the host sets by a key of the option's name, if one does."""
+    """Limit by the lowest value that an aggregate of the host sets under the option's name, if there is one."""
 
     def limit(self, host: HostView) -> int:
         values = host.aggregates.values.get(self.option)
@@ -52,10 +53,10 @@ class _AggregateLimitFilter(_LimitFilter):
 
 @functools.lru_cache(maxsize=1024)
 def lowest_of(key: str, values: frozenset[str]) -> int | None:
-    """The lowest of these numbers; what is none is passed over. (Kept, so that it is told once.)"""
+    """Return the lowest of these numbers; other values are skipped. (Cached, so that the warning is logged once.)"""
     numbers = [int(value) for value in values if value.isascii() and value.isdecimal()]
     if len(numbers) < len(values):
-        LOG.warning("Aggregate metadata %s=%s: not every value is a number; the others count", key,
+        LOG.warning("Aggregate metadata %s=%s: skipped values that are not numbers", key,
                     ",".join(sorted(values)))
     return min(numbers, default=None)
 

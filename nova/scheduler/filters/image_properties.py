@@ -1,4 +1,5 @@
-"""ImagePropertiesFilter: the host can run the architecture, hypervisor type, mode and version the image asks for."""
+"""ImagePropertiesFilter: the host can run the architecture, hypervisor type, mode and version that the image
+requests."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostFacts, HostView
 
-#: what is asked, by the property's name today and of old
+#: requested property -> names of the image property, the current and the old one
 PROPERTIES = {
     "architecture": ("hw_architecture", "architecture"),
     "hypervisor": ("img_hv_type", "hypervisor_type"),
@@ -18,14 +19,14 @@ PROPERTIES = {
     "version": ("img_hv_requested_version", "hypervisor_version_requires"),
 }
 
-#: other names of the same thing, as images in the wild have them
+#: other names of the same value in existing images
 SAME = {
     "amd64": "x86_64", "x64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "x86": "i686",
     "arm64": "aarch64", "armv7": "armv7l",
     "xapi": "xen", "xenserver": "xen", "hv": "hvm", "pv": "xen",
 }
 
-SHOWN = 100  # characters of a tenant's text in a refusal
+SHOWN = 100  # characters of a user's text in a refusal
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
             "=": operator.eq, "": operator.eq, "!=": operator.ne}
 
@@ -51,7 +52,7 @@ class ImagePropertiesFilter(Filter):
         return _version_refusal(host.facts, asked["version"])
 
     def _asked(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """What the image asks for; empty text where it doesn't care."""
+        """Return the image's requests; an empty text means no request."""
         found = {what: next((properties[name] for name in names if properties.get(name)), "")
                  for what, names in PROPERTIES.items()}
         if not found["architecture"]:
@@ -69,13 +70,14 @@ def _matches(wanted: tuple[str, str, str], found: tuple[str, str, str]) -> bool:
 
 
 def _version_refusal(facts: HostFacts, conditions: str) -> str | None:
-    """Conditions are separated by commas and all must hold: ``>=2.6,<4``."""
+    """Return why the hypervisor's version does not meet the conditions. They are separated by commas, and all must
+    hold: ``>=2.6,<4``."""
     if not conditions:
         return None
     for condition in conditions.split(","):
         parsed = CONDITION.fullmatch(condition.strip())
         if parsed is None:
-            return f"the image's version condition {conditions[:SHOWN]!r} cannot be understood"
+            return f"the image's version condition {conditions[:SHOWN]!r} is invalid"
         wanted = tuple(map(int, parsed[2].split(".")))
         length = max(3, len(wanted))
         if not _COMPARE[parsed[1] or ""](_padded(_version(facts.hypervisor_version), length), _padded(wanted, length)):
@@ -84,7 +86,7 @@ def _version_refusal(facts: HostFacts, conditions: str) -> str | None:
 
 
 def _version(number: int) -> tuple[int, ...]:
-    """libvirt's way to write versions as one number: major * 1,000,000 + minor * 1,000 + release."""
+    """Return a version that libvirt encodes as one number: major * 1,000,000 + minor * 1,000 + release."""
     return number // 1_000_000, number // 1_000 % 1_000, number % 1_000
 
 

@@ -1,4 +1,4 @@
-"""IsolatedHostsFilter: isolated images run on isolated hosts; whether others may run there, too, is an option."""
+"""IsolatedHostsFilter: isolated images run on isolated hosts; an option decides whether other images may too."""
 
 from __future__ import annotations
 

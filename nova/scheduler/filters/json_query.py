@@ -1,8 +1,8 @@
 """JsonFilter: the host meets the condition of the hint ``query``.
 
 A condition is JSON: ``["and", [">=", "$free_ram_mb", 1024], ["=", "$hypervisor_type", "QEMU"]]``. A word with ``$`` is
-a fact of the host, dots lead into one (``$cpu_info.vendor``). What a user wrote and cannot be understood refuses every
-host, with what is wrong with it.
+a fact of the host, and dots select a member of a fact (``$cpu_info.vendor``). An invalid query refuses every host, and
+the reason names the error.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from nova.scheduler.filters.host_limits import busy, servers
 from nova.scheduler.views import HostView
 
 HINT = "query"
-NO_CONDITION = "a condition is a list that begins with an operator"
-LONGEST, MOST_TERMS, DEEPEST = 4096, 64, 16  # each is asked of every host, while other requests wait
+NO_CONDITION = "a condition is a list that starts with an operator"
+LONGEST, MOST_TERMS, DEEPEST = 4096, 64, 16  # the query is evaluated for every host, while other requests wait
 
 Term = Callable[[HostView], Any]
 Compare = Callable[[Any, Any], bool]
 
-#: Facts that count decisions under way, too.
+#: Facts that also count pending decisions.
 _OWN: dict[str, Term] = {"num_io_ops": busy, "num_instances": servers, "running_vms": servers}
 _COMPARE: dict[str, Compare] = {"=": operator.eq, "<": operator.lt, ">": operator.gt, "<=": operator.le,
                                 ">=": operator.ge}
 
 
 class BadQuery(Exception):
-    """What is wrong with a query, in words for who wrote it."""
+    """Raised for an invalid query, with the error as text for the user."""
 
 
 class JsonFilter(Filter):
@@ -47,11 +47,11 @@ class JsonFilter(Filter):
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         given = request.hints[HINT]
         try:
-            if isinstance(given, dict):  # which is not made a text for each host: it may be large
+            if isinstance(given, dict):  # not converted to text for each host: it may be large
                 raise BadQuery(NO_CONDITION)
             term = compiled(given if isinstance(given, str) else json.dumps(given))
         except (BadQuery, TypeError, ValueError, RecursionError) as error:
-            return f"the hint {HINT} cannot be understood: {error if isinstance(error, BadQuery) else 'no JSON'}"
+            return f"the hint {HINT} is invalid: {error if isinstance(error, BadQuery) else 'not JSON'}"
         return None if term(host) else f"does not meet the hint {HINT}"
 
 
@@ -68,7 +68,7 @@ def _parsed(text: str) -> Term | BadQuery:
 
 
 def compiled(text: str) -> Term:
-    """The query as a function. BadQuery. (Kept by its text, for it is asked of each host.)"""
+    """Return the query as a function, cached by its text because it is called for each host. Raises BadQuery."""
     found = _parsed(text)
     if isinstance(found, BadQuery):
         raise found
@@ -76,13 +76,13 @@ def compiled(text: str) -> Term:
 
 
 class _Reader:
-    """Reads one query, and counts its terms."""
+    """Parser of one query, which counts the query's terms."""
 
     def __init__(self) -> None:
         self._terms = 0
 
     def condition(self, given: object, depth: int) -> Term:
-        """A list that begins with an operator."""
+        """Parse a list that starts with an operator."""
         if not isinstance(given, list) or not given or not isinstance(given[0], str):
             raise BadQuery(NO_CONDITION)
         if depth > DEEPEST:
@@ -90,7 +90,7 @@ class _Reader:
         name, terms = given[0], [self._term(one, depth) for one in given[1:]]
         make = _OPERATORS.get(name)
         if make is None:
-            raise BadQuery(f"there is no operator {name[:32]!r}; there are {' '.join(_OPERATORS)}")
+            raise BadQuery(f"unknown operator {name[:32]!r}; valid operators: {' '.join(_OPERATORS)}")
         if len(terms) < (1 if name in _JOIN else 2):
             raise BadQuery(f"{name} has too few operands")
         return make(name, terms)
@@ -102,7 +102,7 @@ class _Reader:
         if isinstance(given, list):
             return self.condition(given, depth + 1)
         if isinstance(given, dict):
-            raise BadQuery("an object is no condition and no value")
+            raise BadQuery("an object is neither a condition nor a value")
         if isinstance(given, str) and given.startswith("$"):
             return _variable(given[1:])
         return lambda host: given
@@ -114,7 +114,7 @@ def _variable(name: str) -> Term:
 
 
 def _compared(name: str, terms: Sequence[Term]) -> Term:
-    """The first stands in this relation to each of the others."""
+    """Return a term that compares the first operand with each of the others."""
     compare = _COMPARE[name]
 
     def ask(host: HostView) -> bool:
@@ -124,7 +124,8 @@ def _compared(name: str, terms: Sequence[Term]) -> Term:
 
 
 def _related(compare: Compare, left: Json, right: Json) -> bool:
-    """Numbers as numbers, also those that are written as text; else as text. An unknown fact stands in no relation."""
+    """Compare numbers, also in text form, as numbers, and others as text. A comparison with an unknown fact is
+    False."""
     if left is None or right is None:
         return False
     try:
@@ -134,7 +135,7 @@ def _related(compare: Compare, left: Json, right: Json) -> bool:
 
 
 def _among(name: str, terms: Sequence[Term]) -> Term:
-    """The first is one of the others."""
+    """Return a term that is True if the first operand equals one of the others."""
     def ask(host: HostView) -> bool:
         first = terms[0](host)
         return any(_related(operator.eq, first, other(host)) for other in terms[1:])

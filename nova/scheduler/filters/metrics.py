@@ -1,6 +1,6 @@
 """MetricsFilter: hosts that report every metric of ``[metrics]weight_setting``.
 
-Asked, too, when it is not enabled, where ``[metrics]required`` says that the weigher must not guess.
+It is also active when it is not enabled, if ``[metrics]required`` forbids the weigher to use a default.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from nova.scheduler.views import HostView
 
 
 def setting(options: Options) -> dict[str, float]:
-    """Metric -> ratio, as ``[metrics]weight_setting`` says. daemon.SchedulerBadRatio: see ``ratios``."""
+    """Return metric -> ratio of ``[metrics]weight_setting``. Raises daemon.SchedulerBadRatio (see ``ratios``)."""
     group = getattr(options, "metrics", None)
     return {} if group is None else ratios("[metrics]weight_setting", group.weight_setting)
 
 
 def required(options: Options) -> bool:
-    """Whether the weigher leaves no host to guess about."""
+    """True if the weigher must not use a default for missing metrics."""
     group = getattr(options, "metrics", None)
     return group is not None and bool(group.required and group.weight_multiplier and setting(options))
 

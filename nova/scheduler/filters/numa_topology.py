@@ -1,4 +1,4 @@
-"""NUMATopologyFilter: the guest's cells, pinned processors and pages fit the host, and its devices near them."""
+"""NUMATopologyFilter: the guest's cells, pinned CPUs and pages fit on the host, with its devices near them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova.scheduler.views import HostView
 
 
 class NUMATopologyFilter(Filter):
-    """Asked whether it is enabled or not: the claim would refuse what it refuses."""
+    """Always active, also when it is not enabled, because the claim applies the same rule."""
 
     always_on = public = True
     reads = ("wishes",)

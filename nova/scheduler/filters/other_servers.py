@@ -1,4 +1,4 @@
-"""DifferentHostFilter and SameHostFilter: near certain servers, or away from them, as the hints say."""
+"""DifferentHostFilter and SameHostFilter: hosts with or without the servers named in the hints."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _NamedServersFilter(Filter):
         return bool(named(request.hints, self.hint))
 
     def hosts(self, request: PlacementRequest) -> set[str]:
-        """Where the named servers are; those that are nowhere are passed over. Made once for a request, which may name
-        thousands, and is asked of every host."""
+        """Return the hosts of the named servers; servers without a host are skipped. Cached for the request, which may
+        name thousands and is checked for every host."""
         if self._last[0] is not request:
             self._last = request, {request.server_hosts[uuid] for uuid in named(request.hints, self.hint)
                                    if uuid in request.server_hosts}

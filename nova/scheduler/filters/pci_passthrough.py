@@ -1,4 +1,4 @@
-"""PciPassthroughFilter: the host has the devices that are asked for, free."""
+"""PciPassthroughFilter: the host has the requested devices free."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nova.scheduler.views import HostView
 
 
 class PciPassthroughFilter(Filter):
-    """Wherever on the host they are: whether they are near the guest's cells is NUMATopologyFilter's question. Asked
-    whether it is enabled or not: the claim would refuse what it refuses."""
+    """Free devices anywhere on the host: NUMATopologyFilter checks whether they are near the guest's cells. Always
+    active, also when it is not enabled, because the claim applies the same rule."""
 
     always_on = public = True
     reads = ("wishes",)
@@ -29,7 +29,7 @@ class PciPassthroughFilter(Filter):
         return self._verdicts.why_not(host, self._devices(request.wishes.topology)) if request.wishes else None
 
     def _devices(self, wanted: Wanted) -> Wanted:
-        """The devices alone, as one object for one request."""
+        """Return only the devices, as one object per request."""
         last = self._last
         if last[0] is not wanted:
             last = self._last = (wanted, Wanted(devices=wanted.devices))

@@ -1,6 +1,6 @@
-"""What flavor and image ask for beside vcpus, memory and disk: traits, aggregates, other resources, in groups.
+"""Requirements of flavor and image beyond vcpus, memory and disk: traits, aggregates, other resources, in groups.
 
-The claim checks it again by the same rule (:mod:`nova.model.placement.candidates`), so it is always asked.
+The claim applies the same rule again (:mod:`nova.model.placement.candidates`), so this filter is always active.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from nova.scheduler.views import HostView
 
 
 class RequirementsFilter(Filter):
-    """The host has the traits, aggregates and other resources that the flavor and image ask for."""
+    """The host must have the traits, aggregates and other resources that the flavor and image require."""
 
     always_on = public = on_rebuild = True
     reads = ("wishes",)
 
     def __init__(self, options: Options = None) -> None:
         super().__init__(options)
-        self._rule: tuple[ResourceRequest, ParsedRequest] | None = None  # that of the last request, for all its hosts
+        self._rule: tuple[ResourceRequest, ParsedRequest] | None = None  # of the last request, for all its hosts
 
     @property
     def name(self) -> str:
@@ -55,8 +55,8 @@ def _is_flat(groups: Sequence[RequestGroup]) -> bool:
 
 
 def _flat_refusal(host: HostView, group: RequestGroup, root_forbidden: Sequence[str]) -> str | None:
-    """The general rule for one group of a node that has nothing below it; vcpus, memory and disk were looked at before.
-    """
+    """Return the refusal by the general rule, for one group on a node without child providers; vcpus, memory and disk
+    are already checked."""
     traits = host.facts.traits
     for any_of in group.required:
         if traits.isdisjoint(any_of):

@@ -1,7 +1,7 @@
 """ServerGroupAffinityFilter and ServerGroupAntiAffinityFilter: the hard policies of server groups.
 
-The claim checks both again, so they are asked whether or not ``enabled_filters`` names them: a host that the claim must
-refuse is no proposal.
+The claim checks both again, so they are active even if ``enabled_filters`` does not name them: a host that the claim
+must refuse is not a useful proposal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class _ServerGroupFilter(Filter):
 
 
 class ServerGroupAffinityFilter(_ServerGroupFilter):
-    """A host that has a member of the group, or any while there is none."""
+    """A host with a member of the group, or any host while the group has no members."""
 
     policy = AFFINITY
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         members = request.group.hosts if request.group else {}
-        return "the members of the server group are elsewhere" if members and host.host not in members else None
+        return "the members of the server group are on other hosts" if members and host.host not in members else None
 
 
 class ServerGroupAntiAffinityFilter(_ServerGroupFilter):
@@ -39,8 +39,8 @@ class ServerGroupAntiAffinityFilter(_ServerGroupFilter):
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         if request.group is None or request.group.hosts.get(host.host, 0) < request.group.max_per_host:
             return None
-        return "has as many members of the server group as may share a host"
+        return "has the maximum number of members of the server group"
 
 
-#: Asked in every decision that is about a group, enabled or not.
+#: Filters that are active in every decision about a group, enabled or not.
 ALWAYS: tuple[type[Filter], ...] = (ServerGroupAntiAffinityFilter, ServerGroupAffinityFilter)

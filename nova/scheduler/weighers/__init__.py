@@ -1,6 +1,6 @@
-"""Weighers: each gives every host a number; scaled to 0..1, times its multiplier, they are summed. One file each.
+"""Weighers: each returns a number per host. The numbers are scaled to 0..1, multiplied and summed. One module each.
 
-An operator's own weigher is a subclass of :class:`Weigher`; its dotted path goes into
+An operator's own weigher is a subclass of :class:`Weigher`; its dotted path is added to
 ``[filter_scheduler]weight_classes``.
 """
 
@@ -15,47 +15,48 @@ from nova.scheduler.views import HostView
 
 
 class Weigher:
-    """How much a host is liked. Made once, with the options of ``[filter_scheduler]``; as ``options.metrics`` and
-    ``options.scheduler`` these groups, too."""
+    """A preference among hosts. Created once, with the options of ``[filter_scheduler]``, and two more groups as
+    ``options.metrics`` and ``options.scheduler``."""
 
-    multiplier_option = ""  # the option, and key of aggregate metadata, that has the multiplier
-    #: Fields of the request that a host's value depends on, so that it is kept for requests that are alike in these;
-    #: None: on any of them. (``resources``, ``availability_zone``, ``image_properties`` ... are a request's own.)
+    multiplier_option = ""  # option, and key of aggregate metadata, with the multiplier
+    #: Fields of the request that a host's value depends on, so that values are shared by requests that are equal in
+    #: these; None: all fields. (``resources``, ``availability_zone``, ``image_properties`` ... differ between
+    #: requests.)
     reads: tuple[str, ...] | None = None
-    own_multipliers = False  # hosts' multipliers may differ even where no aggregate sets one
+    own_multipliers = False  # hosts' multipliers may differ even if no aggregate sets one
 
     def __init__(self, options: Options = None) -> None:
         self.options = options
         self.multiplier = float(getattr(options, self.multiplier_option, 1.0)) if self.multiplier_option else 1.0
 
     def about(self, request: PlacementRequest) -> object:
-        """What of the request the values depend on, as plain values: the fields it ``reads``, or less."""
+        """Return the request's data that the values depend on, as plain values: the fields it ``reads``, or less."""
         return {name: getattr(request, name) for name in (ALL_FIELDS if self.reads is None else self.reads)}
 
     def neutral(self, request: PlacementRequest) -> bool:
-        """True when all hosts are alike to it for this request: none is looked at then."""
+        """Return True if all hosts are equal for this request: no host is weighed then."""
         return False
 
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
-        """More is better. Any scale: it is mapped to 0..1 between the lowest and highest host. It depends on the host
-        and the request alone, and is asked again only for hosts that changed."""
+        """Return the host's value; more is better. Any scale: it is mapped to 0..1 between the lowest and highest host.
+        It may only depend on the host and the request, and is evaluated again only for hosts that changed."""
         raise NotImplementedError
 
     def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
-        """One number a host. A subclass may do this faster."""
+        """Return a value for each host. A subclass may do this faster."""
         return [self.weigh(host, request) for host in hosts]
 
     def bounds(self, values: Sequence[float]) -> tuple[float, float]:
-        """The values that become 0 and 1."""
+        """Return the values that are scaled to 0 and 1."""
         return min(values), max(values)
 
     def multiplier_of(self, host: HostView) -> float:
-        """The multiplier for a host, whose aggregates may have set it."""
+        """Return the multiplier for a host, whose aggregates may have set it."""
         return host.multipliers.get(self.multiplier_option, self.multiplier)
 
 
 def all_weighers() -> list[type[Weigher]]:
-    """Every weigher that comes with us: the default of ``[filter_scheduler]weight_classes``."""
+    """Return every weigher of nova: the default of ``[filter_scheduler]weight_classes``."""
     from nova.scheduler.weighers import (
         build_failures,
         cpu,

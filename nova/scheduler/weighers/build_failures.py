@@ -1,4 +1,4 @@
-"""BuildFailureWeigher: hosts on which the last builds failed come last, and the more of them the later."""
+"""BuildFailureWeigher: hosts with recent failed builds come last, ordered by the number of failures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """CrossCellWeigher: for a move, hosts in the cell of the server's own host are better.
 
-A scheduler knows the hosts of one cell, so that each of them is in the cell the server comes from, and it says nothing.
-Hosts of several cells would tell their cell; then this compares it with that of ``request.source_host``.
+A scheduler knows the hosts of only one cell, so every host is in the server's cell, and the weigher has no effect. With
+hosts of several cells, each would report its cell, to be compared with that of ``request.source_host``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HypervisorVersionWeigher: a newer hypervisor is better (a negative multiplier keeps new ones for last)."""
+"""HypervisorVersionWeigher: a newer hypervisor is better (a negative multiplier prefers older ones)."""
 
 from __future__ import annotations
 

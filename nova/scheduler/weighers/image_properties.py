@@ -1,7 +1,7 @@
 """ImagePropertiesWeigher: hosts whose servers' images share properties with the request's are better.
 
-What counts, and how much, is said by ``image_props_weight_setting``; the conductor counts it, where the multiplier is
-not 0 (``nova/db/placement/placement_facts.py``).
+``image_props_weight_setting`` defines the properties and their weights. The conductor counts the matches if the
+multiplier is not 0 (``nova/db/placement/placement_facts.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""IoOpsWeigher: with its usual, negative multiplier hosts with fewer builds, moves and copies under way are better.
+"""IoOpsWeigher: with its usual, negative multiplier, hosts with fewer running builds, moves and copies are better.
 
-Decisions that are not claimed yet don't count (but for the filter): else it would part the servers of one request that
-their server group wants together.
+Decisions that are not claimed yet do not count here, but do in the filter: otherwise the weigher would separate servers
+of one request that their server group wants together.
 """
 
 from __future__ import annotations

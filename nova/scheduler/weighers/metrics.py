@@ -1,7 +1,7 @@
 """MetricsWeigher: the sum of a host's metrics, each times its ratio of ``[metrics]weight_setting``.
 
-A host that does not report all of them is refused where ``[metrics]required`` says so (see the filter of that name);
-else it has ``weight_of_unavailable`` in their place.
+A host that does not report all of them is refused if ``[metrics]required`` is set (see MetricsFilter); otherwise it
+gets ``weight_of_unavailable``.
 """
 
 from __future__ import annotations

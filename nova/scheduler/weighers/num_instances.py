@@ -1,4 +1,4 @@
-"""NumInstancesWeigher: a negative multiplier spreads servers, whatever their size; a positive one stacks them."""
+"""NumInstancesWeigher: a negative multiplier spreads servers, independent of their size; a positive one stacks them."""
 
 from __future__ import annotations
 

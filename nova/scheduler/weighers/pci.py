@@ -1,5 +1,8 @@
-"""PCIWeigher: hosts with free devices are kept for servers that ask for some, and of those the ones with most devices
-for servers that ask for most: fewer free devices are better, whoever asks (the filter sees to it that they do)."""
+"""PCIWeigher: fewer free devices are better.
+
+Hosts with free devices are so reserved for servers that request some, and hosts with the most devices for the largest
+requests. The filter ensures that there are enough free devices.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from nova.scheduler.provider_fit import packings_of
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 
-MOST = 100.0  # devices of a host, beyond which more are the same
+MOST = 100.0  # devices of a host: higher numbers count the same
 
 
 class PCIWeigher(Weigher):

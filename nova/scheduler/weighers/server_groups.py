@@ -1,4 +1,4 @@
-"""The soft policies of server groups: more members of the group on a host are better, or fewer."""
+"""Weighers of the soft policies of server groups: more members of the group on a host are better, or fewer."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _SoftGroupWeigher(Weigher):
 
 
 class ServerGroupSoftAffinityWeigher(_SoftGroupWeigher):
-    """More members of the group are better."""
+    """Preference for hosts with more members of the group."""
 
     multiplier_option, policy = "soft_affinity_weight_multiplier", SOFT_AFFINITY
 
 
 class ServerGroupSoftAntiAffinityWeigher(_SoftGroupWeigher):
-    """Fewer members of the group are better."""
+    """Preference for hosts with fewer members of the group."""
 
     multiplier_option, policy, sign = "soft_anti_affinity_weight_multiplier", SOFT_ANTI_AFFINITY, -1.0

@@ -67,7 +67,7 @@ def test_policies_hold_though_their_filters_are_not_enabled():
 def test_affinity_when_the_host_is_full_then_there_is_none_and_the_reason_says_why():
     hosts = snapshot_of(host_state("a", vcpus_used=16), host_state("b", provider_id=2))
     found = Pipeline(filter_options()).decide(hosts, placement_request(group=group(AFFINITY, a=1)))[0]
-    assert found.hosts == () and "the members of the server group are elsewhere" in found.reason
+    assert found.hosts == () and "the members of the server group are on other hosts" in found.reason
 
 
 def test_soft_policies_prefer_and_fall_back():

@@ -71,7 +71,7 @@ def test_simple_cidr_affinity_filter(ip, hints, refused):
 ])
 def test_simple_cidr_affinity_filter_when_the_hints_are_no_network_then_it_says_so(hints):
     said = refusal(SimpleCIDRAffinityFilter(), {"host_ip": "192.0.2.5"}, hints)
-    assert said is not None and "are no network" in said
+    assert said is not None and "are not a valid network" in said
 
 
 HOST = {"memory_mb_used": 384, "vcpus_used": 4, "instances": 3, "busy": 2, "host_ip": "192.0.2.5", "failed_builds": 1,
@@ -116,8 +116,8 @@ NESTED = "[" * 40 + "]" * 40
     ("{", "it is not JSON"), ("[", "it is not JSON"), ("[" * 4000, "it is not JSON"), ("x" * 5000, "longer than"),
     ("7", "a condition is a list"), ("[]", "a condition is a list"), ("[1, 2]", "a condition is a list"),
     ({"and": 1}, "a condition is a list"), ('["and"]', "and has too few operands"),
-    ('["=", "$host"]', "= has too few operands"), ('["xor", 1, 2]', "there is no operator 'xor'"),
-    ('["and", {"a": 1}]', "an object is no condition"), ('["and", ' * 20 + "1" + "]" * 20, "nested too deeply"),
+    ('["=", "$host"]', "= has too few operands"), ('["xor", 1, 2]', "unknown operator 'xor'"),
+    ('["and", {"a": 1}]', "an object is neither a condition"), ('["and", ' * 20 + "1" + "]" * 20, "nested too deeply"),
     (json.dumps(["in", "$host", *range(MOST_TERMS)]), f"more than {MOST_TERMS} terms"), (NESTED, "a condition is"),
     (["and", 1], None),
 ])
@@ -173,7 +173,7 @@ def test_hosts_of_named_servers_when_many_hosts_are_asked_then_they_are_looked_u
 def test_a_bad_query_is_told_to_its_user_when_no_host_is_left():
     pipeline = Pipeline(filter_options(enabled_filters=["JsonFilter"]))
     found, = pipeline.decide(snapshot_of(host_state("cn1")), placement_request(hints={"query": "{"}))
-    assert not found.hosts and "the hint query cannot be understood: it is not JSON" in found.reason
+    assert not found.hosts and "the hint query is invalid: it is not JSON" in found.reason
 
 
 METRICS = {"weight_setting": ["cpu.percent=-1.0", "net=0.5"]}

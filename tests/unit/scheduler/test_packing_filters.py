@@ -74,7 +74,7 @@ def test_decision_when_it_wants_cells_then_the_filters_are_asked_enabled_or_not(
     [none] = decide(states, guest((5, 5, 64)), enabled=enabled)
     assert not none.hosts
     assert {one.filter: one.reasons for one in none.refusals} == {"NUMATopologyFilter": {
-        "its cells and devices are not known": 1, "no cell has 5 free dedicated CPUs": 1}}
+        "its NUMA cells and devices are unknown": 1, "no cell has 5 free dedicated CPUs": 1}}
 
 
 def test_decision_when_a_host_is_forced_then_it_must_fit_all_the_same():
@@ -123,7 +123,7 @@ def test_verdicts_differ_where_hosts_do():
     assert verdicts.why_not(host_view(topology=HOST), wanted) is None
     assert verdicts.why_not(host_view(topology=other), wanted) == "no cell has 4 free dedicated CPUs"
     assert verdicts.why_not(host_view(topology=HOST, packings=(held,)), wanted) == "no cell has 4 free dedicated CPUs"
-    assert verdicts.why_not(host_view(), wanted) == "its cells and devices are not known"
+    assert verdicts.why_not(host_view(), wanted) == "its NUMA cells and devices are unknown"
     host = host_view(topology=HOST)
     assert [verdicts.why_not(host, one) is None for one in (wanted, guest((9, 9, 64)), wanted)] == [True, False, True]
     more = HostTopology(cells=HOST.cells, devices=(PciDevice(address="x", vendor_id="8086", product_id="154c"),))
@@ -136,6 +136,6 @@ def test_decision_when_no_host_fits_then_the_nearest_miss_is_told():
     states = [host_state("first", topology=HOST), host_state("second", provider_id=2, topology=smaller)]
     [found] = decide(states, guest((5, 5, 64), devices=(request(3),)))
     [refusal] = [one for one in found.refusals if one.filter == "PciPassthroughFilter"]
-    assert refusal.nearest == "needs 5 dedicated CPUs of one cell, 4 free and needs 3 PCI devices of alias nic, 2 free"
+    assert refusal.nearest == "needs 5 dedicated CPUs in one cell, 4 free and needs 3 PCI devices of alias nic, 2 free"
     assert "on first" in found.details and "first" not in found.reason
-    assert "not enough dedicated CPUs of one cell (5 asked for)" in found.reason
+    assert "not enough dedicated CPUs in one cell (5 requested)" in found.reason

@@ -44,7 +44,7 @@ def test_decide_when_not_all_servers_fit_then_the_others_are_told_why():
     selections = decide(snapshot, placement_request(4, vcpus=6))
     assert [names(selection)[:1] for selection in selections] == [["cn1"], ["cn2"], ["cn1"], []]
     assert selections[3].reason == "No valid host was found. There are not enough hosts available: " \
-                                   "not enough vcpus (6 asked for)."
+                                   "not enough vcpus (6 requested)."
     assert "6 vcpus, 4 free on cn1" in selections[3].details
 
 

@@ -68,14 +68,14 @@ def test_load_weighers_by_path(path, expected):
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"enabled_filters": ["RamFilter", "NumaFilter"]}, "enabled_filters, entry 2, is no filter; available"),
+    ({"enabled_filters": ["RamFilter", "NumaFilter"]}, "enabled_filters, entry 2, is not a filter; available"),
     ({"available_filters": ["no.such.Module"]}, "available_filters, entry 1, cannot be imported."),
     ({"available_filters": ["Filter"]}, "available_filters, entry 1, cannot be imported."),
     ({"available_filters": [here("Missing")]}, "cannot be imported"),
-    ({"available_filters": [here("ShortNameWeigher")]}, "no subclass of nova.scheduler.filters.Filter"),
+    ({"available_filters": [here("ShortNameWeigher")]}, "does not extend nova.scheduler.filters.Filter"),
     ({"available_filters": [here("NOT_A_LIST")]}, "neither a class nor a function"),
     ({"available_filters": ["nova.scheduler.filters.pci_passthrough_filter.PciFilter"]},
-     "names nothing that comes with us"),
+     "is not a plug-in of nova"),
 ])
 def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options, words):
     with pytest.raises(errors.daemon.SchedulerUnknownPlugin, match="filter_scheduler") as error:
@@ -84,7 +84,7 @@ def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options,
 
 
 def test_load_weighers_when_the_class_is_no_weigher_then_it_says_so():
-    with pytest.raises(errors.daemon.SchedulerUnknownPlugin, match="weight_classes.*no subclass"):
+    with pytest.raises(errors.daemon.SchedulerUnknownPlugin, match="weight_classes.*does not extend"):
         plugins.load_weighers(filter_options(weight_classes=[here("EvenNamesFilter")]))
 
 

@@ -161,7 +161,7 @@ def test_rebuild_when_the_image_cannot_run_here_then_it_is_refused_and_other_rul
 def test_switch_without_anything_behind_it_says_so(caplog):
     with caplog.at_level(logging.WARNING):
         prefilters.load(filter_options(scheduler={"query_placement_for_routed_network_aggregates": True}))
-    assert "query_placement_for_routed_network_aggregates changes nothing" in caplog.text
+    assert "query_placement_for_routed_network_aggregates has no effect" in caplog.text
 
 
 def test_every_rule_does_something_or_says_who_does():

@@ -30,18 +30,18 @@ def unmet(*asked: str) -> str:
     (HOSTS[:3], {}, PLAIN, f"3 hosts: {SERVICE}."),
     (HOSTS[1:3], {"host": "cn2"}, PLAIN, "1 host: ComputeFilter refused 1 (disabled 1)."),
     (HOSTS[:7], {"memory_mb": 4096, "availability_zone": "nova"},
-     unmet("zone nova", "not enough memory (4096 MB asked for)"),
+     unmet("zone nova", "not enough memory (4096 MB requested)"),
      f"7 hosts: {SERVICE}; AvailabilityZoneFilter refused 1 (not in zone nova 1); "
      "capacity refused 3 (nearest: needs 4096 MB memory, 2384 free on cn6)."),
-    (HOSTS[6:7], {"memory_mb": 4096}, unmet("not enough vcpus (1 asked for)", "not enough memory (4096 MB asked for)"),
+    (HOSTS[6:7], {"memory_mb": 4096}, unmet("not enough vcpus (1 requested)", "not enough memory (4096 MB requested)"),
      "1 host: capacity refused 1 (nearest: needs 1 vcpus, 0 free and needs 4096 MB memory, 0 free on cn7)."),
     (HOSTS[7:], {"image_properties": {"hw_vm_mode": "hvm"}}, unmet("the image's properties"),
      "1 host: ImagePropertiesFilter refused 1 (cannot run hvm guests 1)."),
-    (HOSTS[4:7], {"exclude": ("cn7", "cn5"), "memory_mb": 9999}, unmet("not enough memory (9999 MB asked for)"),
+    (HOSTS[4:7], {"exclude": ("cn7", "cn5"), "memory_mb": 9999}, unmet("not enough memory (9999 MB requested)"),
      "3 hosts: 2 refused it before (cn5, cn7); "
      "capacity refused 1 (nearest: needs 9999 MB memory, 2384 free on cn6)."),
     (HOSTS[7:], {"force": True, "vcpus": 99, "image_properties": {"hw_vm_mode": "hvm"}},
-     unmet("not enough vcpus (99 asked for)"), "1 host: capacity refused 1 (nearest: needs 99 vcpus, 16 free on cn8)."),
+     unmet("not enough vcpus (99 requested)"), "1 host: capacity refused 1 (nearest: needs 99 vcpus, 16 free on cn8)."),
 ])
 def test_explain_names_requirements_to_users_and_filters_with_counts_to_admins(hosts, request_, public, details):
     pipeline, request = Pipeline(filter_options()), placement_request(**request_)
@@ -79,7 +79,7 @@ def test_explain_when_other_classes_and_traits_are_missing_then_the_nearest_miss
     group = RequestGroup(resources={"VCPU": 1, "CUSTOM_GPU": 2})
     request = placement_request(wishes=HostRequirements(request=ResourceRequest(groups=(group,))))
     reason = reasons.explain(hosts, request, Pipeline(filter_options()).asked(request))
-    assert reason.public == reasons.NO_VALID_HOST + unmet("not enough CUSTOM_GPU (2 asked for)")
+    assert reason.public == reasons.NO_VALID_HOST + unmet("not enough CUSTOM_GPU (2 requested)")
     assert reason.refusals[0].nearest == "needs 2 CUSTOM_GPU, 1 free"
     assert reason.details.endswith("nearest: needs 2 CUSTOM_GPU, 1 free on cn1).")
     wanted = RequestGroup(resources={"VCPU": 1}, required=(("HW_CPU_X86_AVX2",),))
@@ -91,7 +91,7 @@ def test_explain_when_other_classes_and_traits_are_missing_then_the_nearest_miss
 def test_explain_when_a_group_is_asked_for_then_users_learn_why():
     request = placement_request(group=PlacementGroup(uuid="g", policy="affinity", hosts={"elsewhere": 1}))
     reason = reasons.explain(HOSTS[7:], request, Pipeline(filter_options()).filters)
-    assert "the members of the server group are elsewhere" in reason.public
+    assert "the members of the server group are on other hosts" in reason.public
 
 
 def test_explain_when_there_are_many_reasons_then_users_get_at_most_255_characters():

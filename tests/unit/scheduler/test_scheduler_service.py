@@ -95,7 +95,7 @@ def test_select_hosts_when_no_host_then_says_why_twice(caplog):
     (selection,) = make(host_state("cn1")).select_hosts(placement_request(vcpus=99))
     assert selection.hosts == ()
     assert selection.reason == "No valid host was found. There are not enough hosts available: " \
-                               "not enough vcpus (99 asked for)."
+                               "not enough vcpus (99 requested)."
     assert (selection.asked, selection.refusals) == (1, (Refusal(
         filter="capacity", hosts=1, reasons={"not enough vcpus": 1}, nearest="needs 99 vcpus, 16 free"),))
     assert selection.details in caplog.text and "16 free on cn1" in selection.details
