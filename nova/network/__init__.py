@@ -1,1 +1,1 @@
-"""Keeps one host's bridges, gateway addresses, DHCP and address translation as ordered."""
+"""nova-network: sets up one host's bridges, gateway addresses, DHCP and address translation as ordered."""

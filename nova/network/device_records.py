@@ -1,7 +1,8 @@
-"""What stands on this host for a network, in a file beside dnsmasq's: how a later run takes away what is ours.
+"""Records of the devices and addresses that nova made on this host for a network, in a file next to dnsmasq's files. A
+later run uses them to remove nova's own devices.
 
-It is written before anything is made, so that nothing of ours is ever without its record. Only what we made is
-removed: a device that was there before us, or that somebody uses, stays.
+A record is written before anything is created, so that no device of nova is ever without one. Only devices that nova
+created are removed: devices that existed before, or that are in use, stay.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ SUFFIX = "standing"
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """``device`` bears our ``addresses``; ``made``: devices that were not there before us, in the order in which they
-    go again; ``interface``: the bridge's port that leads outside."""
+    """Record of a network on this host. ``device``: the device with nova's ``addresses``; ``made``: devices that did
+    not exist before, in the order of their removal; ``interface``: the bridge's port to the outside."""
 
     network: str
     device: str
@@ -34,29 +35,30 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standings:
-    """The records of one host."""
+    """The device records of one host."""
 
     def __init__(self, directory: Path, links: HostLinks) -> None:
         self._directory, self._links = directory, links
 
     def devices(self) -> frozenset[str]:
-        """Devices that bear a network's addresses and have a record here, of this run or an earlier run."""
+        """Return the devices that have a network's addresses and a record here, of this run or an earlier one."""
         return frozenset(path.name.removeprefix("nova-").removesuffix(f".{SUFFIX}")
                          for path in self._directory.glob(f"nova-*.{SUFFIX}"))
 
     def read(self, device: str) -> Standing | None:
-        """What stands on the device. None when there is no record, or it cannot be read (which is logged)."""
+        """Return the device's record; None if it is missing or unreadable (which is logged)."""
         with contextlib.suppress(FileNotFoundError):
             try:
                 return decoding.from_json(self._path(device).read_bytes(), Standing)
             except msgspec.DecodeError:
-                LOG.error("%s cannot be read: what it names is not removed", self._path(device))
+                LOG.error("cannot read %s; not removing the devices and addresses in it", self._path(device))
         return None
 
     def note(self, wanted: Standing) -> Standing:
-        """Write down what is about to be; addresses that an earlier word put there, and this one does not, go.
+        """Record the wanted state before it is created, and remove addresses of an earlier record that are not in it.
 
-        ``wanted.made`` is what will be made where it is not there; what is there and not noted is not ours.
+        Devices in ``wanted.made`` that do not exist will be created. Existing devices that are not recorded do not
+        belong to nova.
         """
         before = self.read(wanted.device)
         noted = set(before.made) if before and before.network == wanted.network else set()
@@ -72,10 +74,10 @@ class Standings:
         return record
 
     def clear(self, device: str) -> bool:
-        """Take away what the record names, and then the record; whether nothing is left.
+        """Remove the recorded addresses and devices, and then the record. True if nothing is left.
 
-        Guests still on the bridge, or addresses of somebody else's, keep it and what is under it: the record stays
-        for the next try.
+        A bridge with guests or foreign addresses stays, together with the devices under it, and the record is kept for
+        the next try.
         """
         record = self.read(device)
         if record is None:
@@ -90,7 +92,7 @@ class Standings:
         return True
 
     def _still_used(self, record: Standing) -> Iterator[str]:
-        """Delete what was made, from the top down; what somebody uses, and all under it, is given back."""
+        """Delete the created devices from the top down, and yield the ones in use and all devices under them."""
         used = False
         for name in record.made:
             if not self._links.exists(name):
@@ -99,7 +101,7 @@ class Standings:
             if used:
                 yield name
             else:
-                LOG.info("Removing %s: network %s needs it no more", name, record.network)
+                LOG.info("Removing %s: network %s no longer needs it", name, record.network)
                 self._links.delete(name)
 
     def _in_use(self, name: str, record: Standing) -> bool:
@@ -110,7 +112,7 @@ class Standings:
         if not self._links.exists(device):
             return
         for address in addresses:
-            with contextlib.suppress(errors.host.Link):  # the device went just now
+            with contextlib.suppress(errors.host.Link):  # the device was just removed
                 self._links.delete_address(device, address)
 
     def _write(self, record: Standing) -> None:

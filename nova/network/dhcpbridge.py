@@ -1,11 +1,11 @@
-"""nova-dhcpbridge: what dnsmasq calls for each lease. It touches neither database nor broker.
+"""nova-dhcpbridge: the program that dnsmasq calls for each lease. It uses neither the database nor the broker.
 
     nova-dhcpbridge add|old|del MAC ADDRESS [HOSTNAME]
     nova-dhcpbridge init
 
-A lease is written to a file first and then nova-network on this host is told to look; when that is down, it finds
-the file at its next start. ``init`` prints the leases of network NETWORK_ID, as nova-network knows them. Whatever
-fails, the exit code is 0 and dnsmasq goes on: a guest's address does not depend on our being there.
+A lease is first written to a file; then nova-network on this host is notified. If nova-network is down, it finds the
+file at its next start. ``init`` prints nova-network's leases of network NETWORK_ID. The exit code is 0 after any
+failure, so that dnsmasq continues: a guest's address does not depend on nova-network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ USAGE = "usage: nova-dhcpbridge add|old|del MAC ADDRESS [HOSTNAME] | init   (cal
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The program. 2: it was not called as dnsmasq calls it."""
+    """Run the program. Returns 2 for a command line that dnsmasq would not use."""
     given = sys.argv[1:] if argv is None else argv
     if asked := {"--version", "--help", "-h"}.intersection(given):
         sys.stdout.write(f"{RELEASE if '--version' in asked else USAGE}\n")
@@ -34,12 +34,12 @@ def main(argv: list[str] | None = None) -> int:
     if words[:1] == ["init"]:
         _init(directory, network)
     elif words[:1] == ["old"]:
-        pass  # a lease that was known before: nothing is new
+        pass  # a known lease: there is no news
     elif words[:1] in (["add"], ["del"]) and len(words) >= 3:
         _send(directory, _event(network, *words[:4]))
     elif words[:1] in (["add"], ["del"]) or not words:
-        return _usage("words are missing")
-    return 0  # other actions (tftp, arp-add, ..) are dnsmasq's to invent
+        return _usage("arguments are missing")
+    return 0  # dnsmasq may call other actions (tftp, arp-add, ..): ignored
 
 
 def _event(network: str, action: str, mac: str, address: str, hostname: str | None = None) -> dict[str, object]:
@@ -53,14 +53,14 @@ def _send(directory: str, event: dict[str, object]) -> None:
     try:
         spool.append(directory, event)
     except OSError as error:
-        sys.stderr.write(f"nova-dhcpbridge: {error}; the lease is told over the socket alone\n")
+        sys.stderr.write(f"nova-dhcpbridge: {error}; the lease is sent over the socket only\n")
         words = {"word": "event", "event": event}
-    with contextlib.suppress(OSError):  # nova-network is down: it looks when it starts
+    with contextlib.suppress(OSError):  # nova-network is down: it reads the spool when it starts
         spool.ask(directory, words, SEND_S)
 
 
 def _init(directory: str, network: str) -> None:
-    with contextlib.suppress(OSError):  # none known: guests that renew get the same addresses again
+    with contextlib.suppress(OSError):  # no leases known: guests that renew get the same addresses again
         sys.stdout.write(spool.ask(directory, {"word": "init", "network": network}, INIT_S))
 
 

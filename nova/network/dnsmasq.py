@@ -1,8 +1,8 @@
-"""One dnsmasq a network: what it is started with, what it reads, and whether the one that runs is the right one.
+"""One dnsmasq for each network: its command line, its files, and the check of the running process.
 
-dnsmasq outlives us: it is found again by its pid file and command line, told to read its files again (SIGHUP) when
-they changed, and replaced only when it would be started differently today. Argument by argument as operators know it
-(nova-network's configuration reference).
+dnsmasq outlives nova-network. It is found again by its PID file and command line. It gets SIGHUP when its files
+changed, and is replaced only if its command line or environment would differ today. Operators know its arguments from
+nova-network's configuration reference.
 """
 
 from __future__ import annotations
@@ -28,37 +28,38 @@ from nova.privileged.runner import CommandRunner
 LOG = logging.getLogger(__name__)
 
 ROUTER, MTU = 3, 26  # DHCP options
-RADVDS = "nova-ra-"  # so begin radvd's files, beside ours
-LABEL_LENGTH = 63  # of a name in DNS
+RADVDS = "nova-ra-"  # prefix of radvd's files in the same directory
+LABEL_LENGTH = 63  # longest DNS label
 
 
 class Lease(NamedTuple):
-    """Who has an address, as dnsmasq's hosts file pairs them."""
+    """A MAC and its address, as paired in dnsmasq's hosts file."""
 
     mac: str
     address: str
 
 
-# --- what it reads ----------------------------------------------------------------------------------------------------
+# --- its files --------------------------------------------------------------------------------------------------------
 
 def host_name(host: DhcpHost) -> str:
-    """The guest's name as one DNS label; made of its address where nothing of the name can stand."""
+    """Return the guest's name as one DNS label; derived from its address if no valid character is left."""
     label = re.sub(r"[^a-z0-9-]+", "-", host.hostname.split(".")[0].lower()).strip("-")[:LABEL_LENGTH].rstrip("-")
     return label or f"host-{host.address.replace('.', '-')}"
 
 
 def qualified(host: DhcpHost, domain: str) -> str:
-    """The host's name with ``domain`` behind it, where there is one."""
+    """Return the host's name with ``domain`` appended, if there is one."""
     return f"{host_name(host)}.{domain}" if domain else host_name(host)
 
 
 def tag(host: DhcpHost) -> str:
-    """What dnsmasq calls an interface of several of one server's, where only one has the default route."""
+    """Return the dnsmasq tag of an interface of a server with several, only one of which has the default route."""
     return f"NW-{host.vif_id or host.mac.lower().replace(':', '')}"
 
 
 def hosts_file(hosts: Iterable[DhcpHost], domain: str, tagged: bool = False) -> str:
-    """`<mac>,<name>,<address>`, one line a MAC (its lowest address), by address; ``tagged``: with `,net:<tag>`."""
+    """Return lines of `<mac>,<name>,<address>`, one for each MAC (its lowest address), by address. ``tagged``: with
+    `,net:<tag>`."""
     lines: dict[str, str] = {}
     for host in _ordered(hosts):
         more = f",net:{tag(host)}" if tagged else ""
@@ -67,15 +68,15 @@ def hosts_file(hosts: Iterable[DhcpHost], domain: str, tagged: bool = False) -> 
 
 
 def read_hosts_file(text: str) -> frozenset[Lease]:
-    """The pairs a hosts file of ours promises; lines of another form are passed over."""
+    """Return the pairs in a hosts file of nova; lines of another form are skipped."""
     fields = (line.split(",") for line in text.splitlines())
     return frozenset(Lease(parts[0], parts[2]) for parts in fields if len(parts) >= 3)
 
 
 def opts_file(network: Network, tagged: Iterable[DhcpHost] = ()) -> str:
-    """The router (none, explicitly, where the network has none), and the MTU where the network has one.
+    """Return the options file: the router (explicitly none if the network has none), and the network's MTU, if set.
 
-    ``tagged``: guests' interfaces that get a line each, with a router where it is their server's default route.
+    ``tagged``: guests' interfaces with a line each; it has a router if the interface has its server's default route.
     """
     own = network.multi_host and not network.share_address
     gateway = network.dhcp_server if own and network.gateway else network.gateway
@@ -87,33 +88,33 @@ def opts_file(network: Network, tagged: Iterable[DhcpHost] = ()) -> str:
 
 
 def more_hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
-    """Names for other guests to look up, in the form of hosts(5): a line for each IPv4 address."""
+    """Return names of guests for lookups by other guests, in the format of hosts(5): a line for each IPv4 address."""
     return "".join(f"{host.address}\t{qualified(host, domain)}\n" for host in _ordered(hosts))
 
 
 def _ordered(hosts: Iterable[DhcpHost]) -> list[DhcpHost]:
-    """IPv4 addresses alone (dnsmasq gives no others out here), in their order."""
+    """Return the hosts with IPv4 addresses, in order; dnsmasq serves no others here."""
     return sorted((host for host in hosts if ":" not in host.address),
                   key=lambda host: int(ipaddress.IPv4Address(host.address)))
 
 
-# --- what it is started with ------------------------------------------------------------------------------------------
+# --- its command line -------------------------------------------------------------------------------------------------
 
 def ensure_script(options: NetworkHostOptions) -> str:
-    """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new. An operator's
-    own program is called as it is."""
+    """Return the program that dnsmasq calls for leases: nova-dhcpbridge, in a two-line shell script that drops known
+    leases. An operator's own program is called directly."""
     if os.path.basename(options.dhcpbridge) == PROGRAM:
         write_whole(options.networks_path / PROGRAM, programs.lease_script(options.dhcpbridge), 0o755)
     return programs.script_of(_settings(options))
 
 
 def arguments(network: Network, options: NetworkHostOptions, script: str) -> list[str]:
-    """The command line of the network's dnsmasq."""
+    """Return the command line of the network's dnsmasq."""
     return programs.arguments(_order(network, options), _settings(options), script)
 
 
 def environment(network: Network, options: NetworkHostOptions) -> dict[str, str]:
-    """What nova-dhcpbridge finds when dnsmasq calls it."""
+    """Return the environment of nova-dhcpbridge when dnsmasq calls it."""
     return programs.environment(network.uuid, _settings(options))
 
 
@@ -127,7 +128,7 @@ def _order(network: Network, options: NetworkHostOptions) -> DnsmasqOrder:
 
 
 def _settings(options: NetworkHostOptions) -> DnsmasqSettings:
-    """Where a helper starts it, what it calls runs as this daemon's user."""
+    """Return the settings of dnsmasq. If the privileged helper starts it, its script runs as this daemon's user."""
     user = pwd.getpwuid(os.geteuid()).pw_name if in_use() is not None else "root"
     return DnsmasqSettings(options.networks_path, options.dhcpbridge, options.dhcpbridge_flagfile,
                            options.dnsmasq_config_file, options.dhcp_lease_time, options.dhcp_domain, user)
@@ -136,14 +137,15 @@ def _settings(options: NetworkHostOptions) -> DnsmasqSettings:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 class Dnsmasq:
-    """The dnsmasq of each network of this host. Calls repeat harmlessly; one at a time."""
+    """The dnsmasq processes of this host's networks. Calls repeat harmlessly; only one may run at a time."""
 
     def __init__(self, options: NetworkHostOptions, runner: CommandRunner) -> None:
         self._options, self._runner = options, runner
-        self._loaded: dict[str, tuple[str, ...]] = {}  # bridge -> files' contents that its dnsmasq was told to read
+        self._loaded: dict[str, tuple[str, ...]] = {}  # bridge -> contents of the files that its dnsmasq has read
 
     def serve(self, network: Network, hosts: Sequence[DhcpHost]) -> frozenset[Lease]:
-        """Let dnsmasq know exactly these hosts; the pairs that its hosts file promised before and does no more."""
+        """Configure dnsmasq with exactly these hosts. Returns the pairs that its former hosts file had and the new one
+        lacks."""
         paths = self._paths(network.bridge)
         domain = self._options.dhcp_domain
         mine, tagged = [host for host in hosts if not host.elsewhere], self._options.use_single_default_gateway
@@ -159,22 +161,22 @@ class Dnsmasq:
         return read_hosts_file(before) - read_hosts_file(text)
 
     def stop(self, bridge: str) -> None:
-        """End the dnsmasq of a bridge and take away its files; nothing when there is none."""
+        """Stop the dnsmasq of a bridge and remove its files; no error if there is none."""
         paths = self._paths(bridge)
         for pid in processes.with_mark(paths.mark):
             processes.end(pid, "dnsmasq", bridge)
-        for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # the last is what bridges() looks for
+        for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # bridges() looks for the last one
             path.unlink(missing_ok=True)
         self._loaded.pop(bridge, None)
 
     def bridges(self) -> frozenset[str]:
-        """Bridges that have files of ours, of this run or an earlier one."""
+        """Return the bridges that have files of nova, of this run or an earlier one."""
         return frozenset(path.name.removeprefix("nova-").removesuffix(".conf")
                          for path in self._options.networks_path.glob("nova-*.conf")
                          if not path.name.startswith(RADVDS))
 
     def pid(self, bridge: str) -> int | None:
-        """The process that serves a bridge, if one does."""
+        """Return the PID of the bridge's dnsmasq, or None."""
         paths = self._paths(bridge)
         return processes.by_pid_file(paths.pid, paths.mark)
 
@@ -182,13 +184,13 @@ class Dnsmasq:
         return Paths.of(self._options.networks_path, bridge or "")
 
     def _run(self, network: Network, paths: Paths, contents: tuple[str, ...]) -> None:
-        """What *this* process had loaded is what counts: its forerunner may have died between writing and the
-        signal."""
+        """Start, replace or reload dnsmasq. Only files that *this* process loaded count: a previous nova-network may
+        have died between writing and the signal."""
         argv = arguments(network, self._options, ensure_script(self._options))
         pid, bridge = processes.by_pid_file(paths.pid, paths.mark), network.bridge or ""
         if pid is not None and (processes.command_line(pid)[1:] != argv[1:] or not processes.same_environment(
                 pid, environment(network, self._options))):
-            LOG.info("dnsmasq of %s (pid %d) was started differently: a new one takes its place", bridge, pid)
+            LOG.info("dnsmasq of %s (pid %d) was started with other settings; replacing it", bridge, pid)
             processes.end(pid, "dnsmasq", bridge)
             pid = None
         if pid is None:
@@ -198,7 +200,8 @@ class Dnsmasq:
         self._loaded[bridge] = contents
 
     def _start(self, network: Network, paths: Paths) -> None:
-        """A refusal may come from one whose pid file was lost: it ends, and a new one takes its place."""
+        """Start dnsmasq. If the start fails because of a process whose PID file was lost, that process is ended and the
+        start is repeated."""
         order, settings = _order(network, self._options), _settings(self._options)
         try:
             programs.start(self._runner, order, settings)

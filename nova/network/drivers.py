@@ -1,7 +1,7 @@
-"""What the gateway's device is, by the name that ``linuxnet_interface_driver`` has in nova.conf.
+"""Interface drivers: the gateway's device, by the value of ``linuxnet_interface_driver`` in nova.conf.
 
-Of a Linux bridge it is the bridge itself; else it is a device of its own, plugged into what others keep. Names as
-operators know them (nova-network's configuration reference).
+With a Linux bridge the device is the bridge itself; otherwise it is a separate device, plugged into a bridge that other
+software manages. Operators know the names from nova-network's configuration reference.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from nova.privileged import ovs
 from nova.privileged.runner import CommandRunner
 from nova.privileged.taps import Tap
 
-ID_CHARACTERS = 11  # of the network's id; a device's name has 15 at most
+ID_CHARACTERS = 11  # characters of the network's ID; a device name has at most 15
 
 
 class InterfaceDriver(Protocol):
-    """Each call repeats harmlessly."""
+    """Interface of a driver. Each call repeats harmlessly."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None: ...
 
     def device(self, network: Network) -> str:
-        """Where the host's address for the network stands."""
+        """Return the device with the host's address for the network."""
 
     def made(self, network: Network) -> tuple[str, ...]:
-        """Devices that :meth:`ensure` makes when they are not there."""
+        """Return the devices that :meth:`ensure` creates if they are missing."""
 
     def ensure(self, network: Network) -> None:
-        """The device, there and up."""
+        """Create the device, if it is missing, and set it up."""
 
     def join(self, network: Network, interface: str) -> None:
-        """Lead to the guests of other hosts by this interface."""
+        """Connect to guests on other hosts through this interface."""
 
     def remove(self, network: Network) -> None:
-        """Take away what is no Linux device by itself."""
+        """Remove objects that are not Linux devices of their own."""
 
 
 class LinuxBridge:
-    """The network's bridge."""
+    """The network's Linux bridge as the gateway's device."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._host, self._links = options.host, links
@@ -61,11 +61,11 @@ class LinuxBridge:
         self._links.enslave(network.bridge or "", interface)
 
     def remove(self, network: Network) -> None:
-        """Its bridge is a device like others."""
+        """Do nothing: the bridge is removed like other devices."""
 
 
 class OvsInterfaceDriver:
-    """An internal port of the integration bridge, which an agent of others wires to the guests."""
+    """An internal port of the integration bridge, which an external agent connects to the guests."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
@@ -74,7 +74,7 @@ class OvsInterfaceDriver:
         return _gateway_name(network)
 
     def made(self, network: Network) -> tuple[str, ...]:
-        return ()  # Open vSwitch's to delete, in :meth:`remove`
+        return ()  # deleted through Open vSwitch, in :meth:`remove`
 
     def ensure(self, network: Network) -> None:
         device, mac = self.device(network), gateway_mac(network, self._options.host)
@@ -84,7 +84,7 @@ class OvsInterfaceDriver:
         self._links.ensure_up(device, mac, network.mtu)
 
     def join(self, network: Network, interface: str) -> None:
-        """The integration bridge's ports are the operator's."""
+        """Do nothing: the operator manages the integration bridge's ports."""
 
     def remove(self, network: Network) -> None:
         ovs.delete_internal_port(self._runner, self._options.ovs_vsctl_timeout,
@@ -92,7 +92,7 @@ class OvsInterfaceDriver:
 
 
 class NeutronLinuxBridge:
-    """A tap on the bridge that Neutron's Linux bridge agent has for a network."""
+    """A tap on the bridge of Neutron's Linux bridge agent for a network."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links = options, links
@@ -110,14 +110,14 @@ class NeutronLinuxBridge:
         _own_ipv6(self.device(network), network, self._options, self._links)
 
     def join(self, network: Network, interface: str) -> None:
-        """The agent's to do."""
+        """Do nothing: the agent does this."""
 
     def remove(self, network: Network) -> None:
-        """Its tap and bridge are devices like others."""
+        """Do nothing: the tap and bridge are removed like other devices."""
 
 
 def _own_ipv6(device: str, network: Network, options: NetworkHostOptions, links: HostLinks) -> None:
-    """Of a device that ``ensure_bridge`` does not make, and the kernel lets speak and listen to anybody."""
+    """Set IPv6 on a device that ``ensure_bridge`` does not create, since the kernel would enable it for all peers."""
     links.set_ipv6(device, spoken(network, options))
 
 
@@ -137,7 +137,7 @@ DRIVERS: dict[str, type[InterfaceDriver]] = {
 
 
 def load(name: str) -> type[InterfaceDriver]:
-    """The driver of that class path, or bare class name. network.InterfaceDriver."""
+    """Return the driver of that class path or bare class name. Raises network.InterfaceDriver."""
     *module, word = name.split(".")
     if word not in DRIVERS or module not in ([], ["nova", "network", "linux_net"]):
         raise errors.network.InterfaceDriver(name=name,

@@ -1,7 +1,7 @@
-"""Which rules a network host has in iptables, from the networks it serves. Pure.
+"""The iptables rules of a network host, computed from the networks that it serves: pure functions.
 
-Texts and chains are those that operators know from nova-network, in the
-form in which iptables-save prints them, so that what is right is recognised and left alone.
+Operators know the texts and chains from nova-network. The format is that of iptables-save, so that correct rules are
+recognized and left unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nova.privileged.forbidden_rules import MetadataService
 from nova.privileged.iptables import Table
 
 PROGRAM = "nova-network"
-TOP, BOTTOM = "nova-filter-top", "nova-postrouting-bottom"  # shared by all programs of ours
+TOP, BOTTOM = "nova-filter-top", "nova-postrouting-bottom"  # shared by all of nova's programs
 LINK_LOCAL = "fe80::/10"
 VPN_PORT = 1194
 GUEST_SERVICES = tuple((protocol, port) for port in (67, 53) for protocol in ("udp", "tcp"))  # DHCP, DNS
@@ -30,12 +30,12 @@ NOTHING = Forbidden()
 
 
 def chain(name: str) -> str:
-    """Our program's own chain."""
+    """Return the name of a chain of this program."""
     return f"{PROGRAM}-{name}"
 
 
 def tables(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbidden = NOTHING) -> tuple[Table, ...]:
-    """All that this host shall have for these networks, in an order that does not depend on theirs."""
+    """Return all IPv4 tables of this host for these networks, in an order that does not depend on theirs."""
     here = tuple(served)
     networks = _ordered(one.served for one in here if one.network.cidr and one.device)
     return (_filter(networks, options, forbidden), _nat(networks, translation.translated(here, options), options),
@@ -44,7 +44,7 @@ def tables(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbi
 
 def tables_v6(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbidden = NOTHING,
               ) -> tuple[Table, ...]:
-    """The same for IPv6, which is not translated."""
+    """Return the tables for IPv6, which is not translated."""
     networks = _ordered(one.served for one in served if one.network.cidr_v6 and one.device)
     if not options.use_ipv6:
         return (_emptied(_filter_v6((), options, NOTHING)),)
@@ -52,7 +52,7 @@ def tables_v6(served: Iterable[Here], options: NetworkHostOptions, forbidden: Fo
 
 
 def nothing(options: NetworkHostOptions) -> tuple[Table, ...]:
-    """No rules at all: chains of ours that stand are emptied."""
+    """Return tables without rules: existing chains of nova are emptied."""
     return tuple(_emptied(table) for table in tables((), options))
 
 
@@ -110,7 +110,7 @@ def _filter_v6(networks: Sequence[Network], options: NetworkHostOptions, forbidd
 
 
 def _mangle(networks: Sequence[Network]) -> Table:
-    """DHCP clients that look at checksums don't see the ones a virtual card leaves out."""
+    """Return rules that fill in checksums for DHCP clients that verify them: virtual cards leave them out."""
     rules = _unique(f"-o {net.bridge} -p udp -m udp --dport 68 -j CHECKSUM --checksum-fill"
                     for net in networks if net.enable_dhcp)
     return Table("mangle", chains={chain("POSTROUTING"): rules}, first={"POSTROUTING": (chain("POSTROUTING"),)},
@@ -119,15 +119,15 @@ def _mangle(networks: Sequence[Network]) -> Table:
 
 def _metadata(options: NetworkHostOptions) -> str:
     match = f"-d {METADATA_ADDRESS}/32 -p tcp -m tcp --dport 80"
-    if ipaddress.ip_address(options.metadata_host).is_loopback:  # a packet for loopback may not come from outside
+    if ipaddress.ip_address(options.metadata_host).is_loopback:  # packets for loopback may not come from outside
         return f"{match} -j REDIRECT --to-ports {options.metadata_port}"
     return f"{match} -j DNAT --to-destination {options.metadata_host}:{options.metadata_port}"
 
 
 def _guest_services(network: Network, options: NetworkHostOptions) -> Iterator[str]:
-    """What guests may reach of this host itself: DHCP, DNS, metadata, a ping, and answers; nothing else (OSSN-0018).
+    """Yield the rules for guests' access to this host: only DHCP, DNS, metadata, ping, and replies (OSSN-0018).
 
-    By the network's own addresses: an interface under the bridge may bring the operator's ssh along.
+    Matched by the network's own addresses: an interface under the bridge may carry the operator's SSH traffic.
     """
     bridge = f"-i {network.bridge}"
     if network.enable_dhcp:
@@ -140,7 +140,8 @@ def _guest_services(network: Network, options: NetworkHostOptions) -> Iterator[s
 
 
 def _guest_services_v6(network: Network, options: NetworkHostOptions) -> Iterator[str]:
-    """Router and neighbour discovery, a ping, and answers; neither by the range's addresses nor by link-local ones."""
+    """Yield rules that allow router and neighbor discovery, ping, and replies. All other packets from the range or from
+    link-local addresses are dropped."""
     bridge = f"-i {network.bridge}"
     yield f"{bridge} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
     yield f"{bridge} -p ipv6-icmp -j ACCEPT"
@@ -149,7 +150,8 @@ def _guest_services_v6(network: Network, options: NetworkHostOptions) -> Iterato
 
 
 def _forbidden_entries(networks: Sequence[Network], forbidden: Forbidden, version: int) -> Iterator[str]:
-    """Before all that is let through. By the bridge alone: whatever source a guest gives."""
+    """Yield the jumps to the forbidden ranges, before all accepting rules. Matched by the bridge alone, for any source
+    address that a guest sends."""
     for network in networks:
         yield from forbidden_rules.entries(forbidden, version, network.bridge, chain("forbidden"))
 
@@ -174,7 +176,8 @@ def _forwarding(network: Network, options: NetworkHostOptions) -> Iterator[str]:
 
 
 def _untranslated(network: Network, options: NetworkHostOptions) -> Iterator[str]:
-    """What keeps its source address: to the metadata service, to the DMZ, and among the network's own guests."""
+    """Yield rules for packets that keep their source address: to the metadata service, to the DMZ, and among the
+    network's own guests."""
     dmz = [_plain(one) for one in options.dmz_cidr if ":" not in one]
     for destination in (f"{options.metadata_host}/32", *dmz):
         yield f"-s {network.cidr} -d {destination} -j ACCEPT"
@@ -190,7 +193,7 @@ def _snat(network: Network, options: NetworkHostOptions) -> Iterator[str]:
 
 
 def external(network: Network) -> bool:
-    """Whether the guests' gateway is another machine than the one that gives them their addresses."""
+    """True if the guests' gateway is another machine than their DHCP server."""
     return network.dhcp_server != network.gateway and not network.multi_host
 
 
@@ -200,7 +203,7 @@ def _vpn_forwarding(network: Network) -> Iterator[str]:
 
 
 def _vpn(network: Network) -> Iterator[str]:
-    """The way in to a project's VPN guest."""
+    """Yield the translation to a project's VPN guest."""
     if _has_vpn(network):
         yield (f"-d {network.vpn_public_address}/32 -p udp -m udp --dport {network.vpn_public_port} "
                f"-j DNAT --to-destination {network.vpn_private_address}:{VPN_PORT}")
@@ -211,7 +214,7 @@ def _has_vpn(network: Network) -> bool:
 
 
 def _plain(cidr: str) -> str:
-    """A range as iptables-save prints it: no host bits, always with a prefix."""
+    """Return a range in the format of iptables-save: without host bits, always with a prefix."""
     return str(ipaddress.ip_network(cidr, strict=False))
 
 

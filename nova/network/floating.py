@@ -1,8 +1,8 @@
-"""Floating addresses on this host's devices: put there when their rules stand, taken away when those are gone.
+"""Floating addresses on this host's devices: added when their rules are active, removed when those are gone.
 
-What we put where is written down first, beside the networks' files: a daemon that was killed finds it again, and an
-address that somebody else put on a device is never taken away. Connections through an address end with it: the kernel
-would else go on translating what it has begun.
+Each address is recorded before it is added, next to the networks' files, so that it is found again after a crash.
+Addresses that other software added are never removed. Connections through an address are ended with it: otherwise the
+kernel would continue to translate them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from nova.privileged.runner import CommandRunner
 LOG = logging.getLogger(__name__)
 
 RECORD = "floating.json"
-ALONE = 32  # the prefix of what we put on a device
+ALONE = 32  # prefix length of addresses that nova adds to a device
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """What the record says of an address: to whom it was translated, and where it stands. ``ours``: we put it there."""
+    """Record of an address: the fixed address that it translates to, and its device. ``ours``: nova added it."""
 
     fixed: str
     device: str
@@ -37,20 +37,21 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 class FloatingOnDevices:
-    """Brings the host's devices to what is wanted. Calls repeat harmlessly; one at a time."""
+    """Reconciliation of floating addresses on the host's devices. Calls repeat harmlessly; only one may run at a
+    time."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
         self._path = options.networks_path / RECORD
 
     def check(self, interface: str | None) -> None:
-        """network.NoFloatingInterface where an address could not stand."""
+        """Check that the device for floating addresses exists. Raises network.NoFloatingInterface."""
         device = interface or self._options.public_interface
         if not self._links.exists(device):
             raise errors.network.NoFloatingInterface(interface=device)
 
     def converge(self, wanted: Sequence[Translated]) -> None:
-        """To be called when the packet filter has the rules of ``wanted``, and no others'."""
+        """Add and remove addresses. Call it when the packet filter has exactly the rules of ``wanted``."""
         read = self._read()
         noted = read or {}
         target = {one.address: Carried(one.fixed, one.device) for one in wanted}
@@ -63,25 +64,25 @@ class FloatingOnDevices:
                  for address, one in target.items() if present[one.device] is not None}
         for address, one in target.items():
             if present[one.device] is None:
-                LOG.error("The floating address %s cannot stand on %s: there is no such device", address, one.device)
+                LOG.error("Floating address %s cannot be added to %s: no such device", address, one.device)
         self._write(noted)
         for address, carried in noted.items():
             if carried.ours and address not in (present[carried.device] or ()):
                 self._put(address, carried)
-                self._forget(Which.TO, address)  # flows that went nowhere would go on doing so
+                self._forget(Which.TO, address)  # flows without a destination would otherwise persist
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     @staticmethod
     def _carried(address: str, wanted: Carried, before: Carried | None, foreign: Set[str]) -> Carried:
-        """An address that is there, and that we did not note, is somebody else's; where the notes are lost, those that
-        stand alone (/32) are taken for ours."""
+        """Return the new record. An existing address without a record belongs to other software. If the records are
+        lost, addresses with prefix /32 are assumed to be nova's."""
         if before is not None and before.device == wanted.device:
             return msgspec.structs.replace(wanted, ours=before.ours)
         return msgspec.structs.replace(wanted, ours=address not in foreign)
 
     def _leave(self, address: str, old: Carried, new: Carried | None) -> None:
-        """What of an address is to be no more: its place, and the connections that it had."""
+        """Remove the old device and connections of an address, as far as they changed."""
         if old.ours and (new is None or new.device != old.device):
             self._remove(address, old.device)
         if new is None or new.fixed != old.fixed:
@@ -90,22 +91,22 @@ class FloatingOnDevices:
     def _put(self, address: str, carried: Carried) -> None:
         try:
             self._links.ensure_address(carried.device, Address(address, ALONE))
-        except errors.host.Link as error:  # the device went just now; the next look tries again
-            LOG.error("The floating address %s could not be put on %s: %s", address, carried.device, error.message)
+        except errors.host.Link as error:  # the device was just removed; the next run tries again
+            LOG.error("Could not add floating address %s to %s: %s", address, carried.device, error.message)
             return
-        LOG.info("Floating address %s of %s stands on %s", address, carried.fixed, carried.device)
+        LOG.info("Added floating address %s of %s to %s", address, carried.fixed, carried.device)
         if self._options.send_arp_for_ha:
-            with contextlib.suppress(errors.host.CommandFailed):  # it hastens what ARP finds out by itself
+            with contextlib.suppress(errors.host.CommandFailed):  # only speeds up ARP
                 announce(self._runner, carried.device, address, self._options.send_arp_for_ha_count)
 
     def _remove(self, address: str, device: str) -> None:
         if self._links.exists(device):
-            with contextlib.suppress(errors.host.Link):  # the device goes, and its addresses with it
+            with contextlib.suppress(errors.host.Link):  # the device is being removed with its addresses
                 self._links.delete_address(device, Address(address, ALONE))
-        LOG.info("Floating address %s is gone from %s", address, device)
+        LOG.info("Removed floating address %s from %s", address, device)
 
     def _end_connections(self, address: str, fixed: str) -> None:
-        """Those to the guest, and those that it began and that have the address outside."""
+        """End connections to the guest, and connections from it that use the address as their source."""
         self._forget(Which.ANSWERED_BY, fixed)
         self._forget(Which.ANSWERED_TO, address)
 
@@ -113,10 +114,10 @@ class FloatingOnDevices:
         try:
             forget_connections(self._runner, which, address)
         except errors.host.CommandFailed as error:
-            LOG.warning("What the kernel knows of connections of %s may last: %s", address, error)
+            LOG.warning("Could not end the tracked connections of %s: %s", address, error)
 
     def _present(self, device: str) -> dict[str, int] | None:
-        """Addresses that stand on a device, with their prefixes; None: there is no such device."""
+        """Return a device's addresses with their prefixes; None if there is no such device."""
         if not self._links.exists(device):
             return None
         try:
@@ -125,13 +126,13 @@ class FloatingOnDevices:
             return None
 
     def _read(self) -> dict[str, Carried] | None:
-        """None: it cannot be read."""
+        """Return the records; None if they cannot be read."""
         try:
             return decoding.from_json(self._path.read_bytes(), dict[str, Carried])
         except FileNotFoundError:
             return {}
         except msgspec.DecodeError:
-            LOG.error("%s cannot be read: of what it names, what is no guest's now stays", self._path)
+            LOG.error("cannot read %s; addresses in it that no guest has now stay in place", self._path)
             return None
 
     def _write(self, noted: dict[str, Carried]) -> None:

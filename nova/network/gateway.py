@@ -1,4 +1,4 @@
-"""The addresses a network host has on its devices: the gateway's first on the bridge, the metadata address on lo."""
+"""Addresses of a network host on its devices: the gateway's address first on the bridge, the metadata address on lo."""
 
 from __future__ import annotations
 
@@ -24,61 +24,63 @@ LOG = logging.getLogger(__name__)
 
 
 class HostLinks(Protocol):
-    """What we use of :mod:`nova.privileged.links`."""
+    """The functions used from :mod:`nova.privileged.links`."""
 
     def exists(self, device: str) -> bool:
-        """Whether there is a device of that name."""
+        """Return whether a device of that name exists."""
     def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None,
                       mac: str | None = None) -> None:
-        """A bridge that is up, with ``interface`` as its port. host.Link."""
+        """Create a bridge that is up, with ``interface`` as its port. Raises host.Link."""
     def set_ipv6(self, device: str, on: bool) -> None:
-        """Whether the host itself speaks IPv6 on the device."""
+        """Enable or disable the host's own IPv6 on the device."""
     def ensure_vlan(self, vlan: Vlan) -> None:
-        """The VLAN's device, up, on its parent. host.Link."""
+        """Create the VLAN's device on its parent and set it up. Raises host.Link."""
     def ensure_tap(self, tap: Tap) -> None:
-        """A tap that outlives us, up, and a port of its bridge. host.Link."""
+        """Create a persistent tap that is up and a port of its bridge. Raises host.Link."""
     def ensure_up(self, device: str, mac: str | None = None, mtu: int | None = None) -> None:
-        """A device that is there, up, with this MAC and MTU; None: as they are. host.Link."""
+        """Set an existing device up, with this MAC and MTU; None leaves them. Raises host.Link."""
     def ports(self, bridge: str) -> tuple[str, ...]:
-        """Names of a bridge's ports; () when there is no such bridge."""
+        """Return the names of a bridge's ports; () if there is no such bridge."""
     def delete(self, device: str) -> None:
-        """Remove a device. Nothing when there is none."""
+        """Remove a device; no error if it is missing."""
     def enslave(self, bridge: str, interface: str) -> None:
-        """Make ``interface`` a port of ``bridge``; its IPv4 addresses and routes go to the bridge. host.Link."""
+        """Make ``interface`` a port of ``bridge``; its IPv4 addresses and routes move to the bridge. Raises
+        host.Link."""
     def addresses(self, device: str) -> tuple[Address, ...]:
-        """IPv4 addresses in the kernel's order. host.Link: there is no such device."""
+        """Return the IPv4 addresses in the kernel's order. Raises host.Link if there is no such device."""
     def addresses_v6(self, device: str) -> tuple[Address, ...]:
-        """The same of IPv6."""
+        """Return the IPv6 addresses, likewise."""
     def ensure_address(self, device: str, address: Address) -> None:
-        """Nothing when the device has it. host.Link: there is no such device."""
+        """Add an address unless the device has it. Raises host.Link if there is no such device."""
     def delete_address(self, device: str, address: Address) -> None:
-        """Nothing when the device has it not. host.Link: there is no such device."""
+        """Remove an address if the device has it. Raises host.Link if there is no such device."""
     def routes(self, device: str) -> tuple[LinkRoute, ...]:
-        """IPv4 routes over the device that the kernel did not make by itself. host.Link."""
+        """Return the IPv4 routes over the device that the kernel did not add automatically. Raises host.Link."""
     def ensure_route(self, device: str, route: LinkRoute) -> None:
-        """Make (or turn) a route over the device. host.Link."""
+        """Add or change a route over the device. Raises host.Link."""
 
 
 class Moving(msgspec.Struct, frozen=True):
-    """What stood before our address on a bridge, while it is put behind it."""
+    """Addresses and routes that preceded nova's address on a bridge, while they are moved behind it."""
 
     addresses: tuple[Address, ...] = ()
     routes: tuple[LinkRoute, ...] = ()
 
 
 class Gateway:
-    """Puts addresses where they belong; each call repeats harmlessly and ends what a killed forerunner began."""
+    """Addresses of this host. Each call repeats harmlessly and completes the work of a killed process."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
 
     def ensure_metadata_address(self) -> None:
-        """The metadata service's address on lo, of this host alone (169.254.169.254/32, scope link). host.Link."""
+        """Add the metadata service's address to lo, for this host alone (169.254.169.254/32, scope link). Raises
+        host.Link."""
         self._links.ensure_address("lo", Address(METADATA_ADDRESS, 32, None, SCOPES["link"]))
 
     def ensure(self, network: Network, device: str | None = None) -> None:
-        """Make the DHCP server's address the first on the bridge (or the network's other ``device``): guests' packets
-        for outside come to it."""
+        """Make the DHCP server's address the first on the bridge (or the network's other ``device``): guests send their
+        outbound packets to it."""
         bridge, wanted = device or network.bridge or "", gateway_address(network)
         self._finish_move(bridge)
         present = self._links.addresses(bridge)
@@ -91,9 +93,10 @@ class Gateway:
         self._announce(bridge, wanted)
 
     def _put_first(self, bridge: str, wanted: Address, present: tuple[Address, ...]) -> None:
-        """The kernel's order is that of arrival, so others must leave and come again, with their routes.
+        """Put the address first. The kernel orders addresses by arrival, so the others are removed and added again,
+        with their routes.
 
-        They are written down before they leave: a process killed in between finds them at its next start.
+        They are recorded before the removal: after a crash in between, the next start restores them.
         """
         others = tuple(address for address in present if address.address != wanted.address)
         moving = Moving(others, self._links.routes(bridge))
@@ -110,7 +113,7 @@ class Gateway:
         except FileNotFoundError:
             return
         except msgspec.DecodeError:
-            LOG.error("%s cannot be read: it named addresses of %s to put back", journal, bridge)
+            LOG.error("cannot read %s; addresses of %s in it are not restored", journal, bridge)
             return
         for address in moving.addresses:
             self._links.ensure_address(bridge, address)
@@ -123,11 +126,11 @@ class Gateway:
 
     def _announce(self, device: str, address: Address) -> None:
         if self._options.send_arp_for_ha:
-            with contextlib.suppress(errors.host.CommandFailed):  # it hastens what ARP finds out by itself
+            with contextlib.suppress(errors.host.CommandFailed):  # only speeds up ARP
                 announce(self._runner, device, address.address, self._options.send_arp_for_ha_count)
 
 
 def gateway_address(network: Network) -> Address:
-    """``dhcp_server`` with the network's prefix and broadcast address."""
+    """Return ``dhcp_server`` with the network's prefix and broadcast address."""
     subnet = ipaddress.IPv4Network(network.cidr or "", strict=False)
     return Address(network.dhcp_server or network.gateway or "", subnet.prefixlen, str(subnet.broadcast_address))

@@ -1,4 +1,4 @@
-"""What this host has of its networks: bridge, addresses, packet filters, dnsmasq, radvd and leases, made to be so."""
+"""Reconciliation of this host's networks: bridges, addresses, packet filters, dnsmasq, radvd and leases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAULTS = "network"  # fault points are named network:STEP:before and :after
 
 
 class Filters(NamedTuple):
-    """The kernel's packet filters: by IPv4, by IPv6, and of frames on bridges."""
+    """The kernel's packet filters: for IPv4, for IPv6, and for frames on bridges."""
 
     ipv4: PacketFilter
     ipv6: PacketFilter
@@ -41,12 +41,13 @@ class Filters(NamedTuple):
 
 
 def nothing_forbidden(own: Iterable[str]) -> Forbidden:
-    """Guests reach everything."""
+    """Return no forbidden ranges: guests may reach all addresses."""
     return Forbidden()
 
 
 class Machine(NamedTuple):
-    """The parts of a host that need root; and what guests of these ranges are kept from now."""
+    """Parts of a host that need root. ``forbidden``: returns the ranges that guests of the given ranges may not reach
+    now."""
 
     links: HostLinks
     runner: CommandRunner
@@ -57,25 +58,24 @@ class Machine(NamedTuple):
 
 
 class HostSide(Protocol):
-    """What the service brings to a state; both calls repeat harmlessly."""
+    """Interface to the host for the service. ``prepare`` and ``serve`` repeat harmlessly."""
 
     def prepare(self, orders: Sequence[NetworkOnHost], again: bool = False) -> None:
-        """What is common to all networks: firewall, forwarding, metadata address. ``again``: look at the kernel even
-        when nothing changed here."""
+        """Set up the common parts of all networks: firewall, forwarding, metadata address. ``again``: check the kernel
+        even if the wanted state is unchanged."""
 
     def serve(self, wanted: NetworkOnHost, orders: Sequence[NetworkOnHost]) -> None:
-        """One of the networks this host serves, which are ``orders``."""
+        """Set up one of the networks that this host serves, which are ``orders``."""
 
     def keep_only(self, orders: Sequence[NetworkOnHost]) -> None:
-        """Take away what is here of networks that are not among these."""
+        """Remove the parts of networks that are not among these."""
 
     def check_floating(self, interface: str | None) -> None:
-        """network.NoFloatingInterface: a floating address could not stand on that device (None:
-        ``public_interface``)."""
+        """Check the device for a floating address (None: ``public_interface``). Raises network.NoFloatingInterface."""
 
 
 class NoHostSide:
-    """``fake_network``: networks in the records alone."""
+    """Host side for ``fake_network``: networks exist in the records only."""
 
     def prepare(self, orders: Sequence[NetworkOnHost], again: bool = False) -> None: ...
 
@@ -87,7 +87,7 @@ class NoHostSide:
 
 
 class NetworkHost:
-    """The real one."""
+    """Host side that configures the real host."""
 
     def __init__(self, options: NetworkHostOptions, machine: Machine, book: LeaseBook) -> None:
         self._options, self._machine, self._book = options, machine, book
@@ -123,7 +123,7 @@ class NetworkHost:
         if not self._serves:
             return
         if not one.device or not (wanted.network.cidr or wanted.network.cidr_v6):
-            LOG.warning("Network %s has no bridge or no range: nothing to serve", wanted.network.label)
+            LOG.warning("Network %s has no bridge or no range; not serving it", wanted.network.label)
             return
         if idle(wanted, self._options):
             self._clear(one.device)
@@ -135,17 +135,18 @@ class NetworkHost:
     def keep_only(self, orders: Sequence[NetworkOnHost]) -> None:
         wanted = {one.device for one in self._here(orders)}
         for device in sorted((self.dnsmasq.bridges() | self._standings.devices()) - wanted):
-            LOG.info("No network on %s any more: what serves it ends", device)
+            LOG.info("No network uses %s any more; stopping its services", device)
             self._clear(device)
         self._book.drop(self._book.networks() - {order.network.uuid for order in orders})
 
     def check_floating(self, interface: str | None) -> None:
         self._floating.check(interface)
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     def _steps(self, one: Here) -> Iterator[tuple[str, Callable[[], object]]]:
-        """All that makes a network, in this order; each step repeats harmlessly, and ends what was begun."""
+        """Yield the steps that set up a network, in this order. Each repeats harmlessly, and completes an interrupted
+        run."""
         yield "record", lambda: self._standings.note(self._standing(one))
         yield "link", lambda: self._manager.ensure_link(one.network)
         yield "address", lambda: self._manager.ensure_address(one.network, one.device)
@@ -182,11 +183,12 @@ class NetworkHost:
         return here(order, self._options, self._manager.driver.device, self._manager.interface)
 
     def _here(self, orders: Iterable[NetworkOnHost]) -> list[Here]:
-        """The networks that this host serves now; none with FlatManager."""
+        """Return the networks that this host serves now; none with FlatManager."""
         return [self._look(order) for order in orders if self._serves and not idle(order, self._options)]
 
     def _drop_leases(self, one: Here, dropped: frozenset[Lease]) -> None:
-        """Leases of addresses that are their owners' no more; else dnsmasq would refuse them to the next owner."""
+        """Release leases of addresses that their owners lost; otherwise dnsmasq would refuse the addresses to the next
+        owner."""
         uuid = one.network.uuid
         mine = {Lease(host.mac.lower(), host.address) for host in one.order.addresses if not host.elsewhere}
         held = {Lease(lease.mac.lower(), lease.address) for lease in self._book.held(uuid)}
@@ -197,12 +199,12 @@ class NetworkHost:
             try:
                 release_lease(self._machine.runner, one.device, lease.address, lease.mac)
             except errors.host.CommandFailed as error:
-                LOG.warning("The lease of %s waits for its end: %s", lease.address, error)
+                LOG.warning("Could not release the lease of %s; it stays until it expires: %s", lease.address, error)
         self._book.forget(uuid, stale)
 
     def _clear(self, device: str) -> None:
-        """End what serves a network, and take our addresses away, which would else draw the range's packets here;
-        devices that we made go, too, when nobody uses them. Nothing when there is nothing."""
+        """Stop the services of a network, and remove nova's addresses, which would otherwise attract the range's
+        packets. Unused devices that nova created are removed too. No error if there are none."""
         record = self._standings.read(device)
         if record is None:
             self._drop_router(device)
@@ -214,7 +216,7 @@ class NetworkHost:
         _step("clear-record", lambda: self._standings.clear(device))
 
     def _drop_router(self, device: str) -> None:
-        """Of a release that kept no records: the address that dnsmasq's options name."""
+        """Remove the address in dnsmasq's options, left by a release that kept no records."""
         opts = DnsmasqPaths.of(self._options.networks_path, device).opts
         router = _router(opts.read_text()) if opts.exists() else None
         if router is not None and self._machine.links.exists(device):
@@ -230,7 +232,7 @@ def _step(name: str, work: Callable[[], object]) -> None:
 
 
 def _check_bridge(wanted: Here, served: Iterable[Here]) -> None:
-    """One DHCP server a bridge: of two networks on one, the older is served."""
+    """Check that a bridge has only one DHCP server: of two networks on it, the older one is served."""
     network = wanted.network
     others = [other.network for other in served if other.device == wanted.device
               and other.network.uuid != network.uuid and other.network.enable_dhcp
@@ -240,7 +242,7 @@ def _check_bridge(wanted: Here, served: Iterable[Here]) -> None:
 
 
 def _router(opts: str) -> str | None:
-    """The router that an options file of ours names."""
+    """Return the router from an options file of nova."""
     for line in opts.splitlines():
         code, _comma, value = line.partition(",")
         if code == "3" and value:

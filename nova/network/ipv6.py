@@ -1,7 +1,7 @@
-"""A network's IPv6 range on this host: the router's address, and radvd to tell guests of it.
+"""IPv6 range of a network on this host: the router's address, and radvd, which advertises it to guests.
 
-The router speaks from a link-local address that follows from the network (:mod:`nova.model.network.gateways`), so
-whoever names the gateway computes it. Guests make their own addresses of the range.
+The router's link-local address is derived from the network (:mod:`nova.model.network.gateways`), so that other code can
+compute the gateway. Guests derive their own addresses from the range.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ LINK_LOCAL_PREFIX = 64
 
 
 def spoken(network: Network, options: NetworkHostOptions) -> bool:
-    """Whether this host speaks IPv6 on the network's device. Else nobody shall reach it by a link-local address."""
+    """True if this host uses IPv6 on the network's device. Otherwise it must not be reachable by a link-local
+    address."""
     return bool(options.use_ipv6 and network.cidr_v6)
 
 
 def router(network: Network, options: NetworkHostOptions) -> str:
-    """The link-local address that this host advertises itself with."""
+    """Return the link-local address that this host advertises itself with."""
     return gateways.link_local(gateways.gateway_mac(network, options.host))
 
 
 def config(network: Network, device: str, options: NetworkHostOptions) -> str:
-    """radvd's, for one network."""
+    """Return radvd's configuration for one network."""
     mtu = f"    AdvLinkMTU {network.mtu};\n" if network.mtu else ""
     return (f"interface {device}\n{{\n"
             f"    AdvSendAdvert on;\n    MinRtrAdvInterval {MIN_INTERVAL_S};\n    MaxRtrAdvInterval {MAX_INTERVAL_S};\n"
@@ -50,8 +51,8 @@ def config(network: Network, device: str, options: NetworkHostOptions) -> str:
 
 
 def addresses(network: Network, options: NetworkHostOptions) -> Iterator[Address]:
-    """What the host has on the network's device: the router's, and the range's gateway, which guests that hear no
-    advertisements were told of. Several hosts may have that one: whichever answers forwards."""
+    """Yield the host's addresses on the network's device: the router's, and the range's gateway, for guests that
+    receive no advertisements. Several hosts may have the gateway's address: any of them forwards."""
     yield Address(router(network, options), LINK_LOCAL_PREFIX, None, SCOPES["link"])
     subnet = ipaddress.IPv6Network(network.cidr_v6 or "", strict=False)
     gateway = ipaddress.IPv6Address(network.gateway_v6) if network.gateway_v6 else None
@@ -60,7 +61,7 @@ def addresses(network: Network, options: NetworkHostOptions) -> Iterator[Address
 
 
 class IPv6:
-    """Calls repeat harmlessly; one at a time."""
+    """IPv6 of this host's networks. Calls repeat harmlessly; only one may run at a time."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
@@ -78,29 +79,29 @@ class IPv6:
         self._advertise(network, device)
 
     def stop(self, device: str) -> None:
-        """End radvd; nothing when there is none. Addresses go with the device, or as the teardown says."""
+        """Stop radvd; no error if there is none. Addresses are removed with the device, or by the teardown."""
         conf, pid_file = self._paths(device)
         if conf.exists() or pid_file.exists():
-            for pid in processes.with_mark(str(conf)):  # of two, the second ends with the first
+            for pid in processes.with_mark(str(conf)):  # of two processes, the second ends with the first
                 processes.end(pid, "radvd", device)
-            with contextlib.suppress(PermissionError):  # the helper's, which removes it before the next start
+            with contextlib.suppress(PermissionError):  # owned by the helper, which removes it before the next start
                 pid_file.unlink(missing_ok=True)
             conf.unlink(missing_ok=True)
         self._loaded.pop(device, None)
 
     def _advertise(self, network: Network, device: str) -> None:
-        """As with dnsmasq, what *this* process had loaded counts: a forerunner may have died between writing and the
-        signal."""
+        """Start or reload radvd. Only a configuration that *this* process loaded counts, as with dnsmasq: a previous
+        process may have died between writing and the signal."""
         conf, pid_file = self._paths(device)
         text = config(network, device, self._options)
         write_whole(conf, text)
-        running = processes.with_mark(str(conf))  # radvd keeps a process of lower rights beside the one it names
+        running = processes.with_mark(str(conf))  # radvd has a second process that its PID file does not name
         if not running:
             self._start_anew((), RadvdPaths(conf, pid_file), device)
             LOG.info("Started radvd for network %s on %s", network.label, device)
         elif self._loaded.get(device) != text:
             pid = processes.by_pid_file(pid_file, str(conf))
-            if pid is None:  # the other one of its two processes would die of the signal
+            if pid is None:  # the signal would kill the other of its two processes
                 self._start_anew(running, RadvdPaths(conf, pid_file), device)
             else:
                 processes.read_again(pid, "radvd", device)
@@ -111,7 +112,7 @@ class IPv6:
             processes.end(pid, "radvd", device)
         try:
             start_radvd(self._runner, device, paths)
-        except errors.host.CommandFailed:  # one that was just coming up, perhaps
+        except errors.host.CommandFailed:  # perhaps a process that was just starting
             strays = processes.with_mark(str(paths.conf))
             if not strays:
                 raise

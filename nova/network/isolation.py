@@ -1,9 +1,9 @@
-"""What is said of frames on bridges (ebtables), from the networks a host serves. Pure.
+"""The ebtables rules for frames on bridges, computed from the networks that a host serves: pure functions.
 
-Where all hosts of a multi-host network have the same address, each must answer its own guests alone: ARP for the
-address and DHCP do not cross the interface to the others; nor do router advertisements of any multi-host network. And
-where a network's gateway is another machine, frames to the ranges that are translated here are taken off their way to
-it. Texts as ebtables-save prints them.
+If all hosts of a multi-host network have the same address, each must answer only its own guests. So ARP for that
+address and DHCP do not cross the interface to other hosts. Router advertisements of any multi-host network do not cross
+it either. If a network's gateway is another machine, frames to the ranges that are translated here are redirected to
+this host. Texts have the format of ebtables-save.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DHCP_PORTS = "67:68"
 
 
 def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
-    """``filter`` and ``nat``; chains without rules are not made."""
+    """Return ``filter`` and ``nat``; chains without rules are not created."""
     known = [one for one in served if one.network.cidr or one.network.cidr_v6]
     apart = [(one.interface, one.network.dhcp_server) for one in known
              if one.shared and one.interface and one.network.enable_dhcp and one.network.cidr]
@@ -44,9 +44,9 @@ def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, 
 
 
 def _redirected(one: Here, options: NetworkHostOptions) -> Iterator[str]:
-    """Frames of the network's guests that this host translates, though their gateway is another machine.
+    """Yield rules for guests' frames that this host translates, although their gateway is another machine.
 
-    Their source says which network they are of; a match by the bridge would need a module that kernels may lack.
+    The source address identifies the network; a match by the bridge would need a module that kernels may lack.
     """
     network = one.network
     if external(network):
@@ -59,7 +59,7 @@ def _redirected(one: Here, options: NetworkHostOptions) -> Iterator[str]:
 
 
 def _towards(destination: str) -> str:
-    """As ebtables-save prints it: a host without a prefix, and no match at all for everywhere."""
+    """Return the match in the format of ebtables-save: a host without a prefix, and no match for all addresses."""
     wanted = ipaddress.IPv4Network(destination, strict=False)
     if not wanted.prefixlen:
         return ""

@@ -1,7 +1,7 @@
-"""Which guests hold which leases, and the way of that news to the conductor.
+"""DHCP leases of guests, and their delivery to the conductor.
 
-dnsmasq's script writes events to a spool (see :mod:`nova.network.spool`); the courier takes them from there, keeps the
-book and tells the conductor, again and again until it has heard.
+dnsmasq's script writes events to a spool (see :mod:`nova.network.spool`). The courier reads them from there, updates
+the book, and reports to the conductor until it succeeds.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 LOG = logging.getLogger(__name__)
 
 RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)
-IDLE_LOOK_S = 60.0  # a look without being told, should a word have been lost
+IDLE_LOOK_S = 60.0  # pause between reads without a notification, in case one was lost
 CONNECTION_S = 2.0
 LONGEST_LINE = 65536
-FINAL = (errors.NotFound, errors.Invalid, errors.Conflict, errors.WrongState)  # telling it again changes nothing
+FINAL = (errors.NotFound, errors.Invalid, errors.Conflict, errors.WrongState)  # repeating the report is useless
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
-    """A lease. ``expires`` is epoch seconds; None: not known."""
+    """A lease that a guest holds. ``expires``: epoch seconds; None if unknown."""
 
     mac: str
     address: str
@@ -43,7 +43,7 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaseEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What dnsmasq's script tells; ``network`` is a uuid."""
+    """A lease event from dnsmasq's script. ``network``: a UUID."""
 
     network: str
     action: str
@@ -54,15 +54,15 @@ class LeaseEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaseBook:
-    """Leases by network and address, in a file, for the next dnsmasq and the next of us."""
+    """Leases by network and address, in a file, for later runs of dnsmasq and nova-network."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
         self._held: dict[str, dict[str, HeldLease]] = self._load()
 
     def learn(self, events: Iterable[LeaseEvent]) -> None:
-        """Keep what began (``add``) and drop what ended (``del``, of the same MAC). Any other action changes nothing.
-        The file is written anew; the same events may come again."""
+        """Add leases that began (``add``), and remove leases that ended (``del``, of the same MAC). Other actions are
+        ignored. Rewrites the file; events may be repeated."""
         with self._lock:
             for event in events:
                 held = self._held.setdefault(event.network, {})
@@ -74,12 +74,13 @@ class LeaseBook:
             self._save()
 
     def held(self, network: str) -> tuple[HeldLease, ...]:
-        """Leases that dnsmasq has not told the end of. Their times may be over: renewals are not told."""
+        """Return the leases whose end dnsmasq has not reported. Their times may have passed: renewals are not
+        reported."""
         with self._lock:
             return tuple(self._held.get(network, {}).values())
 
     def forget(self, network: str, gone: Iterable[tuple[str, str]]) -> None:
-        """(mac, address) pairs that were taken back."""
+        """Remove (mac, address) pairs whose leases were released."""
         with self._lock:
             held = self._held.get(network, {})
             for mac, address in gone:
@@ -88,14 +89,14 @@ class LeaseBook:
             self._save()
 
     def drop(self, networks: Iterable[str]) -> None:
-        """Networks that this host serves no more."""
+        """Remove networks that this host no longer serves."""
         with self._lock:
             for network in networks:
                 self._held.pop(network, None)
             self._save()
 
     def networks(self) -> frozenset[str]:
-        """Uuids of the networks that the book has, those without any lease left, too."""
+        """Return the UUIDs of the book's networks, including networks without leases."""
         with self._lock:
             return frozenset(self._held)
 
@@ -105,7 +106,7 @@ class LeaseBook:
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError) as error:
-            LOG.warning("Starting without the leases of %s: %s", self._path, error)
+            LOG.warning("Could not read %s; starting without its leases: %s", self._path, error)
             return {}
 
     def _save(self) -> None:
@@ -113,10 +114,10 @@ class LeaseBook:
 
 
 def init_lines(hosts: Sequence[DhcpHost], held: Iterable[HeldLease], now: float, lease_time_s: int) -> str:
-    """What dnsmasq reads at its start: ``expiry mac address hostname client-id`` of each lease that is still right.
+    """Return the lines that dnsmasq reads at its start: ``expiry mac address hostname client-id`` of each valid lease.
 
-    A lease whose address belongs to another by now is left out; dnsmasq would keep the new owner waiting for its end.
-    One whose time seems to be over was renewed (else its end had been told), and gets a new time.
+    A lease whose address has another owner by now is left out; dnsmasq would make the new owner wait for its end. A
+    lease whose time seems to be over was renewed (otherwise its end had been reported), and gets a new time.
     """
     known = {(lease.mac, lease.address): lease for lease in held}
     lines = []
@@ -130,25 +131,25 @@ def init_lines(hosts: Sequence[DhcpHost], held: Iterable[HeldLease], now: float,
 
 
 class LeaseCourier:
-    """Takes events from the spool to the book and the conductor. :meth:`run` is for a thread of its own."""
+    """Delivery of events from the spool to the book and the conductor. :meth:`run` needs a thread of its own."""
 
     def __init__(self, conductor: ConductorHostRPC, host: HostName, directory: Path, book: LeaseBook) -> None:
         self._conductor, self._host, self._directory, self._book = conductor, host, str(directory), book
         self._wake, self._stopped, self._busy = threading.Event(), threading.Event(), threading.Lock()
-        self._unspooled: collections.deque[LeaseEvent] = collections.deque()  # told by word: the disk was full
+        self._unspooled: collections.deque[LeaseEvent] = collections.deque()  # received by socket: the disk was full
 
     def look(self) -> None:
-        """There may be news."""
+        """Wake the courier: there may be new events."""
         self._wake.set()
 
     def hand_over(self, event: LeaseEvent) -> None:
-        """An event that the spool had no room for. It is kept in memory until the conductor has heard: a restart loses
-        it."""
+        """Accept an event for which the spool had no space. It is kept in memory until it is reported, and lost by a
+        restart."""
         self._unspooled.append(event)
         self.look()
 
     def stop(self) -> None:
-        """``run`` ends soon. What is not told yet stays in the spool for the next start."""
+        """Stop :meth:`run` soon. Unreported events stay in the spool for the next start."""
         self._stopped.set()
         self.look()
 
@@ -159,23 +160,23 @@ class LeaseCourier:
             try:
                 self.deliver()
                 failures = 0
-            except Exception as error:  # the conductor or the broker is away, or the disk: all of it passes
-                LOG.log(logging.WARNING if failures == 0 else logging.DEBUG, "Leases wait to be told: %s", error)
+            except Exception as error:  # the conductor, the broker or the disk is unavailable: a temporary condition
+                LOG.log(logging.WARNING if failures == 0 else logging.DEBUG, "Could not report leases yet: %s", error)
                 failures += 1
             patience = RETRY_S[min(failures, len(RETRY_S)) - 1] if failures else IDLE_LOOK_S
             self._wake.wait(patience)
             if failures and not self._stopped.is_set():
-                self._stopped.wait(RETRY_S[0] / 2)  # new leases don't turn the wait into a busy loop
+                self._stopped.wait(RETRY_S[0] / 2)  # new leases must not turn the wait into a busy loop
 
     def collect(self) -> list[LeaseEvent]:
-        """Bring the book up to date with what is in the spool; the events, which stay there."""
+        """Update the book from the spool, and return the events, which stay in the spool."""
         events = [*_events(spool.take(self._directory)), *self._unspooled]
         if events:
             self._book.learn(events)
         return events
 
     def deliver(self) -> None:
-        """Tell the conductor everything; raises what keeps it from hearing, and then all is told again."""
+        """Report all events to the conductor. Raises the error that prevents it; all events are then reported again."""
         with self._busy, context.entered(context.internal()):
             events = self.collect()
             if not events:
@@ -192,12 +193,12 @@ class LeaseCourier:
         try:
             self._conductor.report_lease(self._host, lease)
         except FINAL as error:
-            LOG.warning("The conductor knows nothing of lease %s %s %s: %s", lease.action, lease.address, lease.mac,
+            LOG.warning("The conductor rejected lease %s %s %s: %s", lease.action, lease.address, lease.mac,
                         error)
 
 
 def latest(events: Iterable[LeaseEvent]) -> list[LeaseEvent]:
-    """The last word on each address and MAC, in the order of the last words."""
+    """Return the last event of each address and MAC, in their order."""
     last: dict[tuple[str, str, str], LeaseEvent] = {}
     for event in events:
         if event.action in ("add", "del"):
@@ -212,12 +213,12 @@ def _events(raw: Iterable[dict[str, object]]) -> list[LeaseEvent]:
         try:
             events.append(decoding.convert(item, LeaseEvent))
         except msgspec.ValidationError as error:
-            LOG.warning("A lease event that cannot be read was passed over: %s", error)
+            LOG.warning("Skipped a malformed lease event: %s", error)
     return events
 
 
 class LeaseSocket:
-    """Answers nova-dhcpbridge. ``init`` gives the text for a network's uuid."""
+    """Server for nova-dhcpbridge. ``init``: returns the text for a network's UUID."""
 
     def __init__(self, directory: Path, courier: LeaseCourier, init: Callable[[str], str]) -> None:
         self._directory, self._courier, self._init = str(directory), courier, init
@@ -228,10 +229,10 @@ class LeaseSocket:
         concurrency.spawn(self._serve, self._listener, name="leases")
 
     def stop(self) -> None:
-        """Listen no more; a call that is being answered is answered yet. Nothing when it was not started."""
+        """Stop listening; a running call is still answered. No error if it was not started."""
         if self._listener:
             with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits in accept
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept
             self._listener.close()
 
     def _serve(self, listener: socket.socket) -> None:

@@ -1,7 +1,7 @@
-"""The ways to build networks on a host, by the name that ``network_manager`` has in nova.conf.
+"""Network managers of a host, by the value of ``network_manager`` in nova.conf.
 
-A manager says what lies under a network's addresses; DHCP, address translation and leases are the same for all
-that have them. What managers decide for the whole cloud is in :mod:`nova.model.network.network_managers`.
+A manager defines the devices under a network's addresses. DHCP, address translation and leases are the same for all
+managers that have them. Decisions of managers for the whole cloud are in :mod:`nova.model.network.network_managers`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from nova.privileged.links import Vlan
 
 
 class Ground(Protocol):
-    """What lies under the host's address for a network. Each call repeats harmlessly."""
+    """The devices under the host's address for a network. Each call repeats harmlessly."""
 
     def interface(self, network: Network) -> str | None:
-        """The device that leads to the guests on other hosts; None: there are none."""
+        """Return the device that connects to guests on other hosts; None if there are none."""
 
     def made(self, network: Network) -> tuple[str, ...]:
-        """Devices that :meth:`ensure` makes when they are not there."""
+        """Return the devices that :meth:`ensure` creates if they are missing."""
 
     def ensure(self, network: Network) -> None:
-        """That device, there and up, where it is ours to make."""
+        """Create the device and set it up, if nova manages it."""
 
 
 class Flat:
-    """A physical interface, or none; one bridge a network, shared by all projects."""
+    """A physical interface, or none; one bridge for each network, shared by all projects."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks) -> None:
         self._options = options
@@ -43,11 +43,11 @@ class Flat:
         return ()
 
     def ensure(self, network: Network) -> None:
-        """An interface is there, or joining it says that it is not."""
+        """Do nothing: joining a missing interface reports the error."""
 
 
 class Vlans:
-    """A VLAN's device on the physical interface, for each project's network."""
+    """A VLAN device on the physical interface, for each project's network."""
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks) -> None:
         self._options, self._links = options, links
@@ -69,30 +69,31 @@ class Vlans:
 
 
 def vlan_device(number: int) -> str:
-    """The name of a VLAN's device on every host: operators know it from nova-network."""
+    """Return the name of a VLAN's device, on every host: operators know it from nova-network."""
     return f"vlan{number}"
 
 
 class Manager:
-    """Makes what a network's guests are plugged into, with this host's address for it."""
+    """Setup of the devices that a network's guests are plugged into, and of this host's address."""
 
     def __init__(self, ground: Ground, driver: InterfaceDriver, gateway: Gateway) -> None:
         self._ground, self.driver, self._gateway = ground, driver, gateway
 
     def made(self, network: Network) -> tuple[str, ...]:
-        """Devices that come into being here, unless they are there: in the order in which they go again."""
+        """Return the devices that are created here unless they exist, in the order of their removal."""
         return (*self.driver.made(network), *self._ground.made(network))
 
     def interface(self, network: Network) -> str | None:
         return self._ground.interface(network)
 
     def ensure_link(self, network: Network) -> None:
-        """Repeating it is harmless. ``network`` is as it is on this host (:mod:`nova.network.local_network`)."""
+        """Create the network's devices. Repeating it is harmless. ``network``: as configured on this host
+        (:mod:`nova.network.local_network`)."""
         self._ground.ensure(network)
         self.driver.ensure(network)
 
     def ensure_address(self, network: Network, device: str) -> None:
-        """Before an interface brings its own addresses to the bridge: ours shall be the first."""
+        """Add nova's address, before an interface moves its own addresses to the bridge: nova's must be the first."""
         if network.enable_dhcp and network.cidr:
             self._gateway.ensure(network, device)
 
@@ -102,7 +103,7 @@ class Manager:
             self.driver.join(network, interface)
 
 
-GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator makes bridges, and nothing is served
+GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator makes the bridges; none is served
     network_managers.FLAT.path: None,
     network_managers.FLAT_DHCP.path: Flat,
     network_managers.VLAN.path: Vlans,
@@ -110,7 +111,7 @@ GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator ma
 
 
 def load(name: str) -> type[Flat] | type[Vlans] | None:
-    """What the manager of that class path builds on. network.Manager."""
+    """Return the devices' class of the manager with that class path. Raises network.Manager."""
     if name not in GROUNDS:
         raise errors.network.Manager(name=name, known=", ".join(GROUNDS))
     return GROUNDS[name]

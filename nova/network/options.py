@@ -1,4 +1,4 @@
-"""What nova-network was configured with, as one value."""
+"""Options of nova-network, as one value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nova.model.network import forbidden_ranges
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NetworkHostOptions:
-    """Names as in nova.conf, where they are explained. Times in seconds."""
+    """Options of a network host, named and explained as in nova.conf. Times in seconds."""
 
     networks_path: Path
     state_path: Path
@@ -56,7 +56,7 @@ class NetworkHostOptions:
     use_network_dns_servers: bool = False
 
     def __post_init__(self) -> None:
-        """network.Option where a rule of the firewall could not be made of a value."""
+        """Check that valid firewall rules can be made of the values. Raises network.Option."""
         for option, check in _CHECKS.items():
             value = getattr(self, option)
             for item in value if isinstance(value, tuple) else (value,):
@@ -69,7 +69,7 @@ class NetworkHostOptions:
 
 def _device(name: str | None) -> None:
     if name is not None and not re.fullmatch(r"[A-Za-z0-9_.:+@-]{1,16}", name):
-        raise ValueError("that is not a network interface's name")
+        raise ValueError("not a valid network interface name")
 
 
 def _range(cidr: str) -> None:
@@ -81,7 +81,7 @@ def _range_of_any_version(cidr: str) -> None:
 
 
 def forbidden_setting(options: NetworkHostOptions) -> forbidden_ranges.RangeSetting:
-    """network.Option."""
+    """Return the parsed ``guest_forbidden_ranges``. Raises network.Option."""
     words = options.guest_forbidden_ranges
     try:
         return forbidden_ranges.parsed(words)
@@ -105,11 +105,11 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "iptables_bottom_regex": re.compile,
 }
 
-_ELSEWHERE = {"dhcp_domain": "api"}  # options that stand in another section
+_ELSEWHERE = {"dhcp_domain": "api"}  # options in another section
 
 
 def from_conf(conf: Options) -> NetworkHostOptions:
-    """Read once, at start, from the ``[DEFAULT]`` and ``[api]`` sections."""
+    """Return the options from the ``[DEFAULT]`` and ``[api]`` sections, read once at the start."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(NetworkHostOptions):
         section = getattr(conf, _ELSEWHERE[field.name]) if field.name in _ELSEWHERE else conf

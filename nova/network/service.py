@@ -1,8 +1,8 @@
-"""The daemon: what the conductor says of this host's networks, and keeping the host so.
+"""The nova-network daemon: receives the states of this host's networks from the conductor, and keeps the host in them.
 
-States, not deltas. What is wanted is in memory, whole, by network and stamped; it comes from the conductor at the
-start, with every order, and now and then as a whole again, should an order have been lost. Nothing is taken down when
-the daemon stops: guests keep their gateway, and dnsmasq serves on until it is found again.
+Orders are states, not deltas. The wanted state is in memory, complete, by network and versioned. The conductor sends it
+at the start, with every order, and periodically as a whole, in case an order was lost. When the daemon stops, its work
+stays in place: guests keep their gateway, and dnsmasq continues to serve until it is found again.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 LOG = logging.getLogger(__name__)
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 15.0
-MEND_EVERY_S = 30.0  # a look at this host alone: a DHCP server that died, a rule that somebody removed
-SYNC_EVERY_S = 300.0  # the conductor's whole word, against lost orders
+MEND_EVERY_S = 30.0  # repair of this host alone: a DHCP server that died, or a rule that was removed
+SYNC_EVERY_S = 300.0  # refresh of the whole state from the conductor, against lost orders
 
 
 class NetworkService:
-    """Serves the contract ``network``. :meth:`start` is for the daemon; orders are right before it, too."""
+    """Server of the contract ``network``. :meth:`start` is for the daemon; orders also work before it."""
 
     def __init__(self, conductor: ConductorHostRPC, host: HostName, options: NetworkHostOptions, side: HostSide,
                  book: LeaseBook,
                 ) -> None:
         self._conductor, self._host, self._options, self._side, self._book = conductor, host, options, side, book
         self._wanted: dict[str, NetworkOnHost] = {}
-        self._served: dict[str, NetworkOnHost] = {}  # by identity: what the host was last brought to
-        self._ordered: set[str] = set()  # networks that orders named since the last whole word was asked for
+        self._served: dict[str, NetworkOnHost] = {}  # by identity: the last applied orders
+        self._ordered: set[str] = set()  # networks in orders since the last request for the whole state
         self._synced = False
         self._lock, self._working, self._syncing = threading.RLock(), threading.RLock(), threading.Lock()
         self._stopped = threading.Event()
@@ -49,12 +49,12 @@ class NetworkService:
     # --- the contract -------------------------------------------------------------------------------------------------
 
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
-        """See the contract. The rules of other networks stay: before its first order the service asks for all of them.
-        network.WrongHost; network.BridgeTaken, where the bridge is another network's still; of several failures the
-        first, after the rest was served."""
+        """Serve these networks; see the contract. The rules of other networks stay: before its first order the service
+        requests all of them. Of several failures the first is raised, after all others were served. Raises
+        network.WrongHost; network.BridgeTaken if another network still has the bridge."""
         if host != self._host:
             raise errors.network.WrongHost(asked=host, host=self._host)
-        self._fetch(unless_known=True)  # one network's order must not take away the rules of the others
+        self._fetch(unless_known=True)  # one network's order must not remove the rules of the others
         self._take(networks)
         uuids = [order.network.uuid for order in networks]
         failures = self._bring(uuids)
@@ -67,25 +67,26 @@ class NetworkService:
         _raise_first(failures)
 
     def refresh_networks(self, host: HostName) -> None:
-        """See the contract. network.WrongHost; of several failures the first, after the rest was served."""
+        """Refresh all networks; see the contract. Of several failures the first is raised, after all others were
+        served. Raises network.WrongHost."""
         if host != self._host:
             raise errors.network.WrongHost(asked=host, host=self._host)
         self.sync()
 
     def check_floating_interface(self, host: HostName, interface: str | None) -> None:
-        """See the contract. network.WrongHost."""
+        """Check the device for floating addresses; see the contract. Raises network.WrongHost."""
         if host != self._host:
             raise errors.network.WrongHost(asked=host, host=self._host)
         self._side.check_floating(interface)
 
     def ping(self, host: HostName) -> str:
-        """See the contract. It answers whatever name it is asked by."""
+        """Return this host's name; see the contract. It answers for any requested name."""
         return self._host
 
     # --- the daemon's life --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Listen for leases, ask the conductor what to serve, and keep it so; returns at once."""
+        """Start to listen for leases, to request the networks and to maintain them. Returns immediately."""
         self._options.networks_path.mkdir(parents=True, exist_ok=True)
         self._courier.collect()
         self._socket.start()
@@ -93,29 +94,29 @@ class NetworkService:
         concurrency.spawn(self._keep, name="network-keeper")
 
     def stop(self) -> None:
-        """End our threads; what serves the guests stays."""
+        """Stop this daemon's threads; the guests' services continue."""
         self._stopped.set()
         self._courier.stop()
         self._socket.stop()
 
     def sync(self) -> None:
-        """Ask for every network of this host, serve all, and end what is no network of it any more."""
+        """Request all networks of this host, serve them, and remove the others."""
         self._fetch()
         with self._working:
             self._side.keep_only(self._orders())
             self._converge(list(self._wanted), again=True)
 
     def mend(self) -> None:
-        """Bring the host back to what was served, whatever happened to it since. Asks nobody."""
+        """Repair the host's state after external changes, without a request to the conductor."""
         with self._working:
             with self._lock:
                 self._served.clear()
             self._converge(list(self._wanted), again=True)
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     def _fetch(self, unless_known: bool = False) -> None:
-        """The conductor's whole word becomes what is wanted; orders that came meanwhile stand."""
+        """Fetch the whole wanted state from the conductor; orders that arrive meanwhile stay valid."""
         if unless_known and self._synced:
             return
         with self._syncing:
@@ -140,27 +141,28 @@ class NetworkService:
                 if present is None or order.version >= present.version:
                     self._wanted[uuid] = order
                 else:
-                    LOG.debug("Version %d of network %s is older than what is served", order.version, uuid)
+                    LOG.debug("Version %d of network %s is older than the served one", order.version, uuid)
 
     def _orders(self) -> list[NetworkOnHost]:
         with self._lock:
             return sorted(self._wanted.values(), key=lambda order: (order.network.id, order.network.uuid))
 
     def _look_who_stands(self, taken: Set[str]) -> None:
-        """These networks' bridges are others': ask whether they are still, and end those that are not."""
-        LOG.info("A bridge is taken by another network: asking whether it is ours to serve still")
+        """Check with the conductor whether the networks that hold these bridges are still served, and end the
+        others."""
+        LOG.info("Another network has the bridge; asking the conductor whether this host still serves it")
         self._fetch()
         with self._working:
             self._side.keep_only([order for order in self._orders() if order.network.uuid not in taken])
 
     def _converge(self, uuids: Sequence[str], again: bool = False) -> None:
-        """As :meth:`_bring`; of several failures the first is raised, after the rest."""
+        """Apply like :meth:`_bring`; of several failures the first is raised, after the rest."""
         _raise_first(self._bring(uuids, again))
 
     def _bring(self, uuids: Sequence[str], again: bool = False) -> dict[str, Exception]:
-        """Bring the host to the newest word on each network; what failed, by network (or "").
+        """Apply the newest order of each network, and return the failures, by network (or "").
 
-        Who had to wait for another's turn finds its work done: a hundred orders cost a few turns.
+        A caller that waited for another's turn finds its work done: a hundred orders cost a few turns.
         """
         failures: dict[str, Exception] = {}
         with self._working:
@@ -181,7 +183,8 @@ class NetworkService:
             return None if order is None or self._served.get(uuid) is order else order
 
     def _init_lines(self, network: str) -> str:
-        """For dnsmasq's start, which may happen while we hold the working lock: that one is not taken here."""
+        """Return the leases for dnsmasq's start. It may run while the working lock is held, so it does not take that
+        lock."""
         with self._lock:
             order = self._wanted.get(network)
         if order is None:
@@ -189,7 +192,8 @@ class NetworkService:
         return init_lines(order.addresses, self._book.held(network), time.time(), self._options.dhcp_lease_time)
 
     def _keep(self) -> None:
-        """Until stopped: the first word from the conductor, then mending, with the whole word now and then."""
+        """Maintain the networks until stopped: the first state from the conductor, then repairs, with a periodic full
+        refresh."""
         wait, next_sync = FIRST_RETRY_S, 0.0
         while not self._stopped.is_set():
             asks = time.monotonic() >= next_sync
@@ -198,7 +202,7 @@ class NetworkService:
                     (self.sync if asks else self.mend)()
                 wait = FIRST_RETRY_S
             except Exception as error:
-                LOG.warning("Networks are not all served, trying again: %s", error,
+                LOG.warning("Some networks are not served, trying again: %s", error,
                             exc_info=not isinstance(error, errors.NovaError))
             if self._synced:
                 next_sync = time.monotonic() + SYNC_EVERY_S if asks else next_sync
@@ -214,7 +218,7 @@ def _raise_first(failures: Mapping[str, Exception]) -> None:
 
 
 def _tried(failures: dict[str, Exception], key: str, what: str, work: Callable[[], None]) -> bool:
-    """Whether it worked; one network's failure does not keep the others away."""
+    """Run one part and return whether it succeeded; its failure does not affect the other networks."""
     try:
         work()
     except Exception as error:
@@ -225,13 +229,13 @@ def _tried(failures: dict[str, Exception], key: str, what: str, work: Callable[[
 
 
 def build(conductor: ConductorHostRPC, host: HostName, conf: Options) -> NetworkService:
-    """The service with this machine's real parts (for ``nova.cmd``). network.Option, network.Manager: the sentence
-    to stop with."""
+    """Return the service with this machine's real parts (for ``nova.cmd``). Raises network.Option, network.Manager,
+    whose text the daemon prints before it exits."""
     return assemble(conductor, host, network_options.from_conf(conf))
 
 
 def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkHostOptions) -> NetworkService:
-    """``build`` from options that were read. It makes ``networks_path``; with ``fake_network`` no device, rule or
+    """Return the service from parsed options. Creates ``networks_path``; with ``fake_network`` no device, rule or
     process of the host is touched."""
     options.networks_path.mkdir(parents=True, exist_ok=True)
     book = LeaseBook(options.networks_path / "leases.json")

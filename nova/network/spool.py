@@ -1,7 +1,7 @@
-"""Lease events on their way to the conductor: a file that survives both ends, and the socket that says "look".
+"""Spool of lease events for the conductor: a file that survives crashes of both ends, and a socket for the word "look".
 
-nova-dhcpbridge imports this on every lease, so it imports little. An event is one JSON object a line:
-network (uuid), action (add, old, del), mac, address, hostname (or null), expires (epoch seconds or null).
+nova-dhcpbridge imports this on every lease, so it imports little. Each line is an event as a JSON object: network
+(uuid), action (add, old, del), mac, address, hostname (or null), expires (epoch seconds or null).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BACKLOG = 64
 
 
 def append(directory: str, event: dict[str, object]) -> None:
-    """Keep an event. OSError when the disk does not take it."""
+    """Append an event. Raises OSError if the disk is full."""
     line = (json.dumps(event) + "\n").encode()
     with _locked(os.path.join(directory, SPOOL)) as descriptor:
         os.lseek(descriptor.number, 0, os.SEEK_END)
@@ -26,11 +26,12 @@ def append(directory: str, event: dict[str, object]) -> None:
 
 
 def take(directory: str) -> list[dict[str, object]]:
-    """All events that are not yet :func:`done`, oldest first. Those of an unfinished earlier take come again."""
+    """Return all events that are not yet :func:`done`, oldest first, including the events of an unfinished earlier
+    take."""
     taken = os.path.join(directory, TAKEN)
     with _locked(os.path.join(directory, SPOOL)) as descriptor:
         fresh = os.read(descriptor.number, os.fstat(descriptor.number).st_size)
-        if fresh:  # killed before the truncation, the same events are read twice: the last word stays the last
+        if fresh:  # after a crash before the truncation the events are read twice: their order stays valid
             with open(os.open(taken, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE), "ab") as stream:
                 stream.write(fresh)
             os.ftruncate(descriptor.number, 0)
@@ -42,13 +43,13 @@ def take(directory: str) -> list[dict[str, object]]:
 
 
 def done(directory: str) -> None:
-    """What was taken has arrived. No other take may have begun since."""
+    """Delete the taken events after their delivery. No other take may have begun since."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, TAKEN))
 
 
 def ask(directory: str, words: dict[str, object], timeout_s: float) -> str:
-    """Send one line to the local nova-network; its whole answer. OSError when there is none in time."""
+    """Send one line to the local nova-network and return its whole answer. Raises OSError if there is none in time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, _Directory(directory) as place:
         connection.settimeout(timeout_s)
         connection.connect(place.path(SOCKET))
@@ -60,7 +61,7 @@ def ask(directory: str, words: dict[str, object], timeout_s: float) -> str:
 
 
 def listen(directory: str) -> socket.socket:
-    """The listening end, for root alone. What a forerunner left there is replaced."""
+    """Return the listening socket, for root alone. A former process's socket is replaced."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with _Directory(directory) as place:
         with contextlib.suppress(FileNotFoundError):
@@ -77,13 +78,13 @@ def listen(directory: str) -> socket.socket:
 def _parse(line: bytes) -> dict[str, object] | None:
     try:
         event = json.loads(line)
-    except ValueError:  # torn by a full disk
+    except ValueError:  # truncated by a full disk
         return None
     return event if isinstance(event, dict) else None
 
 
 class _Directory:
-    """An open directory, by whose number a socket in it has a short path (108 bytes are all there is)."""
+    """An open directory, whose number gives a socket in it a short path (at most 108 bytes are possible)."""
 
     def __init__(self, directory: str) -> None:
         self._number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -99,7 +100,7 @@ class _Directory:
 
 
 class _locked:  # noqa: N801 - reads as a function
-    """The spool file, open and held; each holder needs it for microseconds."""
+    """The spool file, open and locked; each holder needs it for microseconds."""
 
     def __init__(self, path: str) -> None:
         self.number = os.open(path, os.O_RDWR | os.O_CREAT, MODE)
