@@ -1,4 +1,4 @@
-"""What the conductor hands over with an event: read once, right after it was committed, and no secret in it."""
+"""Data of an event, as the conductor passes them on: read once, right after the commit, and without secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nova.model.volumes import VolumeCounts
 
 MOST_TRACEBACK = 8000  # characters
 
-#: The columns of a server's row that payloads show. User data, injected files and passwords are not among them.
+#: The columns of a server's row in payloads. User data, injected files and passwords are not among them.
 SHOWN = ("id", "uuid", "deleted", "project_id", "user_id", "name", "description", "hostname", "created_at",
          "updated_at", "launched_at", "terminated_at", "deleted_at", "vm_state", "task_state", "power_state",
          "progress", "host", "node", "availability_zone", "pinned_availability_zone", "flavor", "image", "image_id",
@@ -25,13 +25,13 @@ SHOWN = ("id", "uuid", "deleted", "project_id", "user_id", "name", "description"
 
 
 def shown(row: object) -> Json:
-    """A whole row without the rest: what waits to be sent is small, and holds no secret."""
+    """Return a row with only these columns: queued events stay small, and hold no secrets."""
     return types.SimpleNamespace(**{name: getattr(row, name) for name in SHOWN})
 
 
 @dataclasses.dataclass(frozen=True)
 class Who:
-    """Who asked for it. Tokens and names are nobody's business on a notification bus."""
+    """The user who requested the operation. Tokens and names do not belong on a notification bus."""
 
     request_id: str = ""
     user_id: str | None = None
@@ -40,21 +40,22 @@ class Who:
 
     @classmethod
     def of(cls, context: RequestContext) -> Who:
-        """Of the request whose context this is; the token stays behind."""
+        """Return the user of a request's context, without the token."""
         return cls(context.request_id, context.user_id, context.project_id, context.global_request_id)
 
     def as_dict(self) -> dict[str, object]:
-        """The message's context: also under the names that older consumers look for."""
+        """Return the message's context, also with the keys that older consumers use."""
         return {**dataclasses.asdict(self), "user": self.user_id, "tenant": self.project_id}
 
     def redacted_copy(self) -> Who:
-        """What oslo.messaging asks of a context before it sends it: there is nothing in this one to take out."""
+        """Return the context itself: oslo.messaging calls this before it sends one, and this one has no secrets to
+        remove."""
         return self
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error as payloads show it. ``traceback`` holds lines of code, and no values."""
+    """An error as in payloads. ``traceback`` contains lines of code, but no values."""
 
     exception: str
     message: str
@@ -64,7 +65,8 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, where: str = "", trace: str = "") -> Failure:
-        """``where`` and ``trace``: what is known of an error that came as an answer, not as an exception."""
+        """Return an error's data. ``where`` and ``trace``: known data of an error that came in a reply, not as an
+        exception."""
         frames = traceback.extract_tb(error.__traceback__)
         trace = trace or ("".join(traceback.format_exception(error)) if frames else "")
         return cls(type(error).__name__, str(getattr(error, "message", "") or error), type(error).__module__,
@@ -73,8 +75,8 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class NotifiedServer:
-    """A server at one moment. ``row`` has the columns that payloads show; ``extra`` what the event adds (volume_id,
-    new_flavor ...), by the payload's names; ``shows_disks``: volumes are told too."""
+    """A server at one moment. ``row`` has the columns of payloads; ``extra`` the event's additional values (volume_id,
+    new_flavor ...), by their names in the payload; ``shows_disks``: True to include volumes."""
 
     row: Any
     who: Who = Who()
@@ -89,7 +91,7 @@ class NotifiedServer:
 
 @dataclasses.dataclass(frozen=True)
 class UsedVolume:
-    """What a guest did with a volume, counted ``at`` a moment. ``row``: the server's, with its owner and its zone."""
+    """A guest's counters for a volume, read ``at`` a moment. ``row``: the server's row, with its owner and its zone."""
 
     row: Any
     counts: VolumeCounts
@@ -98,7 +100,7 @@ class UsedVolume:
 
 @dataclasses.dataclass(frozen=True)
 class UnreachedHypervisor:
-    """A host's hypervisor that it cannot reach. ``ip``: the host's address."""
+    """A hypervisor that its host cannot reach. ``ip``: the host's address."""
 
     ip: str
     failure: Failure
@@ -106,7 +108,7 @@ class UnreachedHypervisor:
 
 @dataclasses.dataclass(frozen=True)
 class SpecFacts:
-    """What the scheduler was asked: the server's row, and the operation's arguments and journaled data."""
+    """A request to the scheduler: the server's row, and the operation's arguments and journaled data."""
 
     row: Any
     count: int = 1
@@ -116,7 +118,7 @@ class SpecFacts:
 
 @dataclasses.dataclass(frozen=True)
 class TaskFacts:
-    """A task of the conductor's that failed."""
+    """A failed task of the conductor."""
 
     spec: SpecFacts
     state: str
@@ -125,13 +127,13 @@ class TaskFacts:
 
     @property
     def uuid(self) -> str:
-        """The uuid of the server that the task was for."""
+        """Uuid of the task's server."""
         return str(self.spec.row.uuid)
 
 
 @dataclasses.dataclass(frozen=True)
 class Period:
-    """The time that a usage record is for."""
+    """The period of a usage record."""
 
     beginning: datetime.datetime
     ending: datetime.datetime

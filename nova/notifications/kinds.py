@@ -1,4 +1,4 @@
-"""The table of events: what each is called, in which phases it comes, who publishes it, and what it tells."""
+"""The table of events: name, phases, publisher and payload of each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from nova.notifications.payloads.fields import Payload
 
 API, COMPUTE, CONDUCTOR, SCHEDULER = "nova-api", "nova-compute", "nova-conductor", "nova-scheduler"
 
-#: Binaries that may publish.
+#: Binaries that may be publishers.
 SOURCES = frozenset(("nova-api", "nova-compute", "nova-conductor", "nova-scheduler", "nova-network", "nova-consoleauth",
                      "nova-cells", "nova-console", "nova-metadata"))
 
-#: Phases. An event without any is told once, when it has happened.
+#: Phases. An event without phases is emitted once, after it has happened.
 ONCE = ("",)
 AROUND = ("start", "end")
 GUARDED = ("start", "end", "error")
@@ -21,7 +21,7 @@ FAILED = ("error",)
 
 
 class EventKind(NamedTuple):
-    """``source``: the binary it is published for; ``name`` without the phase."""
+    """A row of the table. ``source``: the publishing binary; ``name``: without the phase."""
 
     name: str
     phases: tuple[str, ...]
@@ -30,12 +30,12 @@ class EventKind(NamedTuple):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Its event types, phases included."""
+        """Event types, with phases."""
         return tuple(event_type(self.name, phase) for phase in self.phases)
 
 
 def event_type(name: str, phase: str) -> str:
-    """``instance.create.start``: the name and, where the event comes in phases, its phase."""
+    """Return ``instance.create.start``: the name and, for an event with phases, the phase."""
     return f"{name}.{phase}" if phase else name
 
 
@@ -84,23 +84,22 @@ _ROWS: tuple[EventKind, ...] = (
     *_resource("scheduler", AROUND, "select_destinations", scheduling.REQUEST_SPEC, SCHEDULER),
 )
 
-#: name without phase -> its row. The progress of cached images has a name of its own: it tells something else.
+#: name without phase -> its row. The progress of cached images has a separate row, because its payload differs.
 KINDS: dict[str, EventKind] = {row.name: row for row in _ROWS}
 PROGRESS = EventKind("aggregate.cache_images", ("progress",), CONDUCTOR, resources.AGGREGATE_CACHE)
 
 #: event type -> its row
 TYPES: dict[str, EventKind] = {one: row for row in (*_ROWS, PROGRESS) for one in row.types}
 
-#: What the reference has and this cloud does not send, and why.
+#: Events of the reference that this cloud does not send, with the reason.
 NOT_SENT: dict[str, str] = {
     "metrics.update": "compute hosts report no metrics of their processors",
 }
 
 
 class ActionNotification(NamedTuple):
-    """An event of an action. ``step``: the step of its workflow that it is about; empty: the whole operation.
-    ``of_source``: of a move, what the host does that the server comes from, so that it is the publisher; else that is
-    the host that the server goes to, or is on."""
+    """An event of an action. ``step``: its workflow step; empty: the whole operation. ``of_source``: True if the
+    publisher is the source host of a move; else it is the host that the server moves to, or is on."""
 
     name: str
     step: str = ""
@@ -112,7 +111,7 @@ def _whole(name: str, of_source: bool = False, **parts: str) -> tuple[ActionNoti
             *(ActionNotification(f"instance.{part}", step) for step, part in parts.items()))
 
 
-#: action (a row of ``model.states.ACTIONS``) -> what is told of it. Actions without a row tell nothing.
+#: action (a row of ``model.states.ACTIONS``) -> its events. Actions without a row have none.
 ACTIONS: dict[str, tuple[ActionNotification, ...]] = {
     "create": (*_whole("create"), ActionNotification("scheduler.select_destinations", "SelectHosts")),
     "delete": _whole("delete", DestroyGuests="shutdown"),
@@ -161,7 +160,7 @@ ACTIONS: dict[str, tuple[ActionNotification, ...]] = {
     "detach_share": _whole("share_detach"),
 }
 
-#: action -> what else is told when it fails: the conductor's task.
+#: action -> an additional event when it fails: the conductor's task.
 TASKS = {"create": "compute_task.build_instances", "migrate": "compute_task.migrate_server",
          "resize": "compute_task.migrate_server", "live-migration": "compute_task.migrate_server",
          "rebuild": "compute_task.rebuild_server", "evacuate": "compute_task.rebuild_server"}

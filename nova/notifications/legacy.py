@@ -1,4 +1,4 @@
-"""Unversioned messages: the older form, for the events that have one. Flat payloads, documented with the consumers of
+"""Unversioned messages: the older format, for the events that have one. Payloads are flat; their consumers document
 them (ceilometer's event definitions, the SystemUsageData pages)."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from nova.notifications.versioned import priority
 
 
 class Form(NamedTuple):
-    """``type``: the event's older name (the phase follows it, where there is one); ``publisher``: what stands before
-    the host."""
+    """The older form of an event. ``type``: its older name (followed by the phase, if any); ``publisher``: the prefix
+    of the host."""
 
     type: str
     publisher: str
@@ -25,7 +25,7 @@ class Form(NamedTuple):
 
 
 def message(event: Event, level: str) -> NotificationMessage | None:
-    """The event in the unversioned form; None when it has none."""
+    """Return the event in the unversioned format; None if it has none."""
     form = FORMS.get(event.name) or ONLY_FORMS.get(event.name)
     if form is None:
         return None
@@ -41,7 +41,7 @@ def _time(value: datetime.datetime | None) -> str:
 
 
 def server(facts: NotifiedServer) -> dict[str, Json]:
-    """What every event of a server tells."""
+    """Return the common fields of every event about a server."""
     row, flavor = facts.row, facts.row.flavor
     return {
         "tenant_id": row.project_id, "user_id": row.user_id, "instance_id": row.uuid,
@@ -60,13 +60,13 @@ def server(facts: NotifiedServer) -> dict[str, Json]:
 
 
 def _image_meta(row: Json) -> dict[str, str]:
-    """The image's own properties, and what the server was made of."""
+    """Return the image's own properties, and the id of the server's image."""
     properties = dict(row.image.properties) if row.image is not None else {}
     return {**properties, "base_image_ref": row.image_id or ""}
 
 
 def action(event: Event) -> dict[str, Json]:
-    """With the addresses (as the API's client knows them), and what went wrong if something did."""
+    """Return the payload of an action: the server, its addresses (as API clients see them), and the error, if any."""
     facts = event.subject
     failed = facts.failure
     why = {"message": failed.message, "code": 500, "exception": failed.message} if failed else {"message": "Success"}
@@ -82,13 +82,13 @@ def _addresses(facts: NotifiedServer) -> list[dict[str, Json]]:
 
 
 def _plain_extra(facts: NotifiedServer) -> dict[str, object]:
-    """What is named by text: ids of volumes and images, mostly."""
+    """Return the values that are text: mostly ids of volumes and images."""
     return {name: value for name, value in facts.extra.items() if isinstance(value, str)}
 
 
 def update(event: Event) -> dict[str, Json]:
-    """Of ``compute.instance.update``: the server, its states before and after, and the period of audits it falls
-    into."""
+    """Return the payload of ``compute.instance.update``: the server, its states before and after, and the audit
+    period."""
     facts = event.subject
     states, period, renamed = facts.extra["states"], facts.extra["period"], facts.extra.get("old_display_name")
     return {**server(facts), "old_state": states.old_state, "state": states.state,
@@ -98,7 +98,8 @@ def update(event: Event) -> dict[str, Json]:
 
 
 def exists(event: Event) -> dict[str, Json]:
-    """Of ``compute.instance.exists``: the server and the period that was audited. ``bandwidth`` is always empty."""
+    """Return the payload of ``compute.instance.exists``: the server and the audited period. ``bandwidth`` is always
+    empty."""
     facts = event.subject
     period = facts.extra["period"]
     return {**server(facts), "audit_period_beginning": str(period.beginning), "audit_period_ending": str(period.ending),
@@ -106,31 +107,31 @@ def exists(event: Event) -> dict[str, Json]:
 
 
 def keypair(event: Event) -> dict[str, object]:
-    """The names of project, user and key; nothing of the key itself."""
+    """Return the names of project, user and key, without the key itself."""
     return {"tenant_id": event.who.project_id, "user_id": event.subject.user_id, "key_name": event.subject.name}
 
 
 def aggregate(event: Event) -> dict[str, object]:
-    """Id, name and metadata; what is not known yet (the id before it is made) is left out."""
+    """Return id, name and metadata; fields that are not yet known (the id before the creation) are left out."""
     value = event.subject
     payload = {"aggregate_id": getattr(value, "id", None), "name": value.name, "meta_data": value.metadata}
     return {name: one for name, one in payload.items() if one is not None}
 
 
 def server_group(event: Event) -> dict[str, object]:
-    """Id, name, ``policies`` (a list of one) and the members' uuids."""
+    """Return id, name, ``policies`` (a list of one) and the members' uuids."""
     value = event.subject
     return {"server_group_id": value.uuid, "name": value.name, "policies": [value.policy], "members": value.members}
 
 
 def floating_address(event: Event) -> dict[str, object]:
-    """Project, address, and the server that has it (None: no server)."""
+    """Return project, address, and the server with the address (None: no server)."""
     value = event.subject
     return {"project_id": value.project_id, "floating_ip": value.address, "instance_id": value.server_uuid}
 
 
 def volume_usage(event: Event) -> dict[str, object]:
-    """Whose the volume is, which server has it, and what was counted when."""
+    """Return the volume's owner and server, its counters, and their time."""
     used: UsedVolume = event.subject
     row, counts = used.row, used.counts
     return {"volume_id": counts.volume_id, "instance_id": counts.server_uuid, "tenant_id": row.project_id,
@@ -140,7 +141,7 @@ def volume_usage(event: Event) -> dict[str, object]:
 
 
 def request_spec(event: Event) -> dict[str, object]:
-    """``{"request_spec": ...}``: how many servers were to be placed, of which flavor and image."""
+    """Return ``{"request_spec": ...}``: the number of servers to place, with their flavor and image."""
     return {"request_spec": _spec(event.subject)}
 
 
@@ -156,7 +157,7 @@ def _spec(spec: SpecFacts) -> dict[str, object]:
 
 
 def task(event: Event) -> dict[str, object]:
-    """A task of the conductor's that failed: the request, the state it leaves, the method's name and the reason."""
+    """Return a failed task of the conductor: the request, the resulting state, the method's name and the reason."""
     facts: TaskFacts = event.subject
     spec = _spec(facts.spec)
     return {"request_spec": spec, "instance_properties": spec["instance_properties"], "instance_id": facts.uuid,
@@ -164,7 +165,7 @@ def task(event: Event) -> dict[str, object]:
 
 
 def libvirt_error(event: Event) -> dict[str, object]:
-    """A host that cannot reach its libvirt: its address, and why."""
+    """Return the address of a host that cannot reach its libvirt, and the reason."""
     return {"ip": event.subject.ip, "method": "_connect", "reason": event.subject.failure.message}
 
 
@@ -177,7 +178,7 @@ _SAME = ("create", "delete", "soft_delete", "restore", "shutdown", "power_on", "
          "unpause", "suspend", "resume", "trigger_crash_dump", "rescue", "unrescue", "snapshot", "shelve",
          "shelve_offload", "unshelve", "rebuild", "evacuate", "resize")
 
-#: event name (without phase) -> its unversioned form. Services, flavors, locks and errors of the API have none.
+#: event name (without phase) -> its unversioned form. Events of services, flavors, locks and API errors have none.
 FORMS: dict[str, Form] = {
     **_servers(action, {name: name for name in _SAME}),
     **_servers(action, {
@@ -205,7 +206,7 @@ FORMS: dict[str, Form] = {
         "build_instances", "migrate_server", "rebuild_server")},
 }
 
-#: Events that have this form alone: nova-network's are older than the other one.
+#: Events with only this format: those of nova-network are older than the versioned format.
 ONLY_FORMS: dict[str, Form] = {
     f"network.floating_ip.{name}": Form(f"network.floating_ip.{name}", "network", floating_address)
     for name in ("allocate", "deallocate", "associate", "disassociate")}

@@ -1,4 +1,4 @@
-"""An event, and a message that tells it."""
+"""An event, and the message for it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nova.notifications.facts import Who
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something that happened. ``name`` and ``phase`` are of ``kinds.TYPES``; ``subject`` is what its payload is made
-    of; ``host`` and ``source`` (empty: the table's) make the publisher's id."""
+    """An occurrence. ``name`` and ``phase`` are from ``kinds.TYPES``; ``subject`` is the source of its payload;
+    ``host`` and ``source`` (empty: the table's) form the publisher's id."""
 
     name: str
     phase: str
@@ -24,7 +24,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class NotificationMessage:
-    """What goes out, but for the id and the time that the library adds."""
+    """An outgoing message, without the id and the time, which the library adds."""
 
     type: str
     priority: str

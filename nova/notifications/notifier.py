@@ -1,7 +1,7 @@
-"""Sends events from a bounded queue, by one thread of the process: who tells one never waits and never fails.
+"""Best-effort delivery of events: a bounded queue and one sending thread per process. Callers never wait or fail.
 
-Off (no driver), there is a :class:`Silent` in its place, and those who would tell something look at ``on`` first:
-nothing is read, built or queued.
+Without a driver, :class:`Silent` replaces the notifier. Callers check ``on`` before they build an event, so a disabled
+notifier reads, builds and queues nothing.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from nova.notifications.message import Event, NotificationMessage
 
 LOG = logging.getLogger(__name__)
 
-MOST_WAITING = 10_000  # events: a broker that is away for long must not fill the memory
+MOST_WAITING = 10_000  # events: limits the memory while the broker is unreachable
 WARN_EVERY_S = 60.0
-MOST_REASONS = 10  # lines a minute: an error's text may be another one each time
+MOST_REASONS = 10  # log lines per minute: the text of an error may differ each time
 MORE_REASONS = "other reasons"
-FULL = "the queue is full: the broker does not take them, or not fast enough"
+FULL = "the queue is full: the broker is unreachable or too slow"
 FORMS = {"unversioned": ("unversioned",), "versioned": ("versioned",), "both": ("unversioned", "versioned")}
 
 
 @dataclasses.dataclass(frozen=True)
 class NotifierOptions:
-    """Those of ``[notifications]``, and the host part of publisher ids that are no compute host's."""
+    """The options of ``[notifications]``, and the host part of publisher ids without a compute host."""
 
     host: str
     forms: tuple[str, ...] = ("unversioned",)
@@ -44,34 +44,34 @@ class NotifierOptions:
 
 
 class Outlet(Protocol):
-    """Where messages go. ``send`` may take long; what it raises is logged, and the message is lost."""
+    """Destination of messages. ``send`` may take long; its exceptions are logged, and the message is dropped."""
 
     def send(self, form: str, message: NotificationMessage) -> None:
         """Send a message in a form: ``versioned`` or ``unversioned``."""
 
 
 class Silent:
-    """Tells nothing: no driver is configured."""
+    """The disabled notifier: no driver is configured."""
 
     on = False
     options = NotifierOptions(host="")
 
     def tell(self, event: Event) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def exists(self, server_row: object, period_beginning: datetime.datetime, period_ending: datetime.datetime,
                metadata: Mapping[str, str] | None = None) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def lost(self, count: int, why: str) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def stop(self, seconds: float = 0.0) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class Notifier(Silent):
-    """The process's way out for events. The thread starts with the first one: workers fork before that."""
+    """The process's notifier. Its thread starts with the first event, because workers fork before that."""
 
     on = True
     patience_s = 10.0
@@ -88,7 +88,7 @@ class Notifier(Silent):
         metrics.from_zero(metrics.NOTIFICATIONS, ("sent",), ("dropped",))
 
     def tell(self, event: Event) -> None:
-        """Queue the event. One that finds no room is lost, and counted."""
+        """Queue the event. If the queue is full, the event is dropped and counted."""
         try:
             self._put(event)
         except queue.Full:
@@ -102,8 +102,8 @@ class Notifier(Silent):
 
     def exists(self, server_row: Json, period_beginning: datetime.datetime, period_ending: datetime.datetime,
                metadata: Mapping[str, str] | None = None) -> None:
-        """Tell that a server existed in an audit period (the row has the columns ``facts.SHOWN`` at least). Bills are
-        made of these: it waits for room in the queue. Unavailable when there is none for long."""
+        """Report that a server existed in an audit period (the row has at least the columns ``facts.SHOWN``). Bills
+        depend on these events, so this waits for space in the queue. Raises Unavailable after a timeout."""
         facts = NotifiedServer(row=shown(server_row), metadata=metadata or {}, shows_disks=self.options.shows_disks,
                                extra={"period": Period(period_beginning, period_ending)},
                                who=Who(user_id=server_row.user_id, project_id=server_row.project_id))
@@ -111,12 +111,12 @@ class Notifier(Silent):
         try:
             self._put(Event("instance.exists", "", facts, server_row.host or self.options.host), patience)
         except queue.Full:
-            self._hopeless_until = self.clock() + WARN_EVERY_S  # the next thousand need not wait as long each
+            self._hopeless_until = self.clock() + WARN_EVERY_S  # the next thousand must not wait, too
             self.lost(1, FULL)
-            raise errors.Unavailable("The notification could not be queued: the broker does not take any.") from None
+            raise errors.Unavailable("The notification could not be queued: the broker accepts no messages.") from None
 
     def lost(self, count: int, why: str) -> None:
-        """Count events that nobody will get, and say so once a minute."""
+        """Count dropped events, and log them once a minute."""
         metrics.NOTIFICATIONS.labels("dropped").inc(count)
         with self._lock:
             self._lost[why if why in self._lost or len(self._lost) < MOST_REASONS else MORE_REASONS] += count
@@ -127,7 +127,7 @@ class Notifier(Silent):
             LOG.warning("%d notifications were not sent: %s", number, reason)
 
     def stop(self, seconds: float = 0.0) -> None:
-        """Give what is queued so many seconds to get out."""
+        """Wait at most so many seconds until queued events are sent."""
         until = time.monotonic() + seconds
         while self.waiting and time.monotonic() < until:
             concurrency.sleep(0.02)
@@ -136,7 +136,7 @@ class Notifier(Silent):
 
     @property
     def waiting(self) -> int:
-        """Events that are queued or being sent."""
+        """Number of events that are queued or being sent."""
         return self._queue.unfinished_tasks
 
     def _run(self) -> None:
@@ -144,7 +144,7 @@ class Notifier(Silent):
             event = self._queue.get()
             try:
                 self._send(event)
-            except Exception as error:  # this thread serves all events to come, whatever is wrong with this one
+            except Exception as error:  # this thread must survive any error, for all later events
                 LOG.debug("notification %s %s failed", event.name, event.phase, exc_info=True)
                 self.lost(1, f"{event.name}: {type(error).__name__}: {error}")
             self._queue.task_done()

@@ -1,4 +1,4 @@
-"""The way out: oslo.messaging's notifier, one for each form, as ``[oslo_messaging_notifications]`` says."""
+"""Delivery with oslo.messaging's notifier, one for each format, as configured in ``[oslo_messaging_notifications]``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ NONE = {"noop", ""}
 
 
 def make(conf: cfg.ConfigOpts, host: str) -> Silent:
-    """The process's notifier; a silent one when no driver is named. Nothing is connected before the first event.
-    daemon.NotificationsNoSuchDriver: the library would only warn of it, and lose every event."""
+    """Return the process's notifier; a disabled one if no driver is configured. It connects at the first event. Raises
+    daemon.NotificationsNoSuchDriver: the library would only log a warning, and drop every event."""
     oslo_messaging.set_transport_defaults("nova")  # the exchange that consumers bind to
-    transport = oslo_messaging.get_notification_transport(conf)  # declares the options too
+    transport = oslo_messaging.get_notification_transport(conf)  # also registers the options
     drivers = [name for name in conf[GROUP].driver if name not in NONE]
     if not drivers:
         return Silent()
@@ -45,20 +45,20 @@ def _check(drivers: list[str]) -> None:
 
 
 class _Plain(oslo_messaging.NoOpSerializer):
-    """Payloads are plain already; who asked becomes so."""
+    """Serializer: payloads are plain data already; the context is converted."""
 
     def serialize_context(self, context: Who) -> dict[str, object]:
         return context.as_dict()
 
 
 class OsloOutlet:
-    """Messages of each form go to that form's topics."""
+    """The outlet to oslo.messaging: messages of each format go to the topics of that format."""
 
     def __init__(self, transport: object, topics: Mapping[str, list[str]]) -> None:
         self._notifiers = {form: oslo_messaging.Notifier(transport, serializer=_Plain(), topics=names)
                            for form, names in topics.items()}
 
     def send(self, form: str, message: NotificationMessage) -> None:
-        """Through oslo.messaging's notifier of the form. It may wait for the broker, as its driver does."""
+        """Send with oslo.messaging's notifier of the format. May wait for the broker, depending on its driver."""
         notifier = self._notifiers[form].prepare(publisher_id=message.publisher)
         getattr(notifier, message.priority.lower())(message.who, message.type, dict(message.payload))

@@ -1,4 +1,4 @@
-"""Versioned messages: every event of the table, with a payload that names its class and version."""
+"""Versioned messages: every event of the table, with a payload that has a class name and a version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nova.notifications.message import Event, NotificationMessage
 
 
 def message(event: Event, level: str) -> NotificationMessage | None:
-    """The event in the versioned form; None when it has none. ``level``: the priority of what is no error."""
+    """Return the event in the versioned format; None if it has none. ``level``: the priority of non-error events."""
     kind = TYPES.get(event_type(event.name, event.phase))
     if kind is None:
         return None
@@ -17,5 +17,5 @@ def message(event: Event, level: str) -> NotificationMessage | None:
 
 
 def priority(event: Event, level: str) -> str:
-    """``ERROR`` for phases and events that tell of a failure, else ``level``."""
+    """Return ``ERROR`` for phases and events about a failure, else ``level``."""
     return "ERROR" if event.phase == "error" or event.name == "compute.exception" else level

@@ -1,1 +1,1 @@
-"""Carries calls between daemons, and holds the contracts they keep."""
+"""RPC between daemons: the transports, clients and servers, and the contracts of each service."""

@@ -1,10 +1,11 @@
-"""Answers whose caller has no queue for them at the moment, as after the broker's restart.
+"""Replies whose caller has no reply queue at the moment, for example after a restart of the broker.
 
-As it comes, the library lets a worker wait for the queue, so that calls which name queues that are not there keep all
-workers. Then it drops all later answers to that queue for a minute, although the caller is back. Here no worker waits:
-an answer that found no queue is tried again beside, a bounded time and a bounded number of them; every other is tried.
+By default, oslo.messaging blocks a worker until the queue exists, so calls that name missing queues occupy all workers.
+Then it drops all later replies to that queue for a minute, although the caller is back. Here no worker waits: a reply
+that found no queue is retried in a separate thread, for a limited time. The number of such replies is limited, too. All
+other replies are sent as usual.
 
-This module leans on the library's insides, as the two drivers do that use it.
+This module uses the library's internals, as do the two drivers that use it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from nova.model.base import Library
 
 LOG = logging.getLogger(__name__)
 
-LOOK_S = 0.25  # between two tries
-LATE_S = 10.0  # a caller that was there makes its queue again within that
-MOST, MOST_OF_ONE = 1000, 8  # answers that are tried again: in all, and of one caller
+LOOK_S = 0.25  # between two attempts
+LATE_S = 10.0  # a caller that still runs creates its queue again within this time
+MOST, MOST_OF_ONE = 1000, 8  # replies that wait for another attempt: in total, and for one caller
 
 
 class _Late(NamedTuple):
@@ -40,17 +41,18 @@ class _Late(NamedTuple):
 
 
 class LateAnswers:
-    """A driver's. ``caller_of``: who reads the queue of a name; each has but a few answers here."""
+    """The late replies of one driver. ``caller_of`` maps a queue's name to its reader; each reader has a limited
+    share."""
 
     def __init__(self, caller_of: Callable[[str], str] = str) -> None:
         self._caller_of = caller_of
         self._waiting: list[_Late] = []
         self._of = collections.Counter[str]()
-        self._runs = False  # whether a thread tries them
+        self._runs = False  # True while a thread delivers them
         self._lock = threading.Lock()
 
     def take(self, queue: str, send: Callable[[], bool]) -> None:
-        """Call ``send`` until it says that the answer found its queue, or its time is over. Returns at once."""
+        """Call ``send`` until it reports that the reply found its queue, or its time is over. Returns immediately."""
         caller = self._caller_of(queue)
         with self._lock:
             full = len(self._waiting) >= MOST or self._of[caller] >= MOST_OF_ONE
@@ -65,7 +67,7 @@ class LateAnswers:
             concurrency.spawn(self._deliver, name="late-answers")
 
     def _deliver(self) -> None:
-        """Until none is left; the next to be taken starts this anew."""
+        """Retry until no reply is left. The next call of :meth:`take` starts this thread again."""
         while waiting := self._left():
             time.sleep(LOOK_S)
             for late in waiting:
@@ -82,8 +84,8 @@ class LateAnswers:
         try:
             if late.send():
                 return True
-        except Exception as error:  # one that fails must not keep the others
-            LOG.warning("an answer to %s failed: %s", late.queue, error)
+        except Exception as error:  # a failed reply must not block the others
+            LOG.warning("cannot send a reply to %s: %s", late.queue, error)
         if time.monotonic() < late.until:
             return False
         _say_dropped(late.queue)
@@ -100,10 +102,10 @@ def _say_dropped(queue: str) -> None:
 
 
 class IncomingCall(amqpdriver.AMQPIncomingMessage):
-    """A call, at its server; its listener's driver has :class:`LateAnswers` as ``late``."""
+    """A call at its server. The driver of its listener has :class:`LateAnswers` as ``late``."""
 
     def reply(self, reply: Library = None, failure: Library = None) -> None:
-        """Never waits for a queue that is not there."""
+        """Send the reply, without waiting for a missing queue."""
         if self.orig_msg_id and not self._sent(reply, failure):  # a cast has no such id
             self.listener.driver.late.take(self.reply_q, functools.partial(self._sent, reply, failure))
 
@@ -116,8 +118,8 @@ class IncomingCall(amqpdriver.AMQPIncomingMessage):
         return True
 
     def heartbeat(self) -> None:
-        """The library would send no more after one that found no queue, and the caller would give up work that goes
-        on."""
+        """Send a heartbeat, also if an earlier one found no queue. The library would stop, and the caller would abandon
+        work that still runs."""
         with contextlib.suppress(oslo_messaging.MessageDeliveryFailure):
             super().heartbeat()
 

@@ -1,4 +1,4 @@
-"""What a bus is, whatever carries it: clients and servers of our contracts are made here and nowhere else."""
+"""The interface of a message bus, for any transport: the only place that creates clients and servers of contracts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from nova.rpc.server import Receiver, Take
 LOG = logging.getLogger(__name__)
 
 SHORT_S = 15
-NORMAL_S = 60  # where nobody declared oslo.messaging's rpc_response_timeout
-ABSENT_S = 10.0  # how long a call waits for its server to have a queue: both may be starting, or the broker was
+NORMAL_S = 60  # if oslo.messaging's rpc_response_timeout is not registered
+ABSENT_S = 10.0  # maximum wait for the server's queue: both daemons may be starting, or the broker was
 LOOK_AGAIN_S = 0.25
-#: Of those who answer, one host has at most one part in so many, and so has one project of those who answer the control
-#: daemons.
+#: The divisor of a server's threads: one host may occupy at most 1/SHARE of them, and so may one project among calls of
+#: control daemons.
 SHARE = 2
 
 
 class Asking(NamedTuple):
-    """One message, and how long its answer is waited for; ``monitor``: seconds between its heartbeats."""
+    """One message, with the timeout for its reply; ``monitor``: seconds between its heartbeats."""
 
     contract: type[Contract]
     method: Method
@@ -41,57 +41,57 @@ class Asking(NamedTuple):
 
 
 def names_of(asking: Asking) -> dict[str, str]:
-    """What errors say of it."""
+    """Return the fields of error texts about the message."""
     return {"topic": f"nova-{asking.contract.topic}", "where": f" on {asking.server}" if asking.server else "",
             "method": asking.method.name}
 
 
 class Serving(Protocol):
-    """A server of a contract, as :meth:`AnyBus.server` makes it."""
+    """A server of a contract, as created by :meth:`AnyBus.server`."""
 
     def start(self) -> None:
-        """Take calls from now on."""
+        """Start to accept calls."""
 
     def stop(self) -> None:
-        """Take no more."""
+        """Stop accepting calls."""
 
     def wait(self) -> None:
-        """Until those that were taken are answered."""
+        """Wait until the accepted calls are answered."""
 
 
 class AnyBus(abc.ABC):
     """Clients and servers of contracts, for one sender (this host)."""
 
-    option: str  # with the URL of what carries it
+    option: str  # the option with the transport's URL
     proofs: Proofs | None = None
-    take: Take | None = None  # as a Receiver's
+    take: Take | None = None  # as in Receiver
     reply_to = ""
 
     def __init__(self, conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> None:
-        """``patience_s``: ordinary calls wait no longer, whatever ``rpc_response_timeout`` is."""
+        """Create the bus. ``patience_s``: maximum wait of ordinary calls, if less than ``rpc_response_timeout``."""
         self.conf, self.host, self.patience_s = conf, host, patience_s
         self.peers = peers or Peers(pins(conf))
         self.hearing = Hearing()
 
     @property
     def reconnected(self) -> int:
-        """Times that a connection for what comes in took the place of a lost one."""
+        """Number of times that a connection for incoming messages replaced a lost one."""
         return 0
 
     def client(self, contract: type[Contract]) -> Json:
-        """An object with the contract's methods."""
+        """Return an object with the contract's methods."""
         self._check_carries(contract)
         return derive(contract, Sender(self.host, self.peers, self._send))
 
     def server(self, contract: type[Contract], implementation: object, pool_size: int = 64) -> Serving:
-        """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
+        """Return a server that is not yet started. Raises TypeError if the implementation's signatures differ."""
         self._check_carries(contract)
         share = 0 if contract.addressed_by else pool_size // SHARE
         return self._serving(contract, Receiver(contract, implementation, self.proofs, self._callers_wait_s,
                                                 at_once=share, take=self.take), pool_size)
 
     def stop(self, servers: Sequence[Serving], seconds: float) -> None:
-        """Take no more calls and let those that were taken end, side by side, for at most ``seconds``."""
+        """Stop accepting calls, and let accepted calls of all servers finish in parallel, for at most ``seconds``."""
         ending = [concurrency.spawn(_end, server, name="drain") for server in servers]
         until = time.monotonic() + seconds
         for thread in ending:
@@ -99,49 +99,49 @@ class AnyBus(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Send and hear nothing any more."""
+        """Close the transport: no more messages are sent or received."""
 
     @abc.abstractmethod
     def echo(self, contract: type[Contract]) -> None:
-        """Send a message that carries nothing to this host's own queue of ``contract``, and wait until it is back; on
-        the hosts' bus, which is a conductor's, to that of all conductors, without waiting.
-        daemon.RpcNoAnswer, RpcNotDelivered, RpcBrokerAway."""
+        """Send an empty message to this host's own queue of ``contract``, and wait until it arrives. On a conductor's
+        hosts' bus, send it to the queue of all conductors, and do not wait. Raises daemon.RpcNoAnswer, RpcNotDelivered
+        or RpcBrokerAway."""
 
     @abc.abstractmethod
     def reach(self, contract: type[Contract]) -> None:
-        """Whether any server of ``contract`` answers. daemon.RpcNoAnswer, RpcNotDelivered, RpcBrokerAway."""
+        """Check that a server of ``contract`` answers. Raises daemon.RpcNoAnswer, RpcNotDelivered or RpcBrokerAway."""
 
     @abc.abstractmethod
     def send_echo(self, contract: type[Contract], server: str | None) -> None:
-        """Send it to another host's, or to whoever serves the contract, and go on. daemon.RpcNotDelivered,
-        RpcBrokerAway."""
+        """Send an echo to another host's queue, or to any server of the contract, without waiting for it. Raises
+        daemon.RpcNotDelivered or RpcBrokerAway."""
 
     @abc.abstractmethod
     def serve_hosts(self, hosts: Iterable[str]) -> None:
-        """For a conductor, of the hosts' bus: take calls of these hosts, and of no others, from now on. Returns at
-        once."""
+        """Accept calls from these hosts only, from now on. For a conductor, on the hosts' bus. Returns immediately."""
 
     @abc.abstractmethod
     def deaf(self) -> str:
-        """Why this process should be replaced; empty while it hears, or while nobody can."""
+        """Return why this process must be replaced; empty while it receives messages, or while the broker is
+        unreachable."""
 
     @abc.abstractmethod
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
-        """A server that hands to ``receiver`` what comes in, so many at once."""
+        """Return a server that passes incoming messages to ``receiver``, at most ``pool_size`` at a time."""
 
     @abc.abstractmethod
     def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
-        """Send one message, once; the answer's text. daemon.RpcNoAnswer, RpcNotDelivered, RpcBrokerAway,
-        errors.PeerTooOld."""
+        """Send one message, once, and return the reply's text. Raises daemon.RpcNoAnswer, RpcNotDelivered,
+        RpcBrokerAway or errors.PeerTooOld."""
 
     def _check_carries(self, contract: type[Contract]) -> None:
-        """TypeError: the contract is spoken on the other bus."""
+        """Raise TypeError if the contract belongs to the other bus."""
         if contract.with_hosts != (self.proofs is not None):
-            raise TypeError(f"{contract.__name__} is not spoken by {type(self).__name__}")
+            raise TypeError(f"{contract.__name__} is not available on {type(self).__name__}")
 
     def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
-        """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost. So is
-        a read that was not answered (:func:`tries`)."""
+        """Send a message. A call that no queue accepts is sent again for a while, because it was not executed and would
+        be lost. A read without a reply is repeated, too (:func:`tries`)."""
         until = time.monotonic() + (ABSENT_S if method.wants_answer else 0)
         whole, monitor = self._patience(method.timeout)
 
@@ -158,7 +158,7 @@ class AnyBus(abc.ABC):
 
     def _proven(self, contract: type[Contract], method: Method, server: str | None, envelope: Envelope,
                 once: Callable[[Envelope], Json]) -> Json:
-        """Each sending has a proof of its own: no message is taken twice."""
+        """Send with a proof. Each attempt has its own proof, so that no message is accepted twice."""
         if self.proofs is None:
             return once(envelope)
         reply_to = self.reply_to if method.wants_answer else ""
@@ -173,18 +173,20 @@ class AnyBus(abc.ABC):
         return self.conf.long_rpc_timeout, self.conf.long_rpc_silence
 
     def _normal_s(self) -> int:
-        """oslo.messaging declares the option when it is first used."""
+        """Return the timeout of ordinary calls, in seconds. oslo.messaging registers the option when it is first
+        used."""
         return int(getattr(self.conf, "rpc_response_timeout", NORMAL_S))
 
     def _callers_wait_s(self, method: Method) -> float:
-        """As long as they do by the same nova.conf, for calls whose callers do not hear of us meanwhile."""
+        """Return the callers' timeout in seconds, if they use the same nova.conf; infinite for calls that receive
+        heartbeats."""
         if not method.wants_answer or method.timeout is Timeout.LONG:
             return math.inf
         return float(SHORT_S if method.timeout is Timeout.SHORT else self._normal_s())
 
 
 def pins(conf: Options) -> dict[str, str]:
-    """Topic -> version, as ``[upgrade_levels]`` says. ``auto``, which older files have, is what happens anyway."""
+    """Return topic -> version from ``[upgrade_levels]``. ``auto``, which older files have, is the default behaviour."""
     if "upgrade_levels" not in conf:
         return {}
     named = {name.replace("_", "-"): version for name, version in conf.upgrade_levels.items()}
@@ -193,18 +195,18 @@ def pins(conf: Options) -> dict[str, str]:
 
 def _end(server: Serving) -> None:
     server.stop()
-    server.wait()  # what was taken off the queue is acknowledged: leaving without this would lose it
+    server.wait()  # accepted calls must be acknowledged, or they would be lost
 
 
-#: Of a read's time, what its first asking gets. A server gives up at 0.8 of a caller's time (``PART`` in server.py), so
-#: that its reason still arrives: the second asking keeps more than that.
+#: The part of a read's timeout for the first attempt. A server stops at 0.8 of a caller's timeout (``PART`` in
+#: server.py), so that its error still arrives: the second attempt has more than that.
 FIRST_PART = 0.15
 
 Answer = TypeVar("Answer")
 
 
 def tries(method: Method, seconds: int) -> tuple[int, ...]:
-    """Seconds of each asking; ``seconds`` is their sum."""
+    """Return the seconds of each attempt; ``seconds`` is their sum."""
     first = int(seconds * FIRST_PART)
     if method.reads and method.timeout is Timeout.NORMAL and first > 0:
         return first, seconds - first
@@ -212,11 +214,11 @@ def tries(method: Method, seconds: int) -> tuple[int, ...]:
 
 
 def ask(waits: Sequence[int], once: Callable[[int], Answer], name: str) -> Answer:
-    """``once(seconds)`` until it answers; the last daemon.RpcNoAnswer."""
+    """Call ``once(seconds)`` until it returns a reply. Raises the last daemon.RpcNoAnswer."""
     *early, last = waits
     for seconds in early:
         try:
             return once(seconds)
         except errors.daemon.RpcNoAnswer:
-            LOG.warning("%s was not answered within %s s; it changes nothing, and is asked once more", name, seconds)
+            LOG.warning("%s got no reply within %s s; it changes nothing, so it is sent again", name, seconds)
     return once(last)

@@ -1,8 +1,8 @@
-"""The two buses that a daemon may be on, and what carries them.
+"""The two message buses of a daemon, and their transports.
 
-Control daemons meet on one, where everybody is believed; hosts and conductors on the other, where nothing counts
-without a proof (``nova/rpc/proofs.py``). RabbitMQ carries both (``nova/rpc/transport.py``), or this process does, when
-it is a whole cloud (``nova/rpc/in_process.py``).
+Control daemons share one bus, on which every sender is trusted. Hosts and conductors share the other, on which every
+message needs a proof (``nova/rpc/proofs.py``). RabbitMQ carries both (``nova/rpc/transport.py``). A process that is a
+complete cloud carries them itself (``nova/rpc/in_process.py``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from nova.rpc.client import Peers
 from nova.rpc.proofs import HostKeys
 from nova.rpc.server import Take
 
-#: ``hosts_transport_url`` of a cloud that is one process: both buses are carried within it. What follows is its name.
+#: Prefix of ``hosts_transport_url`` for a cloud in one process, which carries both buses itself. The rest is its name.
 IN_PROCESS = "local://"
 
 
 def control_bus(conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> AnyBus:
-    """The bus of control daemons, for this one of ``host``. ``patience_s``: ordinary calls wait no longer, whatever
-    ``rpc_response_timeout`` is."""
+    """Return the control daemons' bus, for this daemon of ``host``. ``patience_s``: maximum wait of ordinary calls, if
+    less than ``rpc_response_timeout``."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessBus
 
@@ -30,7 +30,7 @@ def control_bus(conf: Options, host: str, peers: Peers | None = None, patience_s
 
 
 def has_control_bus(conf: Options) -> bool:
-    """Whether nova.conf says where the bus of control daemons is, for a daemon that can do without it."""
+    """Return whether nova.conf configures the control daemons' bus, for a daemon that does not require it."""
     if is_in_process(conf):
         return True
     from nova.rpc.transport import has_broker
@@ -40,9 +40,9 @@ def has_control_bus(conf: Options) -> bool:
 
 def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None,
               take: Take | None = None, option: str = "") -> AnyBus:
-    """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks. ``take``: for a
-    conductor beside others, as of :class:`nova.rpc.server.Receiver`. ``option``: with its URL; empty: the one of the
-    security mode that the configuration asks for. config.Missing: it is not set."""
+    """Return the bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove the sender. ``take``: for
+    one of several conductors, as in :class:`nova.rpc.server.Receiver`. ``option``: the option with its URL; empty: the
+    one for the configured security mode. Raises config.Missing if that is not set."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessHostsBus
 
@@ -53,5 +53,5 @@ def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False,
 
 
 def is_in_process(conf: Options) -> bool:
-    """Whether this process is a whole cloud, which needs no broker."""
+    """Return whether this process is a complete cloud, which needs no broker."""
     return (conf.hosts_transport_url or "").startswith(IN_PROCESS)

@@ -1,4 +1,4 @@
-"""Clients, derived from contracts: ``derive(ComputeRPC, sender).build_guests(host, orders)``."""
+"""Clients that are derived from contracts: ``derive(ComputeRPC, sender).build_guests(host, orders)``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
 
-BUSY_S = 20.0  # for which a project that has its share under way is waited with
+BUSY_S = 20.0  # for which a call is retried while its project has its full share of calls in progress
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 Send = Callable[[type[Contract], Method, str | None, dict[str, Any]], Any]
 
 
 class Peers:
-    """The lowest version of each contract in use among control daemons, as the conductor's answers tell it, and of each
-    host its own; pins stand above them."""
+    """The lowest version of each contract that control daemons use, as reported by the conductor, and the version of
+    each host. Pinned versions take precedence."""
 
     def __init__(self, pins: dict[str, str] | None = None) -> None:
         self._pins = dict(pins or {})
@@ -33,41 +33,42 @@ class Peers:
         self._lock = threading.Lock()
 
     def learn(self, versions: Iterable[Json]) -> None:
-        """``versions``: values with a contract's ``name`` and ``version``."""
+        """Store the control daemons' versions. ``versions``: values with a contract's ``name`` and ``version``."""
         with self._lock:
             self._lowest = {version.name: version.version for version in versions}
 
     def learn_hosts(self, versions: Mapping[tuple[str, str], str]) -> None:
-        """``versions``: by a contract's name and the host that serves it."""
+        """Store the hosts' versions. ``versions``: by a contract's name and the host that serves it."""
         with self._lock:
             self._hosts = versions
 
     @property
     def has_learned(self) -> bool:
-        """Whether a conductor has told what control daemons serve."""
+        """True after a conductor has reported the contracts that control daemons serve."""
         return bool(self._lowest)
 
     def serves(self, contract: type[Contract]) -> bool:
-        """Whether a control daemon is known that serves it."""
+        """Return whether a known control daemon serves the contract."""
         return contract.__name__ in self._lowest
 
     def speak(self, contract: type[Contract], server: str | None = None) -> str:
-        """The version to speak to servers of ``contract``; to one host, its own: no host decides for another."""
+        """Return the version to use with servers of ``contract``. For one host it is that host's own version: hosts do
+        not affect each other."""
         with self._lock:
             known = self._hosts.get((contract.__name__, server)) if server else self._lowest.get(contract.__name__)
             return self._pins.get(contract.topic) or known or contract.version
 
     def check(self, contract: type[Contract], method: Method, server: str | None = None) -> str:
-        """The version to speak; PeerTooOld when ``method`` is newer."""
+        """Return the version to use. Raises PeerTooOld if ``method`` is newer."""
         version = self.speak(contract, server)
         if parse_version(method.since) > parse_version(version):
-            who = f"nova-{contract.topic} on {server} speaks" if server else f"{contract.topic} servers speak"
-            raise errors.PeerTooOld(f"{who} {version}; {method.name} needs {method.since}: upgrade first")
+            who = f"nova-{contract.topic} on {server} supports" if server else f"{contract.topic} servers support"
+            raise errors.PeerTooOld(f"{who} RPC version {version}; {method.name} needs {method.since}: upgrade it")
         return version
 
 
 class Sender(NamedTuple):
-    """Who sends, and how."""
+    """The sending host, its peers' versions, and the function that sends."""
 
     host: str
     peers: Peers
@@ -75,14 +76,14 @@ class Sender(NamedTuple):
 
 
 class _Client:
-    """What clients of all contracts have; the rest is the contract's methods."""
+    """Base of all clients; the contract's methods are added to it."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
 
 def derive(contract: type[Contract], sender: Sender) -> object:
-    """An object with one function a method of the contract."""
+    """Return an object with one function per method of the contract."""
     return _class_of(contract)(sender)  # type: ignore[arg-type]  # mypy takes its __hash__ for its objects'
 
 
@@ -114,8 +115,9 @@ def _function(contract: type[Contract], method: Method) -> object:
 
 
 def _patiently(method: Method, send: Callable[[], Json]) -> object:
-    """The answer; asked for again while the caller's project has its share of those who answer under way: who waits
-    here keeps none of them. daemon.RpcProjectBusy after a while."""
+    """Send the call and return its result, with retries while the caller's project has its full share of calls in
+    progress. A caller that waits here occupies no worker of the server. Raises daemon.RpcProjectBusy after
+    ``BUSY_S``."""
     until, pause = time.monotonic() + BUSY_S, FIRST_PAUSE_S
     while True:
         try:
@@ -129,7 +131,7 @@ def _patiently(method: Method, send: Callable[[], Json]) -> object:
 
 
 def read_answer(method: Method, text: object) -> object:
-    """The result in an answer's text; a peer's error is raised as its kind."""
+    """Return the result in a reply's text, or raise the peer's error as its kind."""
     answer = codec.unpack(codec.from_text(text), codec.CallReply)
     if answer.error is not None:
         raise errors.from_wire(*answer.error)

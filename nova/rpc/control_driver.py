@@ -1,13 +1,14 @@
-"""Between control daemons: oslo.messaging's RabbitMQ driver, whose servers lose no call when they stop.
+"""The messaging driver between control daemons: oslo.messaging's RabbitMQ driver, without lost calls on shutdown.
 
-As it comes, a server that stops takes the calls that arrive while its connection is being closed (it waits there for
-the deletion of its fanout queue), acknowledges them, and does nothing with them: their callers wait in vain. Here such
-a call stays with the broker, which gives it to another server.
+By default, a server that stops still receives calls while its connection closes (it waits for the deletion of its
+fanout queue). It acknowledges them and drops them, so their callers wait until their timeout. Here such a call stays
+with the broker, which gives it to another server.
 
-It also keeps to the rights of a daemon with few of them (``nova/rpc/control_rights.py``): as it comes, the library
-sends answers through the default exchange, by which a user reaches any queue, and declares the exchanges of others.
+The driver also respects the rights of a daemon with limited rights (``nova/rpc/control_rights.py``). By default, the
+library sends replies through the default exchange, by which a user reaches any queue, and declares other users'
+exchanges.
 
-This module leans on the driver's insides; ``tests/functional/test_control_driver.py`` and ``test_stolen_proxy.py`` fail
+This module uses the driver's internals; ``tests/functional/test_control_driver.py`` and ``test_stolen_proxy.py`` fail
 when a release changes them.
 """
 
@@ -30,12 +31,12 @@ from nova.rpc.passive_publishing import PassivePublisher, topic_exchange
 
 LOG = logging.getLogger(__name__)
 
-REPLIES = "reply_"  # how the names of reply queues begin
+REPLIES = "reply_"  # prefix of the names of reply queues
 
 
 class ControlDriver(impl_rabbit.RabbitDriver):
-    """The library's own, but for its servers' listener and for what a limited user may not do. ``rights``: those of the
-    user that ``url`` names; None: everything."""
+    """The library's driver with another listener, and without the actions that a limited user may not do. ``rights``:
+    those of the user in ``url``; None: no limits."""
 
     def __init__(self, conf: Options, url: oslo_messaging.TransportURL, **kwargs: Library) -> None:
         super().__init__(conf, url, **kwargs)
@@ -46,12 +47,13 @@ class ControlDriver(impl_rabbit.RabbitDriver):
 
     @property
     def hears_answers(self) -> bool:
-        """Whether it binds its reply queue to the exchange of answers. Who serves nothing is answered by those who may
-        use the default exchange."""
+        """True if it binds its reply queue to the exchange of replies. A daemon that serves no contract gets its
+        replies from users that may use the default exchange."""
         return self.rights is None or bool(self.rights.serves)
 
     def has_exchange(self, name: str) -> bool:
-        """Whether that topic exchange is declared in this vhost. MessageDeliveryFailure: the connection was lost."""
+        """Return whether that topic exchange exists in this vhost. Raises MessageDeliveryFailure if the connection was
+        lost."""
         try:
             with self._get_connection(common.PURPOSE_SEND) as connection:
                 return bool(connection.has_exchange(name))
@@ -65,7 +67,7 @@ class ControlDriver(impl_rabbit.RabbitDriver):
         return f"reply_{self.user}_{uuid.uuid4().hex}"
 
     def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
-        """A server's three queues: its topic's, its own, and that of all servers of the topic.
+        """Listen on a server's three queues: the topic's, its own, and the fanout queue of the topic.
 
         The first two are also bound to the exchange of ``control_exchange``, which a limited user may not do: health
         probes of deployment tools send there.
@@ -81,10 +83,10 @@ class ControlDriver(impl_rabbit.RabbitDriver):
 
 
 class ProbedDriver(ControlDriver):
-    """Of a host, in upstream mode: health probes alone come here, and orders by the hosts' driver."""
+    """The driver of a host in upstream mode for health probes only; orders use the hosts' driver."""
 
     def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
-        """A queue of a name of its own: that of orders is named by topic and server."""
+        """Listen on a queue with a separate name: the queue of orders is named by topic and server."""
         connection = self._get_connection(common.PURPOSE_LISTEN)
         listener = ControlListener(self, connection)
         address = f"{target.topic}.{target.server}"
@@ -94,24 +96,24 @@ class ProbedDriver(ControlDriver):
 
 
 class ControlListener(amqpdriver.RpcAMQPListener):
-    """Takes no message that nobody would look at any more, and none whose answer would go to a queue of calls."""
+    """A listener that takes no messages after a stop, and refuses those with a queue of calls for the reply."""
 
     message_cls = IncomingCall
 
     def __call__(self, message: Library) -> None:
         if self._shutoff.is_set():
-            return  # it is not acknowledged, and goes back when the connection is closed
+            return  # it is not acknowledged: the broker requeues it when the connection is closed
         queue = message.get("_reply_q") or REPLIES
         if queue.startswith(REPLIES):
             super().__call__(message)
         else:
             message.acknowledge()
-            LOG.error("%s from %s refused: its answer would go to %s", message.get("method"),
+            LOG.error("%s from %s refused: its reply would go to queue %s", message.get("method"),
                       (message.get("args") or {}).get("sender"), queue)
 
 
 class ControlConnection(PassivePublisher):
-    """A connection whose answers need not go through the default exchange."""
+    """A connection that can send replies without the default exchange."""
 
     def __init__(self, driver: ControlDriver, conf: Options, url: oslo_messaging.TransportURL, purpose: str,
                  retry: int | None = None) -> None:
@@ -119,8 +121,8 @@ class ControlConnection(PassivePublisher):
         super().__init__(conf, url, purpose, retry=retry)
 
     def declare_direct_consumer(self, topic: str, callback: Callable[[Library], None]) -> None:
-        """Where answers come."""
-        limited = self._driver.rights is not None  # such a user may not make the exchange: conductors do
+        """Consume the queue of replies."""
+        limited = self._driver.rights is not None  # such a user may not create the exchange: conductors do
         if not self._driver.hears_answers or (limited and not self.has_exchange(ANSWERS)):
             super().declare_direct_consumer(topic, callback)
             return
@@ -136,25 +138,25 @@ class ControlConnection(PassivePublisher):
         self.declare_consumer(consumer)
 
     def declare_consumer(self, consumer: Library) -> None:
-        """Bounded, where limited users may fill the queue."""
+        """Declare a consumer; a queue that limited users may fill gets bounds."""
         if consumer.routing_key.partition(".")[0] in BOUNDED and consumer.type == "topic":
             consumer.queue_arguments.update(BOUNDS)
         super().declare_consumer(consumer)
 
     def direct_send(self, msg_id: str, msg: Library) -> None:
-        """An answer, to the reply queue that its call named. oslo_messaging.MessageUndeliverable: there is none, or
-        this user may not reach it."""
+        """Send a reply to the reply queue that its call named. Raises oslo_messaging.MessageUndeliverable if it does
+        not exist, or this user may not reach it."""
         try:
             self.publish_to(ANSWERS, msg_id, msg)
-        except oslo_messaging.MessageUndeliverable:  # a queue of a proxy, or of a daemon of the release before
+        except oslo_messaging.MessageUndeliverable:  # a queue of a proxy, or of a daemon of the previous release
             if self._driver.rights is not None:
                 raise
             super().direct_send(msg_id, msg)
 
     def topic_send(self, exchange_name: str, topic: str, msg: Library, timeout: float | None = None,
                    retry: int | None = None, transport_options: Library = None) -> None:
-        """A call. oslo_messaging.MessageUndeliverable, as publish_to: of a limited user, nobody serves it yet, or it is
-        none of its own."""
+        """Send a call. Raises oslo_messaging.MessageUndeliverable as publish_to. For a limited user this means: no
+        server exists yet, or the user may not call the contract."""
         if self._driver.rights is None:
             super().topic_send(exchange_name, topic, msg, timeout, retry, transport_options)
         else:

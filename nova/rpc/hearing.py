@@ -1,8 +1,8 @@
-"""Whether a process hears what is sent to it.
+"""The RPC watchdog: detects a process that receives no messages.
 
-A daemon can look alive and be deaf: its connection is open, its heartbeats go out, and no message comes in any more.
-So each process is sent an *echo* now and then: control daemons send it to their own queue, conductors send it to hosts.
-Whoever expects one and hears nothing for minutes, while the broker takes connections, is to be replaced.
+A daemon can look alive and receive no RPC: its connection is open and its heartbeats go out, but no message arrives. So
+each process is sent an *echo* regularly: control daemons send it to their own queue, conductors send it to hosts. A
+process that expects one and receives nothing for minutes, while the broker accepts connections, must be replaced.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 
 from nova.rpc.interface import Method, Timeout
 
-DEAF_S = 180.0  # for so long nothing was heard of what was sent
-EVERY_S = 20.0  # a control daemon's worker sends an echo
+DEAF_S = 180.0  # without a message, although one was expected: the process counts as not receiving RPC
+EVERY_S = 20.0  # between two echoes of a control daemon's worker
 
 
 class _Nothing(msgspec.Struct):
@@ -31,12 +31,12 @@ def _echo(wants_answer: bool) -> Method:
                   sensitive=False, introduces=False)
 
 
-#: Every server answers it, whatever its contract, and it carries nothing.
+#: Every server answers it, for any contract, and it carries no data.
 ECHO, ECHO_SENT = _echo(wants_answer=True), _echo(wants_answer=False)
 
 
 class Hearing:
-    """What one process has heard on one bus. Threads share it."""
+    """The RPC watchdog of one process on one bus. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -44,7 +44,7 @@ class Hearing:
 
     @contextlib.contextmanager
     def message(self) -> Iterator[None]:
-        """One that came in, while it is worked on."""
+        """Record an incoming message, and that it is in progress until the block ends."""
         with self._lock:
             self._under_way += 1
             self._expected_since = math.inf
@@ -55,18 +55,18 @@ class Hearing:
                 self._under_way -= 1
 
     def expect(self) -> None:
-        """One is on its way."""
+        """Record that a message is expected."""
         with self._lock:
-            if not self._under_way:  # a process whose workers are all busy takes no more: that is not deafness
+            if not self._under_way:  # a process whose workers are all busy takes no messages: that is no failure
                 self._expected_since = min(self._expected_since, self._clock())
 
     def excuse(self) -> None:
-        """The broker is away: nothing can be heard."""
+        """Record that the broker is unreachable: no message can arrive."""
         with self._lock:
             self._expected_since = math.inf
 
     @property
     def silent_s(self) -> float:
-        """How long what was expected has not been heard; 0 when nothing is missing."""
+        """Seconds since an expected message should have arrived; 0 if none is missing."""
         with self._lock:
             return max(0.0, self._clock() - self._expected_since)

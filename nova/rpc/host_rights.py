@@ -1,12 +1,13 @@
-"""The names of the hosts' vhost on the broker, and what a host's user may do with them.
+"""Names in the hosts' vhost on the broker, and the permissions of a host's user.
 
-Three kinds of exchanges, all of them declared by conductors; a host's user needs rights for no more than its own names:
+Conductors declare all exchanges, which are of three kinds. A host's user needs rights for its own names only:
 
-    nova-conductor-host   calls of hosts              -> a queue for each host, ``calls.NAME``
-    nova-answers          answers of hosts            -> conductors' reply queues
-    nova-host-NAME        orders and answers to NAME  -> ``compute.NAME``, ``network.NAME``, ``reply_NAME_*``
+    nova-conductor-host   calls from hosts               -> a queue for each host, ``calls.NAME``
+    nova-answers          replies from hosts             -> conductors' reply queues
+    nova-host-NAME        orders for NAME and its replies -> ``compute.NAME``, ``network.NAME``, ``reply_NAME_*``
 
-A host's queue of calls is bounded, and so are its connections: a host that sends without end fills its own queue.
+A host's queue of calls and its number of connections are limited: a host that sends without end fills only its own
+queue.
 """
 
 from __future__ import annotations
@@ -16,37 +17,37 @@ import re
 
 VHOST = "nova-hosts"
 CALLS, ANSWERS, HOST = "nova-conductor-host", "nova-answers", "nova-host-"
-#: Where hosts of the release before send their calls, all of them to one queue.
+#: The one queue to which hosts of the previous release send their calls.
 SHARED_CALLS = "conductor-host"
 _REPLY_QUEUE = re.compile(r"reply_(.+)_[0-9a-f]{32}")
 
-#: What the broker user of a host may configure (declare and delete), write to and read from. To bind a queue takes
+#: The names that a host's broker user may configure (declare and delete), write to and read from. Binding a queue needs
 #: ``write`` on the queue and ``read`` on the exchange. {host}: its name, escaped for a pattern.
 _QUEUES = r"(compute|network)\.{host}|reply_{host}_[0-9a-f]+"
 PERMISSIONS = {"configure": rf"^({_QUEUES})$",
                "write": rf"^({CALLS}|{ANSWERS}|{_QUEUES})$",
                "read": rf"^({HOST}{{host}}|{_QUEUES})$"}
-#: What it may write to the exchange CALLS, by routing key: without this, it could fill the queues of other hosts.
+#: Routing keys that it may use on the exchange CALLS: without this limit, it could fill the queues of other hosts.
 CALLS_KEY = r"^calls\.{host}$"
-#: Connections and channels of one host's user. Its daemons have some ten of each, and more while orders come at once.
+#: Connections and channels of one host's user. Its daemons have about ten of each, and more while many orders run.
 LIMITS = {"max-connections": 100, "max-channels": 400}
-#: Of one message on the whole broker, in bytes (``max_message_size`` of rabbitmq.conf).
+#: The maximum size of a message on the whole broker, in bytes (``max_message_size`` of rabbitmq.conf).
 LARGEST_MESSAGE = 16 * 2 ** 20
 
 
 def permissions(host: str) -> dict[str, str]:
-    """Of that host's user: configure, write and read, as ``rabbitmqctl set_permissions`` takes them."""
+    """Return the configure, write and read patterns of that host's user, for ``rabbitmqctl set_permissions``."""
     return {verb: pattern.replace("{host}", _escaped(host)) for verb, pattern in PERMISSIONS.items()}
 
 
 def calls_key(host: str) -> str:
-    """The pattern of routing keys that its user may write to :data:`CALLS`, as ``rabbitmqctl set_topic_permissions``
-    takes it."""
+    """Return the pattern of routing keys that the host's user may use on :data:`CALLS`, for ``rabbitmqctl
+    set_topic_permissions``."""
     return CALLS_KEY.replace("{host}", _escaped(host))
 
 
 def commands(host: str, vhost: str) -> list[list[str]]:
-    """The words of each rabbitmqctl command that gives the host's user its rights."""
+    """Return the arguments of each rabbitmqctl command that gives the host's user its permissions."""
     user, patterns = f"host-{host}", permissions(host)
     return [["set_permissions", "-p", vhost, user, *(patterns[verb] for verb in ("configure", "write", "read"))],
             ["set_topic_permissions", "-p", vhost, user, CALLS, calls_key(host), "^$"],
@@ -54,12 +55,12 @@ def commands(host: str, vhost: str) -> list[list[str]]:
 
 
 def calls_queue(host: str) -> str:
-    """The queue of a host's calls, which is their routing key, too."""
+    """Return the name of the queue of a host's calls, which is also their routing key."""
     return f"calls.{host}"
 
 
 def owner_of(reply_queue: str) -> str:
-    """The host that a reply queue's name says it is of; empty: none."""
+    """Return the host in the name of a reply queue; empty if there is none."""
     found = _REPLY_QUEUE.fullmatch(reply_queue)
     return found[1] if found else ""
 

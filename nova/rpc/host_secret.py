@@ -1,9 +1,9 @@
-"""What proves that a host is who it says: a secret of its own, made at its first start and kept in ``state_path``.
+"""The secret that authenticates a host to the conductors: created at its first start and stored in ``state_path``.
 
-All daemons of a host share the file. The conductors learn it by the host's first registration. In bounded mode that is
-proven by the token that ``nova-manage host enroll`` prints and somebody wrote into ``state_path/host_token``: it is
-good once. In upstream mode nothing proves it: whoever comes first has the name. ``nova-manage host change-secret``
-gives the host another one, while its daemons run.
+All daemons of a host share the file. The conductors store the secret at the host's first registration. In bounded mode
+that registration is proven by a token that is valid once: ``nova-manage host enroll`` prints it, and an operator writes
+it to ``state_path/host_token``. In upstream mode it has no proof: the first host that registers a name gets it.
+``nova-manage host change-secret`` replaces a host's secret while its daemons run.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ LOG = logging.getLogger(__name__)
 Way = Callable[[], Registered]
 
 FILE, TOKEN, NEXT = "host_secret", "host_token", "host_secret.next"
-SHARED = "host_secret.shared"  # a file that says that other hosts could read the secret as it went to the conductors
-BOUNDED = "bounded_mode"  # a file that says that the cloud was in bounded mode when this host registered last
+SHARED = "host_secret.shared"  # marker file: other hosts could read the secret when it was sent to the conductors
+BOUNDED = "bounded_mode"  # marker file: the cloud was in bounded mode when this host registered last
 SHORTEST = 32  # characters
 
 
 class HostSecret:
-    """The secret, read again when its file is another: the conductors and a host's daemons never change at one moment,
-    so the one before and the next one are known, too."""
+    """The host's secret, read again when its file changes. Conductors and the host's daemons do not change it at the
+    same moment, so the previous and the next secret are valid, too."""
 
     def __init__(self, state_path: Path, enrols_itself: bool = False) -> None:
-        """The host's secret is made, where this is its first start. ``enrols_itself``: in upstream mode.
-        host.DamagedSecret, also when this user may not read it."""
+        """Load the host's secret, and create it at the first start. ``enrols_itself``: in upstream mode. Raises
+        host.DamagedSecret, also if this user may not read it."""
         self._folder, self._enrols_itself = state_path, enrols_itself
         self._stamp: tuple[int, int] | None = None
         self._current, self._before = "", ""
-        self._token = ""  # while the host introduces itself
+        self._token = ""  # during the host's first registration
         self._read()
 
     def __call__(self, host: str, introducing: bool = False) -> tuple[str, ...]:
-        """What proves this host's messages, the one to use first; see :class:`nova.rpc.proofs.HostKeys`."""
+        """Return the secrets that prove this host's messages, the preferred one first; see
+        :class:`nova.rpc.proofs.HostKeys`."""
         if self._token:
             return (self._token,)
         self._read()
@@ -56,9 +57,9 @@ class HostSecret:
 
     def introduce(self, register: Callable[[Registration], Registered], registration: Registration,
                   change: Callable[[str], object]) -> Registered:
-        """Register: by the secret; where the conductors don't know that, by the token, which is removed once they do,
-        or in upstream mode as one who comes first. ``change`` tells them another secret, where this one was shared.
-        The errors of ``register``."""
+        """Register with the secret. If the conductors do not know it, register with the token, which is removed after a
+        success, or in upstream mode without a proof. ``change`` sends them a new secret, if this one was shared. Raises
+        the errors of ``register``."""
         def as_known() -> Registered:
             answer = self._noted(register(registration))
             self._replace_shared(change)
@@ -76,14 +77,15 @@ class HostSecret:
         return last()
 
     def _ways(self, as_known: Way, as_new: Way) -> tuple[Way, ...]:
-        """What to try, in this order. Another daemon of this host may have told the secret in the meantime."""
+        """Return the methods to try, in this order. Another daemon of this host may have registered the secret
+        meanwhile."""
         if self._enrols_itself and not (self._folder / SHARED).exists():
             return (as_new, as_known)
         may_be_new = self._enrols_itself or bool(peek(self._folder, TOKEN))
         return (as_known, as_new, as_known) if may_be_new else (as_known,)
 
     def _as_new(self, register: Callable[[Registration], Registered], registration: Registration) -> Registered:
-        """Tell the secret; the token proves it, where there is one."""
+        """Register the secret, with the token as the proof if there is one."""
         with self._proven_by(read(self._folder / TOKEN) if peek(self._folder, TOKEN) else FIRST_CONTACT):
             answer = register(msgspec.structs.replace(registration, secret=self._current))
         (self._folder / TOKEN).unlink(missing_ok=True)
@@ -91,8 +93,8 @@ class HostSecret:
         return self._noted(answer)
 
     def _noted(self, answer: Registered) -> Registered:
-        """Keep in mind that the cloud is in bounded mode: this host does not leave it because an option is missing. In
-        upstream mode, that others could read the secret."""
+        """Record that the cloud is in bounded mode, so that this host does not leave it because an option is missing.
+        In upstream mode, record that others could read the secret."""
         if self._enrols_itself:
             (self._folder / SHARED).touch(0o644)
         if answer.mode == SecurityMode.BOUNDED:
@@ -100,16 +102,16 @@ class HostSecret:
         return answer
 
     def _replace_shared(self, change: Callable[[str], object]) -> None:
-        """Once the host has a vhost of its own, nobody is to know its secret who shared the vhost before."""
+        """Replace a shared secret once the host has its own vhost: users of the earlier vhost could have read it."""
         if self._enrols_itself or not (self._folder / SHARED).exists():
             return
         try:
             self.change(change)
         except errors.Unavailable as error:
-            LOG.warning("this host's secret of upstream mode is good until it can be changed: %s", error.message)
+            LOG.warning("this host's secret of upstream mode stays valid until it can be changed: %s", error.message)
             return
         (self._folder / SHARED).unlink(missing_ok=True)
-        LOG.info("this host has a new secret: the one of upstream mode was known to whoever could read the broker")
+        LOG.info("replaced this host's secret: all users of the shared vhost could read the one of upstream mode")
 
     @contextlib.contextmanager
     def _proven_by(self, key: str) -> Iterator[None]:
@@ -120,8 +122,8 @@ class HostSecret:
             self._token = ""
 
     def change(self, tell: Callable[[str], object]) -> None:
-        """Take a new secret; ``tell`` says it to the conductors. Done again after it was cut off anywhere, it ends what
-        was begun: daemons know the next secret as soon as the conductors may."""
+        """Replace the secret; ``tell`` sends the new one to the conductors. A repeated call completes an interrupted
+        one: daemons read the next secret before the conductors can have it."""
         fresh = self._folder / NEXT
         if not peek(self._folder, NEXT):
             _make(fresh)
@@ -142,24 +144,24 @@ class HostSecret:
 
 
 def of_host(conf: Options) -> HostSecret:
-    """The secret of the host whose daemon this is. host.DamagedSecret. config.LeavesBoundedMode: it was in bounded
-    mode, and the configuration has none of its options."""
+    """Return the secret of this daemon's host. Raises host.DamagedSecret. Raises config.LeavesBoundedMode if the host
+    was in bounded mode, and the configuration has none of its options."""
     enrols_itself, folder = asked_mode(conf) is SecurityMode.UPSTREAM, Path(conf.state_path)
     if enrols_itself and (folder / BOUNDED).exists():
         raise errors.config.LeavesBoundedMode(others="")
     return HostSecret(folder, enrols_itself)
 
 
-#: What a conductor says of a host that does not prove itself.
+#: Error codes of a conductor for a host without a valid proof.
 UNKNOWN = frozenset({errors.daemon.RpcNotEnrolled.code, errors.daemon.RpcNotProven.code})
 
 
 def read(path: Path) -> str:
-    """The secret in a file. Raises host.DamagedSecret."""
+    """Return the secret in a file. Raises host.DamagedSecret."""
     try:
         text, mode = path.read_text().strip(), path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
-        raise errors.host.DamagedSecret(path=path, reason=getattr(error, "strerror", None) or "it is no text") from None
+        raise errors.host.DamagedSecret(path=path, reason=getattr(error, "strerror", None) or "not a text") from None
     if mode & 0o077:
         raise errors.host.DamagedSecret(path=path, reason="others can read or write it (chmod 600 it)")
     if len(text) < SHORTEST:
@@ -168,7 +170,7 @@ def read(path: Path) -> str:
 
 
 def peek(state_path: Path, name: str = FILE) -> str:
-    """The secret where there is one that we may read, else nothing; makes none."""
+    """Return the secret if it exists and this process may read it, else an empty string. Never creates one."""
     try:
         return (state_path / name).read_text().strip()
     except (OSError, UnicodeDecodeError):
@@ -176,7 +178,7 @@ def peek(state_path: Path, name: str = FILE) -> str:
 
 
 def _make(path: Path) -> None:
-    """Write a new one, whole or not at all; a daemon of this host that was quicker has made everybody's."""
+    """Write a new secret atomically. If another daemon of this host was faster, its secret stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
@@ -185,7 +187,7 @@ def _make(path: Path) -> None:
         file.write(secrets.token_hex(32) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    if os.geteuid() == 0:  # daemons of another user may share it: the folder is theirs
+    if os.geteuid() == 0:  # daemons of another user may share it: they own the folder
         os.chown(fresh, path.parent.stat().st_uid, path.parent.stat().st_gid)
     with contextlib.suppress(FileExistsError):
         os.link(fresh, path)

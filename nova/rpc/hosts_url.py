@@ -1,4 +1,4 @@
-"""Where hosts and conductors meet: needed by all of them."""
+"""The broker URL that connects hosts and conductors. All of them need it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ SHARED, OWN = "transport_url", "hosts_transport_url"
 
 
 def hosts_url_option(conf: Options) -> str:
-    """The option of [DEFAULT] with the URL: in upstream mode hosts share the vhost of the control daemons."""
+    """Return the name of the [DEFAULT] option with the URL. In upstream mode hosts share the vhost of the control
+    daemons."""
     return SHARED if asked_mode(conf) is SecurityMode.UPSTREAM else OWN
 
 
 def require_hosts_url(conf: Options) -> str:
-    """The URL at which hosts and conductors meet. config.Missing: it is not set."""
+    """Return the broker URL that connects hosts and conductors. Raises config.Missing if it is not set."""
     if hosts_url_option(conf) == SHARED and (shared := shared_url(conf)):
         return shared
     if not conf.hosts_transport_url:
@@ -28,12 +29,13 @@ def require_hosts_url(conf: Options) -> str:
 
 
 def hosts_url(conf: Options, option: str) -> str:
-    """The URL in that option, which may be the broker library's own. config.Missing: there is none."""
+    """Return the URL in that option, which may be the messaging library's own. Raises config.Missing if it is not
+    set."""
     return (shared_url(conf) if option == SHARED else str(conf[option] or "")) or require_hosts_url(conf)
 
 
 def shared_url(conf: Options) -> str:
-    """``transport_url``, the control daemons' own; empty where it is not set. The library has a default, which names no
+    """Return ``transport_url``, which the control daemons use; empty if it is not set. The library's default names no
     host."""
     import oslo_messaging  # after eventlet has patched what it uses
 
@@ -41,7 +43,7 @@ def shared_url(conf: Options) -> str:
 
 
 def shared_passwords(conf: Options) -> str:
-    """The passwords in ``transport_url``, of all its hosts; of a URL that has none, the URL."""
+    """Return the passwords in ``transport_url``, for all its hosts; for a URL without passwords, the URL."""
     import oslo_messaging
 
     hosts = oslo_messaging.TransportURL.parse(conf).hosts

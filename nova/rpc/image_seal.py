@@ -1,4 +1,4 @@
-"""The seal of image tickets: whoever has a key of ``[image_proxy]key`` makes and reads them, and nobody else."""
+"""Encryption of image tickets: only holders of a key of ``[image_proxy]key`` can create and read them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from nova import decoding, errors
 from nova.model.image.image_tickets import TicketFacts
 
-LONGEST = 4096  # characters of a ticket; no more are looked at
+LONGEST = 4096  # characters of a ticket; longer ones are refused unread
 
 
 class TicketSeal:
-    """``keys``: the first seals, all of them open, so that a new one can be put in front of the old one."""
+    """Encryption and decryption of tickets. ``keys``: the first one encrypts, any of them decrypts. For a key rotation,
+    put the new key in front of the old one."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        """config.ImageProxyKey: there is none, or one is malformed."""
+        """Load the keys. Raises config.ImageProxyKey without any key, or if a key is malformed."""
         if not keys:
             raise errors.config.ImageProxyKey(reason="is not set")
         try:
             self._fernet = MultiFernet([Fernet(key.encode()) for key in keys])
-        except ValueError:  # its own message may tell of the key
+        except ValueError:  # its message may reveal the key
             raise errors.config.ImageProxyKey(reason="has a key that is not 32 bytes in URL-safe base64") from None
 
     def seal(self, facts: TicketFacts) -> str:
-        """The facts as text that only the keys' owners can read."""
+        """Return the facts as text that only holders of a key can read."""
         return self._fernet.encrypt(msgspec.msgpack.encode(facts)).decode("ascii")
 
     def open(self, sealed: str) -> TicketFacts:
-        """The facts of a ticket. image.TicketInvalid: it was not made with one of the keys, or was changed since."""
+        """Return the facts of a ticket. Raises image.TicketInvalid if it was not made with one of the keys, or was
+        altered."""
         if len(sealed) > LONGEST:
             raise errors.image.TicketInvalid()
         try:

@@ -1,7 +1,7 @@
-"""The two buses within a process that is a whole cloud (``nova-all``): no broker, and nothing else is otherwise.
+"""The two buses within a process that is a complete cloud (``nova-all``). It needs no broker; all else is the same.
 
-The same codec, checks, proofs and bounds as over RabbitMQ. Each server works on what comes in with threads of its own:
-a caller that has waited long enough goes on, and a server that stops ends what it took.
+Codec, checks, proofs and limits are the same as with RabbitMQ. Each server has its own worker threads: a caller whose
+timeout expires continues, and a server that stops completes the calls that it has accepted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
 from nova.rpc.server import Receiver
 
-#: Called before a message is sent; what it raises is the sender's answer: a fault on demand.
+#: Called before a message is sent; an exception that it raises becomes the sender's reply. Used for fault injection.
 Intercept = Callable[[Asking], None]
 
 
 class InProcessExchange:
-    """Who serves what, in the place of a broker. ``intercept``: a test's word for what shall not arrive."""
+    """The registry of servers, in place of a broker. ``intercept``: lets a test block messages."""
 
     def __init__(self) -> None:
         self._servers: dict[str, list[InProcessServer]] = {}
@@ -35,19 +35,19 @@ class InProcessExchange:
         self.intercept: Intercept = lambda asking: None
 
     def join(self, server: InProcessServer) -> None:
-        """It takes calls from now on."""
+        """Add a server: it receives calls from now on."""
         with self._lock:
             self._servers.setdefault(server.contract.topic, []).append(server)
 
     def leave(self, server: InProcessServer) -> None:
-        """It takes none any more. May be called twice."""
+        """Remove a server: it receives no more calls. May be called twice."""
         with self._lock:
             serving = self._servers.get(server.contract.topic, [])
             if server in serving:
                 serving.remove(server)
 
     def found(self, contract: type[Contract], host: str | None) -> tuple[InProcessServer, ...]:
-        """Those of ``host``; with None all, and each is the first in its turn."""
+        """Return the servers of ``host``, or all servers for None. Each call rotates the order."""
         with self._lock:
             serving = self._servers.get(contract.topic, [])
             found = tuple(server for server in serving if host in (None, server.host))
@@ -60,17 +60,17 @@ _joining = threading.Lock()
 
 
 def exchange(url: str) -> InProcessExchange:
-    """The exchange of this process for that ``hosts_transport_url``; threads that ask at once get the same one."""
+    """Return this process's exchange for that ``hosts_transport_url``. Concurrent callers get the same one."""
     with _joining:
         return _exchanges.setdefault(url, InProcessExchange())
 
 
 class CutOff(Exception):
-    """The server was cut off before it answered."""
+    """The server was stopped before it replied."""
 
 
 class InProcessServer:
-    """Serves a contract with at most ``pool_size`` threads."""
+    """A server of a contract, with at most ``pool_size`` threads."""
 
     def __init__(self, joined: InProcessExchange, contract: type[Contract], host: str, receiver: Receiver,
                  hearing: Hearing, pool_size: int) -> None:
@@ -91,19 +91,19 @@ class InProcessServer:
         self._pool.shutdown()
 
     def cut(self) -> None:
-        """As when its process is killed: nothing comes in, and who waits for an answer gets none."""
+        """Stop as if the process were killed: no message arrives, and callers that wait get no reply."""
         self.stop()
         for answer in tuple(self._awaited):
             with contextlib.suppress(concurrent.futures.InvalidStateError):
                 answer.set_exception(CutOff())
 
     def hear(self) -> None:
-        """A message that carries nothing has come in: the echo that its process waits for."""
+        """Record the arrival of an echo, for the RPC watchdog."""
         with self._hearing.message():
             pass
 
     def take(self, method: Method, envelope: dict[str, object]) -> concurrent.futures.Future[str]:
-        """The answer's text, in time. RuntimeError: it has stopped."""
+        """Accept a call, and return the future of its reply's text. Raises RuntimeError if the server has stopped."""
         answer: concurrent.futures.Future[str] = concurrent.futures.Future()
         self._awaited.add(answer)
         answer.add_done_callback(self._awaited.discard)
@@ -119,12 +119,12 @@ class InProcessServer:
 
 
 class InProcessBus(AnyBus):
-    """The bus of control daemons."""
+    """The bus of control daemons, within one process."""
 
     option = "hosts_transport_url"
 
     def __init__(self, conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> None:
-        """``patience_s``: as :func:`nova.rpc.buses.control_bus`."""
+        """Join the exchange of this process. ``patience_s``: as in :func:`nova.rpc.buses.control_bus`."""
         super().__init__(conf, host, peers, patience_s)
         self._exchange = exchange(conf.hosts_transport_url)
         self._servers: list[InProcessServer] = []
@@ -141,7 +141,7 @@ class InProcessBus(AnyBus):
             server.cut()
 
     def echo(self, contract: type[Contract]) -> None:
-        """Who serves is heard."""
+        """Check that this host serves the contract: a server in this process can always receive messages."""
         self._found(Asking(contract, ECHO, self.host, 0, None))
 
     def reach(self, contract: type[Contract]) -> None:
@@ -151,10 +151,10 @@ class InProcessBus(AnyBus):
         self._found(Asking(contract, ECHO, server, 0, None)).hear()
 
     def serve_hosts(self, hosts: Iterable[str]) -> None:
-        """No message waits, so none needs a queue."""
+        """Do nothing: no message is queued, so no host needs a queue."""
 
     def deaf(self) -> str:
-        """Nothing comes between."""
+        """Return an empty string: without a broker, messages always arrive."""
         return ""
 
     def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
@@ -163,7 +163,7 @@ class InProcessBus(AnyBus):
         self._exchange.intercept(asking)
         if asking.method.fanout:
             for one in self._exchange.found(asking.contract, asking.server):
-                with contextlib.suppress(RuntimeError):  # it stops at this moment: who is gone is told nothing
+                with contextlib.suppress(RuntimeError):  # the server is stopping: it needs no message
                     one.take(asking.method, envelope)
             return None
         try:
@@ -177,14 +177,14 @@ class InProcessBus(AnyBus):
             raise errors.daemon.RpcNotDelivered(**names_of(asking)) from None
 
     def _found(self, asking: Asking) -> InProcessServer:
-        """Whose turn it is. daemon.RpcNotDelivered: nobody serves it."""
+        """Return the server whose turn it is. Raises daemon.RpcNotDelivered if no server has the contract."""
         for found in self._exchange.found(asking.contract, asking.server):
             return found
         raise errors.daemon.RpcNotDelivered(**names_of(asking))
 
 
 class InProcessHostsBus(InProcessBus):
-    """Between hosts and conductors: ``keys`` prove who speaks."""
+    """The bus between hosts and conductors, within one process; ``keys`` prove the sender."""
 
     def __init__(self, conf: Options, host: str, keys: HostKeys, conductor: bool = False,
                  peers: Peers | None = None) -> None:
@@ -192,6 +192,6 @@ class InProcessHostsBus(InProcessBus):
         self.proofs, self.reply_to = Proofs(keys), f"reply_{'' if conductor else host}"
 
     def echo(self, contract: type[Contract]) -> None:
-        """Conductors take turns at what comes in, and any of them is as good."""
+        """Check that any conductor serves the contract: they share one queue, so any of them will do."""
         self.reach(contract)
 

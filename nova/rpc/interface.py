@@ -1,5 +1,5 @@
-"""How a contract is written: a class of annotated methods, from which the client is derived and servers are checked.
-
+"""Definition of contracts: a contract is a class of annotated methods. Clients are derived from it, and servers are
+checked against it.
     class ComputeRPC(Interface):
         topic, version, addressed_by = "compute", "1.0", "host"
 
@@ -23,10 +23,9 @@ F = typing.TypeVar("F", bound=Callable[..., Any])
 
 
 class Timeout(enum.Enum):
-    """Classes of patience. Choose by what the callee may have to do, never by what it usually takes.
-
+    """Timeout classes. Choose one by the longest work that the callee may have to do, not by the usual time.
     SHORT   memory only, or one indexed read: 15 s.
-    NORMAL  a few database statements or calls to services next door: ``rpc_response_timeout`` (60 s).
+    NORMAL  a few database statements or calls to peer services: ``rpc_response_timeout`` (60 s).
     LONG    work on a host: ``long_rpc_timeout`` (1800 s), with heartbeats, so a dead peer is noticed in 30 s.
     """
 
@@ -36,34 +35,34 @@ class Timeout(enum.Enum):
 
 
 class Method(typing.NamedTuple):
-    """One call of a contract, as its decorator and annotations say."""
+    """One call of a contract, with the properties from its decorator and annotations."""
 
     name: str
     timeout: Timeout
     since: str
     wants_answer: bool
     fanout: bool
-    arguments: type[msgspec.Struct]  # one field a parameter
+    arguments: type[msgspec.Struct]  # one field per parameter
     result: Any
     signature: inspect.Signature
-    sensitive: bool  # arguments are never logged, whatever the level
-    introduces: bool  # a host that has no secret yet may call it
-    reads: bool = False  # it changes nothing, so it may be asked again; only its client knows
-    repeatable: bool = False  # conductors take it as often as it comes; what is not, all of them together take once
+    sensitive: bool  # arguments are never logged, at any level
+    introduces: bool  # a host without a registered secret may call it
+    reads: bool = False  # it changes nothing, so a client may repeat it; only clients use this
+    repeatable: bool = False  # conductors accept duplicates; of any other message, only one conductor accepts one copy
 
 
 def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False,
          introduces: bool = False, reads: bool = False, repeatable: bool = False) -> Callable[[F], F]:
-    """Ask and wait for the answer. One that ``reads`` changes nothing: when no answer comes soon, another server is
-    asked (``nova/rpc/transport.py``). ``repeatable``: a host's call that harms nobody when somebody else sends it again
-    within a minute; what reads is."""
+    """Mark a method that sends a message and waits for the reply. ``reads``: it changes nothing, so without a reply
+    soon, another server is called (``nova/rpc/transport.py``). ``repeatable``: a host's call that does no harm if
+    another sender repeats it within a minute; calls with ``reads`` are repeatable."""
     return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive,
                  introduces=introduces, reads=reads, repeatable=repeatable or reads)
 
 
 def cast(since: str = "1.0", fanout: bool = False, repeatable: bool = False) -> Callable[[F], F]:
-    """Tell and go on. ``fanout`` tells every server of the topic. Only for what may be lost without harm.
-    ``repeatable`` as of a call."""
+    """Mark a method that sends a message without a reply. ``fanout`` sends it to every server of the topic. Use it only
+    for messages that may be lost without harm. ``repeatable`` as in :func:`call`."""
     return _mark(timeout=Timeout.SHORT, since=since, wants_answer=False, fanout=fanout, sensitive=False,
                  introduces=False, repeatable=repeatable)
 
@@ -76,11 +75,11 @@ def _mark(**marks: object) -> Callable[[F], F]:
 
 
 class Contract:
-    """Base of contracts; a large one has parts, plain classes that it inherits. ``addressed_by`` names the parameter
-    that picks one server of the topic. ``carries_token``: the servers act as the user who asks; to all others the
-    user's token is not sent. ``with_hosts``: spoken between hosts and conductors, with proofs. ``part_of``: the
-    contract that has all of its methods too, and more than its callers may ask; servers of the release before serve
-    that alone."""
+    """Base of contracts; a large one inherits its parts, which are plain classes. ``addressed_by`` names the parameter
+    that selects one server of the topic. ``carries_token``: the servers act as the calling user; all other contracts
+    omit the user's token. ``with_hosts``: used between hosts and conductors, with proofs. ``part_of``: the contract
+    that has all of its methods and more than its callers may use; servers of the previous release serve only that
+    one."""
 
     topic: ClassVar[str]
     version: ClassVar[str]
@@ -111,6 +110,7 @@ def _method(cls: type, name: str, function: Json) -> Method:
 
 
 def parse_version(version: str) -> tuple[int, int]:
-    """``"1.3"`` -> (1, 3), which compare as versions do. ValueError: it is no such text."""
+    """Return the two numbers of a version, for comparison: ``"1.3"`` -> (1, 3). Raises ValueError for any other
+    text."""
     major, minor = version.split(".")
     return int(major), int(minor)

@@ -1,4 +1,4 @@
-"""The same contracts within one process, codec and checks included: for tests, and for daemons that share one."""
+"""The same contracts within one process, codec and checks included: for tests, and for daemons that share a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from nova.rpc.server import Receiver
 
 
 class LocalBus:
-    """Servers by (topic, server name); a call goes through the codec both ways. Counts what a broker would carry."""
+    """Servers by (topic, server name). Every call goes through the codec in both directions. Counts the messages that a
+    broker would carry."""
 
     def __init__(self) -> None:
         self._receivers: dict[tuple[str, str | None], Receiver] = {}
@@ -21,12 +22,13 @@ class LocalBus:
 
     def serve(self, contract: type[Contract], implementation: object, host: str | None = None,
               proofs: Proofs | None = None, at_once: int = 0) -> None:
-        """``host`` for contracts that are addressed to one; None for those that any server answers."""
+        """Register a server. ``host`` for contracts that are addressed to one host; None if any server
+        answers."""
         self._receivers[(contract.topic, host)] = Receiver(contract, implementation, proofs, at_once=at_once)
 
     def client(self, contract: type[Contract], host: str = "local", peers: Peers | None = None,
                proofs: Proofs | None = None) -> Json:
-        """A client of ``contract``, whose calls name ``host`` as the sender, and bear these proofs."""
+        """Return a client of ``contract``. Its calls name ``host`` as the sender and carry these proofs."""
         return derive(contract, Sender(host, peers or Peers(), functools.partial(self._send, proofs)))
 
     def _send(self, proofs: Proofs | None, contract: type[Contract], method: Method, server: str | None,
@@ -44,7 +46,7 @@ class LocalBus:
 
 
 def connect(contract: type[Contract], implementation: object, host: str = "local") -> Json:
-    """A client of ``contract`` whose calls reach ``implementation``."""
+    """Return a client of ``contract`` whose calls reach ``implementation``."""
     bus = LocalBus()
     bus.serve(contract, implementation)
     return bus.client(contract, host)

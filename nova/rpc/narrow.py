@@ -1,6 +1,6 @@
-"""Clients of a contract that is a part of another one, for daemons that may ask no more than the part.
+"""Clients of a contract that is a subset of another one, for daemons whose rights cover only the subset.
 
-Servers of the release before serve the whole contract alone: while nobody serves the part, the whole is asked.
+Servers of the previous release serve only the full contract. While no server has the subset, the full one is called.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nova.rpc.interface import Contract
 
 
 class NarrowClient:
-    """The methods of ``contract``, asked of whoever serves it. ``bus``: of control daemons."""
+    """The methods of ``contract``, called on any of its servers. ``bus``: the control daemons' bus."""
 
     def __init__(self, bus: Library, contract: type[Contract]) -> None:
         self._peers, self._contract = bus.peers, contract
@@ -32,17 +32,17 @@ class NarrowClient:
         return ask
 
     def _passing(self) -> tuple[type[errors.NovaError], ...]:
-        """Before a conductor has told what is served, nobody may be there to serve it."""
+        """Errors to suppress: before a conductor has reported the served contracts, the subset may have no server."""
         return () if self._peers.has_learned else (errors.daemon.RpcNotDelivered,)
 
 
 def whole_of(contract: type[Contract]) -> type[Contract]:
-    """The contract that it is a part of. TypeError: it is none."""
+    """Return the contract that this one is a subset of. Raises TypeError if it is not a subset of another contract."""
     if contract.part_of is None:
-        raise TypeError(f"{contract.__name__} is no part of another contract")
+        raise TypeError(f"{contract.__name__} is not a subset of another contract")
     return contract.part_of
 
 
 def spoken(peers: Peers, contract: type[Contract]) -> type[Contract]:
-    """The contract itself where somebody serves it, or nothing is known yet; else the whole."""
+    """Return the contract itself if a server has it or no versions are known yet; else the full contract."""
     return contract if peers.serves(contract) or not peers.has_learned else whole_of(contract)

@@ -1,8 +1,8 @@
-"""Publishing through exchanges that somebody else has declared.
+"""Publishing to exchanges that another user has declared.
 
-As it comes, the library declares each exchange that it publishes to, for which a broker user needs the right to delete
-it, too; and it takes for a lost connection what it does not know: a queue that is full, a key that the user may not
-write to.
+By default, the library declares each exchange that it publishes to, for which a broker user needs the right to delete
+it, too. It also treats errors that it does not know as a lost connection: a full queue, or a routing key that the user
+may not write to.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from nova.model.base import Library
 
 
 class QueueFull(oslo_messaging.MessageUndeliverable):
-    """As many messages wait in the queue as may."""
+    """The queue holds its maximum of messages or bytes."""
 
 
 def topic_exchange(name: str, passive: bool) -> Library:
-    """Kept through the broker's restarts. ``passive``: it is not declared, only looked for."""
+    """Return a durable topic exchange. ``passive``: it is not declared; a missing one is an error."""
     return kombu.Exchange(name, type="topic", durable=True, passive=passive)
 
 
 class PassivePublisher(impl_rabbit.Connection):
-    """A connection that can publish without declaring."""
+    """A connection that can publish without declaring exchanges."""
 
     def publish_to(self, name: str, key: str, msg: Library, timeout: float | None = None, retry: int | None = None,
                    at_least_once: bool = True) -> None:
-        """oslo_messaging.MessageUndeliverable: the exchange is not there, has no queue for ``key``, or is not this
-        user's to write to. QueueFull."""
+        """Publish a message. Raises oslo_messaging.MessageUndeliverable if the exchange does not exist, has no queue
+        for ``key``, or this user may not write to it. Raises QueueFull."""
         exchange = topic_exchange(name, passive=True)
         self._ensure_publishing(
             self._publish_bounded, exchange, msg, routing_key=key, timeout=timeout,
             retry=retry, transport_options=oslo_messaging.TransportOptions(at_least_once=at_least_once))
 
     def has_exchange(self, name: str) -> bool:
-        """Whether somebody has declared that topic exchange."""
+        """Return whether that topic exchange exists."""
         try:
             topic_exchange(name, passive=True)(self.channel).declare()
         except NotFound:

@@ -1,8 +1,8 @@
-"""Proofs: what crosses between a host and the conductors bears an HMAC that only that host's secret makes.
+"""Message authentication between hosts and conductors: an HMAC with the host's secret.
 
-A host's calls and its answers are proven to the conductors, and their orders and answers to the host, by the one secret
-that both know. A proof is of who sends, the contract and its version, the method, the queue for the answer, the
-message's id, the time, and the body: none of them can be changed, and no message counts twice.
+The secret that a host shares with the conductors authenticates both directions: the host's calls and replies, and the
+conductors' orders and replies. A proof covers the sender, the contract and its version, the method, the reply queue,
+the message's id, the time, and the body. So no part can be changed, and no message is accepted twice.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from nova.rpc.interface import Contract, Method
 
 LOG = logging.getLogger(__name__)
 
-WINDOW_S = 60.0  # what clocks may differ by; for so long a message's id is remembered, before and after
-#: In upstream mode, proves the message by which a host that is not known brings its secret. It is no secret: whoever
-#: comes first has the name.
+WINDOW_S = 60.0  # maximum clock difference; message ids are remembered for this time, before and after
+#: In upstream mode, the key for the message by which an unknown host registers its secret. It is public: the first host
+#: that uses a name gets it.
 FIRST_CONTACT = "a host introduces itself"
-BETWEEN = "."  # a proof and what it is of, in an answer: neither has one in it
+BETWEEN = "."  # separates a reply's proof from its text; neither contains it
 
 Envelope = dict[str, object]
 
 
 class HostKeys(Protocol):
-    """Who knows hosts' secrets: a host its own, a conductor all that are enrolled."""
+    """Source of hosts' secrets: a host has its own secret, a conductor those of all enrolled hosts."""
 
     def __call__(self, host: str, introducing: bool = False) -> Iterable[str]:
-        """What proves a message from or to ``host``, the newest first; nothing when it is not enrolled.
-        ``introducing``: with the token that it may introduce itself by."""
+        """Return the keys for messages from or to ``host``, the newest first; empty if it is not enrolled.
+        ``introducing``: include the token that the host may use to register."""
 
 
 class Spoken(NamedTuple):
-    """A method of a contract, and the host whose secret proves it."""
+    """A method of a contract, and the host whose secret authenticates it."""
 
     contract: type[Contract]
     method: Method
@@ -51,7 +51,7 @@ class Spoken(NamedTuple):
 
 
 class Remembered:
-    """Ids of the messages of the last window, and of the one before."""
+    """Ids of the messages of the current and the previous window."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -63,7 +63,7 @@ class Remembered:
         return len(self._now) + len(self._before)
 
     def add(self, message_id: str) -> bool:
-        """Whether it is new."""
+        """Return whether the id is new."""
         with self._lock:
             if self._clock() - self._turned_at > 2 * WINDOW_S:
                 self._now, self._before, self._turned_at = set(), self._now, self._clock()
@@ -74,8 +74,8 @@ class Remembered:
 
 
 class KeptRemembered(Remembered):
-    """The same, in a file, too: a daemon that starts again knows what it had taken. Of a file that cannot be read or
-    written an ERROR is logged, and the daemon goes on with what it has in memory."""
+    """Ids of messages that are also kept in a file, so that a restarted daemon knows the messages that it had accepted.
+    If the file cannot be read or written, an ERROR is logged, and the ids are kept only in memory."""
 
     def __init__(self, clock: Callable[[], float], path: Path) -> None:
         super().__init__(clock)
@@ -89,7 +89,7 @@ class KeptRemembered(Remembered):
             return False
         if turned_at == self._turned_at:
             self._write("a", (message_id,))
-        else:  # what was forgotten goes from the file
+        else:  # the file must drop the forgotten ids
             self._write("w", self._before | self._now)
         return True
 
@@ -99,7 +99,7 @@ class KeptRemembered(Remembered):
         except FileNotFoundError:
             return set()
         except (OSError, UnicodeDecodeError) as error:
-            LOG.error("%s cannot be read: %s. An order of the last minute could be taken a second time", self._path,
+            LOG.error("cannot read %s: %s. An order of the last minute could be accepted a second time", self._path,
                       error)
             return set()
 
@@ -110,8 +110,8 @@ class KeptRemembered(Remembered):
             self._writable = True
         except OSError as error:
             if self._writable:
-                LOG.error("%s cannot be written: %s. After a restart, an order of the minute before could be taken a "
-                          "second time. Make room, or the folder writable", self._path, error.strerror)
+                LOG.error("cannot write %s: %s. After a restart, an order of the minute before could be accepted a "
+                          "second time. Free disk space, or make the folder writable", self._path, error.strerror)
             self._writable = False
 
 
@@ -120,8 +120,8 @@ def _private(path: str, flags: int) -> int:
 
 
 class Proofs:
-    """Makes and checks them, by these keys. ``folder``: where a host keeps what it has taken, in a file for each of its
-    contracts."""
+    """Creation and checks of proofs with these keys. ``folder``: where a host stores the ids of accepted messages, in a
+    file per contract."""
 
     def __init__(self, keys: HostKeys, clock: Callable[[], float] = time.time, folder: Path | None = None) -> None:
         self._keys, self._clock, self._folder = keys, clock, folder
@@ -129,7 +129,8 @@ class Proofs:
         self._lock = threading.Lock()
 
     def ask(self, spoken: Spoken, envelope: Envelope, reply_to: str, send: Callable[[Envelope], Json]) -> Json:
-        """Send the envelope with its proof; the answer's text, proven. daemon.RpcNotEnrolled: there is no secret."""
+        """Send the envelope with its proof, and return the verified reply's text. Raises daemon.RpcNotEnrolled without
+        a secret."""
         key = next(iter(self._keys(spoken.host)), "")
         if not key:
             raise errors.daemon.RpcNotEnrolled(host=spoken.host)
@@ -139,8 +140,8 @@ class Proofs:
         return self.opened(key, message_id, answer) if spoken.method.wants_answer else None
 
     def check(self, spoken: Spoken, envelope: Envelope) -> str:
-        """The key that proves a message, for its answer. daemon.RpcNotEnrolled, RpcNotProven, RpcWrongTime,
-        RpcReplayed."""
+        """Return the key that proves a message, for its reply. Raises daemon.RpcNotEnrolled, RpcNotProven, RpcWrongTime
+        or RpcReplayed."""
         given, known = str(envelope.get("proof")).encode(), False
         for key in filter(None, self._keys(spoken.host, spoken.method.introduces)):
             known = True
@@ -150,7 +151,7 @@ class Proofs:
         raise (errors.daemon.RpcNotProven if known else errors.daemon.RpcNotEnrolled)(host=spoken.host)
 
     def remembers(self) -> int:
-        """Ids of messages that would be known again."""
+        """Return the number of remembered message ids."""
         return sum(map(len, self._remembered.values()))
 
     def _memory(self, topic: str) -> Remembered:
@@ -161,11 +162,11 @@ class Proofs:
             return self._remembered[topic]
 
     def _check_new(self, spoken: Spoken, envelope: Envelope) -> None:
-        """The proof holds: what it says of time and id is the sender's own word."""
+        """Check the time and id of a message whose proof is valid, so both are what the sender wrote."""
         try:
             late_s = self._clock() - float(str(envelope.get("at")))
         except ValueError:
-            raise errors.daemon.RpcMalformed(reason="the time in its proof") from None
+            raise errors.daemon.RpcMalformed(reason="invalid time in its proof") from None
         if "id" not in envelope:
             raise errors.daemon.RpcMalformed(reason="it has no id")
         if not abs(late_s) <= WINDOW_S:
@@ -175,13 +176,13 @@ class Proofs:
 
     @staticmethod
     def sealed(key: str, message_id: object, text: str) -> str:
-        """An answer's text with its proof."""
+        """Return a reply's text with its proof."""
         return _of_answer(key, str(message_id), text) + BETWEEN + text
 
     @staticmethod
     def opened(key: str, message_id: str, answer: object) -> str:
-        """An answer's text. Who has no key for a proof can refuse the message, for one of :data:`REFUSALS`, and say
-        nothing else. daemon.RpcAnswerNotProven."""
+        """Return a reply's verified text. A receiver without the key can only refuse a message, with one of
+        :data:`REFUSALS`; that error is raised. Raises daemon.RpcAnswerNotProven."""
         given, between, text = str(answer).partition(BETWEEN)
         if not between:
             raise _refusal(answer)
@@ -191,11 +192,11 @@ class Proofs:
 
 
 def _id_of(envelope: Envelope) -> str:
-    """A word of bounded length, without white space, whatever the sender chose."""
+    """Return an id of bounded length without white space, for any id that the sender chose."""
     return hashlib.blake2b(str(envelope["id"]).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-#: Reasons not to take a message that may be told without a proof: who sent it has to know them.
+#: Errors that may refuse a message without a proof: its sender has to know them.
 REFUSALS = frozenset(row.code for row in (
     errors.daemon.RpcNotEnrolled, errors.daemon.RpcNotProven, errors.daemon.RpcIsolated, errors.daemon.RpcWrongTime,
     errors.daemon.RpcReplayed, errors.daemon.RpcOrderNotProven, errors.daemon.RpcMalformed))

@@ -1,4 +1,5 @@
-"""Servers: what arrives is checked by type before our code sees it; what fails goes back by kind, never by class."""
+"""RPC servers: arguments are validated by type before a handler runs, and errors are returned by kind, never by
+class."""
 
 from __future__ import annotations
 
@@ -25,16 +26,16 @@ LOG = logging.getLogger(__name__)
 LOGGED = (errors.Bug, errors.daemon.RpcForged, errors.daemon.RpcOrderNotProven, errors.daemon.RpcTooManyCalls,
           errors.daemon.RpcNotEnrolled)
 Take = Callable[[str, str], bool]
-PART = 0.8  # of what a caller waits: the rest is for the messages, and for what is done after the last failure
+PART = 0.8  # of the caller's timeout; the rest is for the transport, and for cleanup after the last failure
 
 
 class Receiver:
-    """Turns envelopes into calls of an implementation.
+    """Conversion of envelopes into calls of an implementation.
 
-    ``proofs``: each message must bear a host's, and its answer bears that host's. ``take(host, message_id)``: whether
-    no other server has taken this message; without it, nobody else serves the contract. ``waits_s(method)``: how long
-    callers wait for an answer. ``at_once``: calls that are answered at a time of one host, or among control daemons of
-    one project; more are refused, and 0 is no bound.
+    ``proofs``: each message needs a host's proof, and its reply carries a proof for that host. ``take(host,
+    message_id)``: returns True if no other server has accepted this message; None if this is the only server of the
+    contract. ``waits_s(method)``: the callers' timeout, in seconds. ``at_once``: the maximum of concurrent calls from
+    one host, or among control daemons from one project; further calls are refused. 0: no limit.
     """
 
     def __init__(self, contract: type[Contract], implementation: object, proofs: Proofs | None = None,
@@ -47,7 +48,7 @@ class Receiver:
         self._at_once, self._under_way, self._lock = at_once, collections.Counter[str](), threading.Lock()
 
     def handle(self, name: str, envelope: dict[str, object]) -> str:
-        """The answer's text. Never raises: an exception becomes an error in the answer."""
+        """Return the reply's text. Never raises: an exception becomes an error in the reply."""
         try:
             return self.answer(name, envelope, self.proven(name, envelope))
         except errors.NovaError as error:
@@ -55,9 +56,9 @@ class Receiver:
             return codec.to_text(codec.pack(codec.CallReply(error=codec.error_to_wire(error))))
 
     def proven(self, name: str, envelope: dict[str, object]) -> str:
-        """The key for the answer's proof; none where nothing is proven. An order that is not proven is no word of the
-        conductors': to them this host is as good as away. daemon.RpcOrderNotProven. What :meth:`Proofs.check` raises:
-        a call that is not proven; errors.Bug: it cannot be checked."""
+        """Return the key for the reply's proof; empty without proofs. Raises daemon.RpcOrderNotProven for an order
+        without a valid proof: it is not from the conductors, so to them this host appears unreachable. Raises the
+        errors of :meth:`Proofs.check` for such a call, and errors.Bug if the check fails."""
         method, began = self.contract.methods[name], time.monotonic()
         try:
             return self._key_of(method, envelope)
@@ -65,13 +66,13 @@ class Receiver:
             self._count(name, error.kind, began)
             raise
         except Exception:
-            LOG.exception("%s cannot be checked", name)
+            LOG.exception("cannot check the proof of %s", name)
             self._count(name, errors.Bug.kind, began)
             raise errors.Bug() from None
 
     def answer(self, name: str, envelope: dict[str, object], key: str) -> str:
-        """The answer's text to a message that ``key`` proves. Raises daemon.RpcReplayed: another server has taken it,
-        and answers; else nothing, as :meth:`handle`."""
+        """Return the reply's text for a message that ``key`` proves. Raises daemon.RpcReplayed if another server has
+        accepted the message, and replies to it; no other error, like :meth:`handle`."""
         method, began, outcome = self.contract.methods[name], time.monotonic(), metrics.OK
         try:
             self._take_once(method, envelope)
@@ -83,14 +84,14 @@ class Receiver:
             self._log_refused(name, envelope, error)
             reply, outcome = codec.CallReply(error=codec.error_to_wire(error)), error.kind
         except Exception:
-            LOG.exception("%s failed unexpectedly", name)
+            LOG.exception("%s failed with an unexpected exception", name)
             reply, outcome = codec.CallReply(error=codec.error_to_wire(errors.Bug())), errors.Bug.kind
         self._count(name, outcome, began)
         text = codec.to_text(codec.pack(reply))
         return Proofs.sealed(key, envelope["id"], text) if key else text
 
     def _take_once(self, method: Method, envelope: dict[str, object]) -> None:
-        """daemon.RpcReplayed."""
+        """Claim the message for this server. Raises daemon.RpcReplayed if another server has accepted it."""
         if self._take is None or method.repeatable:
             return
         sender = str(envelope.get("sender", ""))
@@ -130,15 +131,16 @@ class Receiver:
             raise errors.daemon.RpcOrderNotProven(reason=error.message) from None
 
     def _sharer(self, method: Method, sender: str, who: context.RequestContext) -> str:
-        """Whose share a call takes; nobody's where it would be lost: a cast is not sent again."""
+        """Return the host or project whose limit a call counts against; empty for a cast, which is not retried and
+        would be lost."""
         if self.proofs:
             return sender
         return who.project_id or "" if method.wants_answer else ""
 
     @contextlib.contextmanager
     def _one_of(self, sharer: str) -> Iterator[None]:
-        """A host, or a project, has its share of those who answer; calls for nobody are the cloud's own, and have no
-        bound. daemon.RpcTooManyCalls; daemon.RpcProjectBusy, after which clients ask again."""
+        """Count a call against the limit of its host or project. Calls without either belong to the cloud itself, and
+        have no limit. Raises daemon.RpcTooManyCalls; daemon.RpcProjectBusy, after which clients retry."""
         if not (self._at_once and sharer):
             yield
             return
@@ -162,23 +164,23 @@ class Receiver:
         except ValueError:
             raise errors.daemon.RpcMalformed(reason=f"contract version {version!r}") from None
         if major != parse_version(self.contract.version)[0]:
-            raise errors.PeerTooOld(f"{self.contract.topic} speaks {self.contract.version}, the caller {version}")
+            raise errors.PeerTooOld(f"{self.contract.topic} supports {self.contract.version}, the caller has {version}")
 
     def _check_host(self, values: dict[str, object], sender: str) -> None:
-        """In a host-facing contract, who is named as ``host`` is who sends."""
+        """Check that in a host-facing contract the ``host`` argument is the sender."""
         if self.contract.addressed_by is None and self.contract.topic.endswith("-host") and values["host"] != sender:
             raise errors.daemon.RpcForged(sender=sender)
 
 
 def _with_valid_trace(who: context.RequestContext) -> context.RequestContext:
-    """A host may send anything as the trace's place."""
+    """Return the context without its trace parent if that is invalid: a host may send any text there."""
     if who.traceparent is None or tracing.valid(who.traceparent):
         return who
     return msgspec.structs.replace(who, traceparent=None)
 
 
 def check_signatures(contract: type[Contract], implementation: object) -> None:
-    """TypeError when the implementation lacks a method of the contract or has another signature."""
+    """Raise TypeError if the implementation lacks a method of the contract, or has another signature."""
     wrong = []
     for name, method in contract.methods.items():
         function = getattr(implementation, name, None)
@@ -187,13 +189,13 @@ def check_signatures(contract: type[Contract], implementation: object) -> None:
             continue
         have, want = _parameters(function), method.arguments.__struct_fields__
         if have != want:
-            wrong.append(f"{name}: takes ({', '.join(have)}), the contract says ({', '.join(want)})")
+            wrong.append(f"{name}: takes ({', '.join(have)}), the contract has ({', '.join(want)})")
     if wrong:
-        raise TypeError(f"{type(implementation).__name__} does not keep {contract.__name__}: {'; '.join(wrong)}")
+        raise TypeError(f"{type(implementation).__name__} does not implement {contract.__name__}: {'; '.join(wrong)}")
 
 
 def _parameters(function: Json) -> tuple[str, ...]:
-    """Names of what it takes. A method's are read once for all objects of its class."""
+    """Return the names of its parameters. A method's are read once for all objects of its class."""
     if not inspect.ismethod(function):
         function = inspect.unwrap(function)
     if inspect.ismethod(function):

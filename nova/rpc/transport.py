@@ -1,5 +1,5 @@
-"""The two buses over RabbitMQ, by oslo.messaging: control daemons meet in the vhost of ``transport_url``, hosts and
-conductors in that of ``hosts_transport_url``.
+"""The two buses over RabbitMQ, with oslo.messaging. Control daemons use the vhost of ``transport_url``, hosts and
+conductors that of ``hosts_transport_url``.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ ECHO_S = 5
 AMQP_PORT = 5672
 RABBIT = "oslo_messaging_rabbit"
 CONDUCTOR = "conductor"  # the topic
-#: What the libraries raise when it cannot be reached. kombu's own comes through where a connection is made anew.
+#: Errors of the libraries for an unreachable broker. kombu's own error appears when a connection is created again.
 BROKER_AWAY = (oslo_messaging.MessageDeliveryFailure, OperationalError, OSError)
 
-#: Seconds that a process waits, besides the interval, before it tries to connect once more: each draws its own. With
-#: the same one, daemons that lost the broker at one moment come back at one moment, again and again. (The library's
-#: kombu_reconnect_splay changes what it logs, and not how long it waits.)
+#: Range of the additional delay before each reconnection attempt, in seconds. Each process draws its own value. With
+#: the same value, daemons that lost the broker together would reconnect together, again and again. (The library's
+#: kombu_reconnect_splay changes its log messages, but not the delay.)
 RECONNECT_DELAY_S = (0.1, 1.5)
-#: Our defaults where the library's suit many hosts less. A listener sees that it was told to stop after
-#: heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's rate of 3 would make every stop slow. An answer
-#: whose caller has no queue is known at once (``nova/rpc/answers.py``).
+#: Defaults that differ from the library's, for deployments with many hosts. A listener notices a stop request after
+#: heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; with the library's rate of 3 every stop would be slow. A
+#: reply to a missing queue fails immediately (``nova/rpc/answers.py``).
 DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "heartbeat_timeout_threshold": 30,
             "heartbeat_rate": 15, "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
 
 
 def open_transport(conf: cfg.ConfigOpts, driver: type[ControlDriver] = ControlDriver) -> RPCTransport:
-    """The process's connection to the broker named by ``transport_url``; nothing is connected before first use."""
+    """Return the process's transport for the broker in ``transport_url``. It connects at the first use."""
     _set_defaults(conf)
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport != "rabbit":
@@ -65,7 +65,7 @@ def open_transport(conf: cfg.ConfigOpts, driver: type[ControlDriver] = ControlDr
 
 
 class ControlTransport(RPCTransport):
-    """One whose driver can be asked what is on the broker."""
+    """A transport that gives access to its driver, for queries to the broker."""
 
     def __init__(self, driver: ControlDriver) -> None:
         super().__init__(driver)
@@ -73,8 +73,8 @@ class ControlTransport(RPCTransport):
 
 
 def probe_server(conf: cfg.ConfigOpts, host: str, topic: str) -> Serving:
-    """What answers health probes of deployment tools where ``transport_url`` is, for a daemon of ``host`` that serves
-    no control daemon. Not yet started."""
+    """Return a server for health probes of deployment tools on ``transport_url``, for a daemon of ``host`` that serves
+    no control daemon. It is not yet started."""
     target = oslo_messaging.Target(topic=topic, server=host)
     server: Serving = oslo_messaging.get_rpc_server(open_transport(conf, ProbedDriver), target, [Probed(topic)],
                                                     executor=None,
@@ -83,13 +83,13 @@ def probe_server(conf: cfg.ConfigOpts, host: str, topic: str) -> Serving:
 
 
 def has_broker(conf: cfg.ConfigOpts) -> bool:
-    """Whether ``transport_url`` is set."""
+    """Return whether ``transport_url`` is set."""
     return bool(shared_url(conf))
 
 
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "") -> HostsDriver:
-    """The driver of the hosts' vhost. ``host``: whose daemon this is; None for a conductor's. ``option``: with its URL;
-    empty: the one of the mode that the configuration asks for. config.Missing: it is not set."""
+    """Return the driver of the hosts' vhost. ``host``: the daemon's host; None for a conductor. ``option``: the option
+    with its URL; empty: the one for the configured mode. Raises config.Missing if that is not set."""
     option = option or hosts_url_option(conf)
     url = hosts_url(conf, option)
     _set_defaults(conf)
@@ -97,12 +97,12 @@ def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "
 
 
 def _set_defaults(conf: cfg.ConfigOpts) -> None:
-    """Before the driver is made: it reads some of them then."""
+    """Set defaults before the driver is created, because it reads some of them then."""
     oslo_messaging.set_transport_defaults("nova")
     for group, options in driver_options():
         if group == RABBIT:
             conf.register_opts(options, group=RABBIT)
-    # with use_queue_manager, reply queues are named by host and processname: all applications under uWSGI have one name
+    # with use_queue_manager, host and processname identify reply queues; under uWSGI all applications share a name
     own = {"kombu_reconnect_delay": random.uniform(*RECONNECT_DELAY_S), "processname": conf.prog}
     for name, value in {**DEFAULTS, **own}.items():
         if value and name in conf.oslo_messaging_rabbit:
@@ -110,7 +110,8 @@ def _set_defaults(conf: cfg.ConfigOpts) -> None:
 
 
 def exchange_of(contract: type[Contract], server: str | None) -> str:
-    """Hosts have an exchange each, and one to speak to the conductor by: what a broker user may write is then exact."""
+    """Return the exchange for calls. Each host has its own, and one to call the conductor, so that permissions of
+    broker users can be exact."""
     if contract.addressed_by and server:
         return host_rights.HOST + server
     return control_rights.exchange(contract.topic)
@@ -123,7 +124,7 @@ class Bus(AnyBus):
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None,
                  patience_s: int | None = None) -> None:
-        """``patience_s``: as :func:`nova.rpc.buses.control_bus`."""
+        """Open the transport. ``patience_s``: as in :func:`nova.rpc.buses.control_bus`."""
         super().__init__(conf, host, peers, patience_s)
         self.transport = self._open()
         self._met = False
@@ -159,7 +160,7 @@ class Bus(AnyBus):
     def reach(self, contract: type[Contract]) -> None:
         if away := self._away():
             raise errors.daemon.RpcBrokerAway(method=ECHO.name, reason=away)
-        with contextlib.suppress(errors.PeerTooOld):  # an answer all the same
+        with contextlib.suppress(errors.PeerTooOld):  # this is an answer, too
             addressed = {"sender": self.host, "reply_to": self.reply_to} if self.proofs else {}
             self._deliver(Asking(contract, ECHO, None, ECHO_S, None), addressed)
 
@@ -167,21 +168,22 @@ class Bus(AnyBus):
         self._deliver(Asking(contract, ECHO_SENT, server, ECHO_S, None), {})
 
     def serve_hosts(self, hosts: Iterable[str]) -> None:
-        """Nothing: no host is on this bus."""
+        """Do nothing: this bus has no hosts."""
 
     def deaf(self) -> str:
         silent_s = self.hearing.silent_s
         if silent_s < DEAF_S or self._away():
             return ""
-        return f"nothing came in on [DEFAULT]{self.option} for {silent_s:.0f} s, while the broker takes connections"
+        return f"no message arrived on [DEFAULT]{self.option} for {silent_s:.0f} s, but the broker accepts connections"
 
     def _say_when_away(self) -> None:
         if away := self._away():
-            LOG.warning("the broker at %s ([DEFAULT]%s) cannot be reached yet, and is tried again until it can", away,
+            LOG.warning("the broker at %s ([DEFAULT]%s) cannot be reached yet; retrying until it can be reached", away,
                         self.option)
 
     def _away(self) -> str:
-        """Where the broker should be and does not take a connection; empty when (one of) it does."""
+        """Return the broker addresses that refuse connections, with reasons; empty if one of them accepts a
+        connection."""
         missed = []
         for place in oslo_messaging.TransportURL.parse(self.conf, getattr(self.conf, self.option)).hosts:
             port = place.port or AMQP_PORT
@@ -193,12 +195,12 @@ class Bus(AnyBus):
         return ", ".join(missed)
 
     def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
-        """The library waits for its first connection as long as it takes, whatever the timeout: look first."""
+        """Check the broker before the first call: the library waits for its first connection without any timeout."""
         if not self._met:
             if away := self._away():
                 raise errors.daemon.RpcBrokerAway(method=method.name, reason=away)
             self._met = True
-        self._prepared(contract, server, method.fanout)  # declares the options that say how long is waited
+        self._prepared(contract, server, method.fanout)  # registers the options with the timeouts
         return super()._send(contract, method, server, envelope)
 
     def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
@@ -237,8 +239,8 @@ class Bus(AnyBus):
             raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
 
     def _refuse_before_first_conductor(self, method: Method) -> None:
-        """errors.daemon.RpcNoConductorYet: no conductor has ever started in this cloud. In upstream mode the first one
-        declares a durable exchange in this vhost; in bounded mode, the vhost does not tell."""
+        """Raise errors.daemon.RpcNoConductorYet if no conductor has ever started in this cloud. In upstream mode the
+        first one declares a durable exchange in this vhost; in bounded mode, this vhost does not show it."""
         if hosts_url_option(self.conf) != SHARED or not isinstance(self.transport, ControlTransport):
             return
         try:
@@ -253,7 +255,7 @@ class Bus(AnyBus):
         if key not in self._clients:
             target = oslo_messaging.Target(exchange=exchange_of(contract, server), topic=contract.topic,
                                            server=server, fanout=fanout)
-            # 5 retries: a request waits through a broker's restart no longer than its client would
+            # 5 retries: during a broker's restart, a request waits no longer than its client would
             self._clients[key] = oslo_messaging.get_rpc_client(
                 self.transport, target, retry=5,
                 transport_options=oslo_messaging.TransportOptions(at_least_once=True))
@@ -261,15 +263,15 @@ class Bus(AnyBus):
 
 
 class HostsBus(Bus):
-    """Between hosts and conductors, in the hosts' vhost, or in upstream mode in that of all daemons: ``keys`` prove who
-    speaks."""
+    """The bus between hosts and conductors, in the hosts' vhost, or in upstream mode in the vhost of all daemons;
+    ``keys`` prove the sender."""
 
     option = OWN
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, keys: HostKeys, conductor: bool = False,
                  peers: Peers | None = None, take: Take | None = None, option: str = "") -> None:
-        """``take``: for a conductor, as of :class:`nova.rpc.server.Receiver`. ``option``: with the URL; empty: the one
-        of the mode that ``conf`` asks for."""
+        """Open the transport. ``take``: for a conductor, as in :class:`nova.rpc.server.Receiver`. ``option``: the
+        option with the URL; empty: the one for the mode that ``conf`` has."""
         self._conductor, self.take, self.option = conductor, take, option or hosts_url_option(conf)
         self.proofs = Proofs(keys, folder=None if conductor else Path(conf.state_path))
         super().__init__(conf, host, peers)
@@ -284,7 +286,8 @@ class HostsBus(Bus):
         return self.driver.reconnected
 
     def echo(self, contract: type[Contract]) -> None:
-        """Conductors take turns at what comes in their queue, and no answer goes to one of them there."""
+        """Send an echo without waiting: any conductor may receive it from the shared queue, and no reply reaches this
+        one."""
         self._expect_echo()
         self.send_echo(contract, None)
 
@@ -302,7 +305,7 @@ class HostsBus(Bus):
 
 
 class _Endpoint:
-    """What oslo.messaging dispatches to: one attribute a method, each handing the envelope to the receiver."""
+    """The endpoint for oslo.messaging: one attribute per method, each of which passes the envelope to the receiver."""
 
     def __init__(self, contract: type[Contract], receiver: Receiver, hearing: Hearing) -> None:
         self._receiver, self._hearing = receiver, hearing
@@ -311,7 +314,7 @@ class _Endpoint:
             setattr(self, name, self._handler(name))
 
     def echo(self, _ctxt: dict[str, object], **_envelope: object) -> str:
-        """Heard. It needs no proof, since it says nothing and does nothing."""
+        """Record an incoming echo. It needs no proof, because it carries no data and has no effect."""
         with self._hearing.message():
             return ""
 
@@ -326,7 +329,7 @@ class _Endpoint:
 
 
 class Probed:
-    """The method that health probes of deployment tools call, as upstream's daemons have it: namespace baseapi 1.1."""
+    """The method for health probes of deployment tools, as in upstream's daemons: namespace baseapi 1.1."""
 
     target = oslo_messaging.Target(namespace="baseapi", version="1.1")
 
@@ -334,12 +337,12 @@ class Probed:
         self._topic = topic
 
     def ping(self, _ctxt: dict[str, object], arg: object = None) -> dict[str, object]:
-        """The topic that answers, and what was sent. It needs no proof, since it says nothing and does nothing."""
+        """Return the topic of this server and the sent argument. It needs no proof, because it has no effect."""
         return {"service": self._topic, "arg": arg}
 
 
 class _ProvenEndpoint(_Endpoint):
-    """That of a conductor, which takes what :class:`ConductorDispatcher` hands on."""
+    """The endpoint of a conductor, for messages that :class:`ConductorDispatcher` has checked."""
 
     def _answer(self, ctxt: dict[str, object], name: str, envelope: dict[str, object]) -> str:
         return self._receiver.answer(name, envelope, str(ctxt["key"]))

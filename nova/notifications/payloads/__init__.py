@@ -1,1 +1,1 @@
-"""Payload classes as tables: a name, a version, and where each field comes from."""
+"""Payload classes as tables: a name, a version, and the source of each field."""

@@ -1,4 +1,4 @@
-"""What a payload is: a name, a version, and rows that say where each field comes from."""
+"""Definition of payloads: a name, a version, and rows with the source of each field."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ NAMESPACE = "nova"
 
 
 class PayloadField(NamedTuple):
-    """``source`` is an attribute of the payload's subject (dots go deeper), or what makes the value of the subject."""
+    """A field. ``source``: an attribute of the payload's subject (dots for nested ones), or a function of the
+    subject."""
 
     name: str
     source: str | Callable[[Any], Any]
 
 
 class Payload:
-    """A payload class: called with its subject it gives the wire form. A subject that is None gives None."""
+    """A payload class: a call with its subject returns the wire format; None for a subject that is None."""
 
     def __init__(self, name: str, version: str, *fields: PayloadField) -> None:
         self.name, self.version, self.fields = name, version, fields
@@ -37,13 +38,13 @@ class Payload:
 
 
 def wire(name: str, version: str, data: Mapping[str, object]) -> dict[str, object]:
-    """An object as consumers read it."""
+    """Return an object in the wire format of consumers."""
     return {"nova_object.name": name, "nova_object.namespace": NAMESPACE, "nova_object.version": version,
             "nova_object.data": dict(data)}
 
 
 def plain(value: object) -> Json:
-    """A value as JSON has it: times in UTC to the second."""
+    """Return a value as JSON data: times in UTC, to the second."""
     if isinstance(value, datetime.datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%SZ")
     if isinstance(value, enum.Enum):
@@ -56,5 +57,5 @@ def plain(value: object) -> Json:
 
 
 def fields(*names: str, of: str = "") -> tuple[PayloadField, ...]:
-    """Rows of fields that are called as what they come from (``of`` the subject's attribute of that name)."""
+    """Return rows of fields with the names of their sources (attributes of the subject's attribute ``of``)."""
     return tuple(PayloadField(name, f"{of}.{name}" if of else name) for name in names)

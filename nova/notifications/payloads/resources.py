@@ -1,11 +1,11 @@
-"""Payloads of what is no server: errors, flavors, keypairs, aggregates, server groups, services."""
+"""Payloads of other subjects than servers: errors, flavors, keypairs, aggregates, server groups, services."""
 
 from __future__ import annotations
 
 from nova.conf.base import Options
 from nova.notifications.payloads.fields import Payload, PayloadField, fields
 
-#: Service rows count their changes in ``version``; nothing counts reports: heartbeats are written in batches.
+#: Service rows count their changes in ``version``; reports are not counted, because heartbeats are written in batches.
 SERVICE_STATUS = Payload(
     "ServiceStatusPayload", "1.1",
     *fields("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "version", "uuid"),
@@ -28,14 +28,14 @@ _FLAVOR = (*fields("flavorid", "memory_mb", "vcpus", "root_gb", "ephemeral_gb", 
            PayloadField("swap", "swap_mb"), PayloadField("vcpu_weight", lambda _flavor: 0))
 
 FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, PayloadField("projects", "projects"))
-#: A server's own copy of its flavor does not know whose the flavor is.
+#: A server's own copy of its flavor does not contain the flavor's projects.
 SERVERS_FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, PayloadField("projects", lambda _flavor: None))
 
 KEYPAIR = Payload("KeypairPayload", "1.0", *fields("user_id", "name", "fingerprint", "public_key", "type"))
 
 
 def _or_none(name: str) -> PayloadField:
-    """An aggregate that is being created has no id and no hosts yet."""
+    """Return a field that may be absent: an aggregate that is being created has no id and no hosts yet."""
     return PayloadField(name, lambda aggregate: getattr(aggregate, name, None))
 
 
@@ -52,7 +52,7 @@ def _policies(group: Options) -> list[str]:
 
 
 def _rules(group: Options) -> dict[str, str]:
-    """As text: the payload's schema has no other values."""
+    """Return the rules with text values: the payload's schema has no other ones."""
     return {name: str(value) for name, value in (group.rules or {}).items()}
 
 

@@ -1,4 +1,4 @@
-"""Payloads of what the scheduler is asked. Subject: ``nova.notifications.facts.SpecFacts``."""
+"""Payloads of requests to the scheduler. Subject: ``nova.notifications.facts.SpecFacts``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nova.notifications.facts import SpecFacts
 from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, SERVERS_FLAVOR
 
-#: Properties of images that are no text, by what they are. Images keep all as text.
+#: Image properties with other types than text. Images store all of them as text.
 _INTEGERS = frozenset((
     "hw_cpu_cores", "hw_cpu_sockets", "hw_cpu_threads", "hw_cpu_max_cores", "hw_cpu_max_sockets",
     "hw_cpu_max_threads", "hw_device_id", "hw_numa_nodes", "hw_serial_port_count", "hw_video_ram",
@@ -37,7 +37,7 @@ PROPS_VERSION = "1.19"
 
 
 def properties(given: Mapping[str, str]) -> dict[str, object]:
-    """The properties that have a meaning to compute; the others are the image service's business."""
+    """Return the properties that compute defines; others belong to the image service only."""
     data: dict[str, Any] = {}
     for name, value in sorted(given.items()):
         if name in _TEXTS:
@@ -59,7 +59,7 @@ IMAGE_META = Payload(
             "created_at", "updated_at"),
     PayloadField("size", "size_bytes"), PayloadField("virtual_size", lambda image: image.virtual_size_bytes or None),
     PayloadField("min_ram", "min_ram_mb"), PayloadField("min_disk", "min_disk_gb"),
-    # tags and locations stay with the image service: a server's copy of its image has none
+    # tags and locations stay in the image service: a server's copy of its image has none
     PayloadField("tags", lambda _image: []), PayloadField("direct_url", lambda _image: None),
     PayloadField("properties", lambda image: properties(image.properties)))
 
@@ -73,7 +73,7 @@ PCI_REQUESTS = Payload("InstancePCIRequestsPayload", "1.0", PayloadField("instan
 
 
 def _destination(spec: SpecFacts) -> object:
-    """A host that was asked for; one that was forced is told as such, not here."""
+    """Return the requested host; a forced host is in other fields, not here."""
     asked = spec.arguments.get("host") and not spec.arguments.get("forced")
     return DESTINATION(spec.arguments) if asked else None
 

@@ -11,7 +11,7 @@ from nova.notifications.facts import NotifiedServer
 from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, FLAVOR, KEYPAIR, SERVERS_FLAVOR
 
-#: By the number that the Compute API shows.
+#: Power states by the number in the Compute API.
 POWER_STATES = {0: "pending", 1: "running", 3: "paused", 4: "shutdown", 6: "crashed", 7: "suspended"}
 
 IP = Payload("IpPayload", "1.0", *fields("label", "mac", "meta", "port_uuid", "version", "address", "device_name"))
@@ -25,13 +25,13 @@ STATE_UPDATE = Payload("InstanceStateUpdatePayload", "1.0",
 
 
 def image_property(row: Json, *names: str) -> str | None:
-    """The first of these properties that the server's image has."""
+    """Return the first of these properties that the server's image has."""
     properties = row.image.properties if row.image is not None else {}
     return next((properties[name] for name in names if properties.get(name)), None)
 
 
 def _addresses(facts: NotifiedServer) -> list[Json]:
-    """One row an address. A server that is gone has given its addresses back."""
+    """Return one row per address. A deleted server has released its addresses."""
     if facts.row.deleted:
         return []
     return [wire(IP.name, IP.version, {
@@ -49,7 +49,7 @@ def _state(facts: NotifiedServer) -> str:
 
 
 class _Key:
-    """A server's own copy of its key."""
+    """The server's own copy of its key."""
 
     def __init__(self, row: Json) -> None:
         self.user_id, self.name, self.public_key, self.type = row.user_id, row.key_name, row.public_key, row.key_type
@@ -57,7 +57,7 @@ class _Key:
 
 
 def _fingerprint(public_key: str | None, kind: str) -> str | None:
-    """The MD5 of an SSH key, as the API shows it; None for other kinds, whose row holds no more than a certificate."""
+    """Return the MD5 of an SSH key, as in the API; None for other types, whose rows contain only a certificate."""
     parts = (public_key or "").split()
     if kind != "ssh" or len(parts) < 2:
         return None

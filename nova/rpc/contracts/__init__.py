@@ -1,1 +1,2 @@
-"""The contracts: who may ask whom for what. A change here needs a new version (a test fingerprints each)."""
+"""RPC contracts: the methods that daemons may call on each other. Any change needs a new version (a test fingerprints
+each)."""

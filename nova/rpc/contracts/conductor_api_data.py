@@ -1,4 +1,4 @@
-"""The part of ``ConductorRPC`` about what the api database keeps beside servers."""
+"""The part of ``ConductorRPC`` about the api database, except servers."""
 
 from __future__ import annotations
 
@@ -20,141 +20,149 @@ class ApiDatabaseCalls:
     # server groups
     @call(reads=True, since="1.1")
     def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
-        """A page of groups with their members."""
+        """Return a page of groups with their members."""
 
     @call(reads=True, since="1.1")
     def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
-        """One group, or NotFound."""
+        """Return one group. Raises NotFound."""
 
     @call(since="1.1")
     def create_server_group(self, group: NewServerGroup) -> ServerGroup:
-        """Make a group of the caller's. OverQuota."""
+        """Create a group that the caller owns. Raises OverQuota."""
 
     @call(since="1.1")
     def delete_server_group(self, uuid: str, scope: Scope) -> None:
-        """The group goes, its servers stay. NotFound."""
+        """Delete a group; its servers stay. Raises NotFound."""
 
     # flavors
     @call(reads=True)
     def list_flavors(self, query: FlavorQuery) -> tuple[Flavor, ...]:
-        """A page of flavors with their extra specs."""
+        """Return a page of flavors with their extra specs."""
 
     @call(reads=True)
     def get_flavor(self, flavorid: str, scope: Scope) -> Flavor:
-        """One live flavor the scope may use (any, for an unlimited scope)."""
+        """Return one live flavor that the scope may use (any flavor, for an unlimited scope)."""
 
     @call()
     def create_flavor(self, flavor: NewFlavor) -> Flavor:
-        """Conflict when name or flavorid is taken."""
+        """Create a flavor. Raises Conflict if its name or flavorid is taken."""
 
     @call()
     def update_flavor(self, flavorid: str, description: str | None) -> Flavor:
-        """Only the description can change."""
+        """Change a flavor's description, the only field that can change."""
 
     @call()
     def delete_flavor(self, flavorid: str) -> None:
-        """Servers keep their copy."""
+        """Delete a flavor. Servers keep their copy."""
 
     @call()
     def set_flavor_specs(self, flavorid: str, specs: Mapping[str, str]) -> Mapping[str, str]:
-        """Add or replace extra specs; all of them after it."""
+        """Add or replace extra specs, and return all of them."""
 
     @call()
     def delete_flavor_spec(self, flavorid: str, key: str) -> None:
-        """NotFound when the flavor has no such key."""
+        """Delete an extra spec. Raises NotFound if the flavor has no such key."""
 
     @call()
     def change_flavor_access(self, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
-        """Give or take a project's access; all that have it after it. Conflict: had it already; NotFound: had not."""
+        """Grant or revoke a project's access, and return all projects that have it. Raises Conflict if it had access
+        already; NotFound if it had none."""
 
     # keypairs
     @call(reads=True)
     def list_keypairs(self, query: KeypairQuery) -> tuple[Keypair, ...]:
-        """A user's keypairs by name."""
+        """Return a user's keypairs by name."""
 
     @call(reads=True)
     def get_keypair(self, user_id: str, name: str) -> Keypair:
-        """One keypair, or NotFound."""
+        """Return one keypair. Raises NotFound."""
 
     @call()
     def create_keypair(self, keypair: NewKeypair) -> Keypair:
-        """Conflict: the name is taken. OverQuota."""
+        """Create a keypair. Raises Conflict if the name is taken, and OverQuota."""
 
     @call()
     def delete_keypair(self, user_id: str, name: str) -> None:
-        """NotFound when there is none."""
+        """Delete a keypair. Raises NotFound."""
 
     # certificates, for nova-cert
     @call(since="1.8")
     def keep_certificate(self, certificate: CertificateRecord) -> None:
-        """Whose a file is from now on: a row of that file is replaced. May be repeated."""
+        """Record the owner of a certificate file; a row of that file is replaced. Idempotent."""
 
     @call(reads=True, since="1.8")
     def list_certificates(self, query: CertificateQuery) -> tuple[CertificateRecord, ...]:
-        """The certificates that were not revoked, 1,000 at most. Invalid: the query names neither user nor project."""
+        """Return the certificates that are not revoked, at most 1,000. Raises Invalid if the query names neither user
+        nor project."""
 
     @call(since="1.8")
     def forget_certificates(self, file_names: tuple[str, ...]) -> None:
-        """They are revoked: their rows go. May be repeated."""
+        """Delete the rows of revoked certificates. Idempotent."""
 
     # quotas
     @call(reads=True)
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
-        """Limits in force; with ``usage``, what is in use too."""
+        """Return the effective limits; with ``usage``, also the current usage."""
 
     @call(reads=True)
     def get_default_quotas(self) -> QuotaSet:
-        """What a project without limits of its own has."""
+        """Return the limits of a project without limits of its own."""
 
     @call()
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
-        """Invalid when a limit is below what is in use (unless forced) or above the project's."""
+        """Change limits. Raises Invalid if a limit is below the current usage (unless forced) or above the
+        project's."""
 
     @call()
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
-        """Back to the defaults."""
+        """Reset limits to the defaults."""
 
     @call(reads=True, since="1.1")
     def get_quota_class(self, class_name: str) -> QuotaClass:
-        """A class's limits, the configured defaults where it has none. ``default`` is what all projects begin from."""
+        """Return a class's limits, with configured defaults for those it does not set. ``default``: the base of all
+        projects."""
 
     @call(since="1.1")
     def update_quota_class(self, update: QuotaClass) -> QuotaClass:
-        """Write some limits of a class; all of them after it."""
+        """Write some limits of a class, and return all of them."""
 
     # aggregates
     @call(reads=True, since="1.1")
     def list_aggregates(self) -> tuple[Aggregate, ...]:
-        """All of them, in three statements."""
+        """Return all aggregates, in three statements."""
 
     @call(reads=True, since="1.1")
     def get_aggregate(self, aggregate_id: int) -> Aggregate:
-        """One aggregate, or NotFound."""
+        """Return one aggregate. Raises NotFound."""
 
     @call(since="1.1")
     def create_aggregate(self, new: NewAggregate) -> Aggregate:
-        """Conflict: the name is taken. Invalid: no name for a zone."""
+        """Create an aggregate. Raises Conflict if the name is taken; Invalid if the zone has no valid name."""
 
     @call(since="1.1")
     def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
-        """Conflict: the name is taken. Invalid: the zone cannot change while servers are in it."""
+        """Change an aggregate. Raises Conflict if the name is taken; Invalid if the zone cannot change because servers
+        are in it."""
 
     @call(since="1.1")
     def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
-        """Write keys; None takes one away. Invalid as for an update."""
+        """Write metadata keys; None deletes a key. Raises Invalid as for an update."""
 
     @call(since="1.1")
     def delete_aggregate(self, aggregate_id: int) -> None:
-        """Invalid while hosts are in it."""
+        """Delete an aggregate. Raises Invalid while hosts are in it."""
 
     @call(since="1.1")
     def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
-        """NotFound: aggregate or host. Conflict: it is in there, or would get a second zone, or leave a server's."""
+        """Add a host. Raises NotFound for the aggregate or host. Raises Conflict if the host is in it, would get a
+        second zone, or would leave the zone of one of its servers."""
 
     @call(since="1.1")
     def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
-        """NotFound: aggregate, or host in it. Conflict: it would leave the zone that a server of it asked for."""
+        """Remove a host. Raises NotFound for the aggregate, or the host in it. Raises Conflict if the host would leave
+        the zone that one of its servers requested."""
 
     @call(since="1.1")
     def cache_images(self, aggregate_id: int, image_ids: tuple[str, ...]) -> None:
-        """Have the hosts fetch images; answered before they did. NotFound: the aggregate. Invalid: an image."""
+        """Request that the hosts fetch images; returns before they do. Raises NotFound for the aggregate, Invalid for
+        an image."""

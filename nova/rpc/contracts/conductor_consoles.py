@@ -1,4 +1,4 @@
-"""The part of ``ConductorRPC`` that nova-consoleauth asks."""
+"""The part of ``ConductorRPC`` for nova-consoleauth."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from nova.rpc.interface import call
 
 
 class ConsoleCalls:
-    """Where consoles are, and what their tokens stand for. Of a token, only its hash is ever told."""
+    """Addresses of consoles, and the consoles of tokens. Only a token's hash is ever transferred."""
 
     @call(since="1.2")
     def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
-        """Ask the server's host where the console is, and keep the token's hash for it. NotFound, WrongState; Conflict:
-        no host, or no running guest; Invalid, NotSupported: no such console; Unavailable: the host is away."""
+        """Ask the server's host for the console's address, and store the token's hash for it. Raises NotFound;
+        WrongState; Conflict without a host or a running guest; Invalid or NotSupported without such a console;
+        Unavailable if the host does not answer."""
 
     @call(since="1.2")
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
-        """What a token opens, if its server is still where it was, nothing has ended its consoles, and its host says
-        that the console is there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
+        """Return the console of a token, if its server is still on that host, its consoles were not closed, and the
+        host confirms the console. Raises NotFound, Conflict (already used), Invalid (issued for another proxy) or
+        Unavailable."""
 
     @call(since="1.2")
     def get_console(self, token_hash: str) -> ConsoleConnection:
-        """The same for an administrator's proxy, which connects by itself: a used token is NotFound, too.
-        Unavailable: its host does not answer."""
+        """Return the same for an administrator's proxy, which connects on its own: a used token is NotFound, too.
+        Raises Unavailable if its host does not answer."""

@@ -1,4 +1,4 @@
-"""The host-facing contract, small on purpose: each call is checked against the host that makes it."""
+"""Calls of hosts to the conductor. The contract is small on purpose: each call is checked against the calling host."""
 
 from __future__ import annotations
 
@@ -16,103 +16,105 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 
 
 class ConductorHostRPC(Contract):
-    """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
+    """Registration, heartbeat, inventory and guests of a host, data for its guests, and permission to proceed."""
 
     topic, version = "conductor-host", "1.9"
     with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:
-        """A host's daemon says what it is; the answer has its debts. Conflict: name and id don't belong together.
-        Forbidden: a known host without its proof, or a daemon that it was not enrolled for."""
+        """Register a host's daemon. The answer contains the host's pending cleanups. Raises Conflict if name and id do
+        not belong together. Raises Forbidden for a known host without its proof, or a daemon that the host was not
+        enrolled for."""
 
     @call(timeout=Timeout.SHORT, sensitive=True, since="1.5")
     def change_secret(self, host: HostName, secret: str) -> None:
-        """Prove me by this from now on; by the secret before for an hour more. Repeating it is harmless."""
+        """Replace the host's secret. The previous one stays valid for an hour. Idempotent."""
 
     @call(timeout=Timeout.SHORT, repeatable=True)
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
-        """I am alive."""
+        """Record that the host is alive."""
 
     @cast(since="1.2", repeatable=True)
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
-        """I am alive, and ask nothing."""
+        """Record that the host is alive, without a reply."""
 
     @call(timeout=Timeout.SHORT, since="1.8", reads=True)
     def known_host(self, host: HostName) -> KnownHost:
-        """For ``nova-manage doctor`` on a host: what the conductors know of its daemons."""
+        """Return the conductors' data about the host's daemons, for ``nova-manage doctor`` on that host."""
 
     @call()
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
-        """What this host has. Repeating it is harmless; an older version changes nothing."""
+        """Report the host's inventory. Idempotent; an older version has no effect."""
 
     @call(since="1.8", timeout=Timeout.SHORT)
     def report_hypervisor_down(self, host: HostName, report: HypervisorDown) -> None:
-        """This host cannot reach its hypervisor. Of many reports in a minute one counts."""
+        """Report that the host cannot reach its hypervisor. Of many reports in a minute, one counts."""
 
     @call()
     def report_power(self, host: HostName, report: PowerReport) -> None:
-        """Power states of this host's guests; what is not this host's is ignored."""
+        """Report power states of the host's guests; other hosts' guests are ignored."""
 
     @call()
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
-        """Guests of a running batch that are finished before it is."""
+        """Report finished guests of a batch that is still running."""
 
     @call(timeout=Timeout.SHORT, repeatable=True)
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
-        """Before a point of no return: which of these epochs are still the newest. One indexed read."""
+        """Return which of these epochs are still the newest, before an irreversible step. One indexed read."""
 
     @call(since="1.2", timeout=Timeout.SHORT)
     def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
-        """How far the live migrations of this host's guests are; what is not this host's is ignored."""
+        """Report the progress of live migrations of the host's guests; other hosts' guests are ignored."""
 
     @call(repeatable=True)
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
-        """What should be here, and, of the uuids it has beside that, those an explicit record says are gone."""
+        """Return the guests that must be on the host, and which of its other uuids have an explicit record of
+        deletion."""
 
     @call(since="1.8")
     def report_strangers(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
-        """What this host has that is not in its ``expected_guests``, all of it; the answer: what an operator wants to
-        be removed, and no record explains. Repeating it is harmless."""
+        """Report all guests of the host that are not in its ``expected_guests``. Returns the guests
+        without any record that an operator wants removed. Idempotent."""
 
     @call()
     def debt_paid(self, host: HostName, debt_id: int) -> None:
-        """What was owed is done; its claim goes back."""
+        """Report a completed cleanup; its claim is released."""
 
     @call(since="1.8")
     def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
-        """A guest gave volumes up after their detach had failed. What is not this host's is ignored. While an
-        operation works on the server, all is ignored: say it again."""
+        """Report volumes that a guest released after their detach had failed. Other hosts' servers are ignored. While
+        an operation works on the server, the whole report is ignored: repeat it."""
 
     @call(since="1.8")
     def report_volume_usage(self, host: HostName, counts: tuple[VolumeCounts, ...]) -> None:
-        """What guests did with their volumes since they were started. What is not this host's is ignored."""
+        """Report guests' volume counters since their start. Other hosts' guests are ignored."""
 
     @call(repeatable=True)
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        """For the metadata service: NotFound when no live server has that address."""
+        """Return a guest's data for the metadata service. Raises NotFound if no live server has that address."""
 
     @call(sensitive=True)
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
-        """Keep the encrypted password a guest posted. Conflict when one is kept already."""
+        """Store the encrypted password that a guest posted. Raises Conflict if one is stored already."""
 
     @call(since="1.3", repeatable=True)
     def host_firewall(self, host: HostName) -> HostFirewall:
-        """For nova-compute: what may reach this host's guests, all of it, as it is committed now."""
+        """Return all committed filter rules for the host's guests, for nova-compute."""
 
     @call(since="1.5", timeout=Timeout.SHORT, repeatable=True)
     def guest_ranges(self, host: HostName) -> tuple[str, ...]:
-        """Of all guests of the cell: their networks' ranges and the floating addresses, in as few ranges as can be.
-        None with Neutron."""
+        """Return the network ranges and floating addresses of all guests of the cell, merged into as few ranges as
+        possible. Empty with Neutron."""
 
     @call(repeatable=True)
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
-        """For nova-network: every network this host serves, with the addresses allocated in it."""
+        """Return every network that the host serves, with the addresses allocated in it, for nova-network."""
 
     @call(repeatable=True)
     def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
-        """One network this host serves, now."""
+        """Return the current state of one network that the host serves."""
 
     @call()
     def report_lease(self, host: HostName, lease: LeaseChange) -> None:
-        """dnsmasq leased or released an address. Repeating it is harmless."""
+        """Report an address that dnsmasq leased or released. Idempotent."""

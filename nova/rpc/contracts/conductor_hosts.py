@@ -1,4 +1,4 @@
-"""The part of ``ConductorRPC`` that says which hosts are believed, and what to do with what is found there."""
+"""The part of ``ConductorRPC`` about trust in hosts, and about orphans on them."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ from nova.rpc.interface import call
 
 
 class EnrolmentCalls:
-    """Enrolling hosts, accepting their size, expelling them."""
+    """Enrollment of hosts, acceptance of their size, and expulsion."""
 
     @call(since="1.4")
     def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
-        """A token, by which the host may bring its secret once within a day; it is shown to nobody again. Its consoles
-        may be at these addresses alone; none: at the addresses that it reports first. Forbidden: a daemon that is
-        not for hosts."""
+        """Enroll a host and return a token, with which it may register its secret once within a day. The token is not
+        shown again. The host's consoles may use only these addresses; without any, the addresses that it reports first.
+        Raises Forbidden for a daemon that does not run on hosts."""
 
     @call(since="1.4", reads=True)
     def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:
-        """All that were ever enrolled, by name."""
+        """Return all hosts that were ever enrolled, by name."""
 
     @call(since="1.5")
     def accept_host(self, host: HostName, room: Mapping[str, int]) -> None:
-        """Believe that the host has this room, by resource class, and use it. NotFound: it is not enrolled."""
+        """Accept this capacity of the host, by resource class, and use it. Raises NotFound if it is not enrolled."""
 
     @call(since="1.4")
     def expel_host(self, host: HostName) -> None:
-        """Believe nothing more of the host, and send it nothing. NotFound: it was never enrolled."""
+        """Revoke the trust in a host, and send it no messages. Raises NotFound if it was never enrolled."""
 
 
 class StrangerCalls:
-    """What hosts and the ledger have that no record explains."""
+    """Orphans: guests on hosts and allocations that no record explains."""
 
     @call(reads=True, since="1.7")
     def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
-        """What hosts and the ledger have that no record explains; ``with_ended``: what was, too."""
+        """Return the orphans on hosts and in the allocations; ``with_ended``: including former ones."""
 
     @call(since="1.7")
     def look_for_strangers(self, host: str | None) -> int:
-        """Have hosts look at once (all compute hosts, for None): how many. They report a guest that they saw twice."""
+        """Request that one host (all compute hosts, for None) checks for orphans immediately, and return the number of
+        hosts. Hosts report a guest that they saw twice."""
 
     @call(since="1.7")
     def remove_stranger(self, stranger_id: int) -> Stranger:
-        """Have it removed. NotFound; Conflict: a record explains it by now, or it cannot be removed so."""
+        """Request the removal of an orphan. Raises NotFound; Conflict if a record explains it by now, or it cannot be
+        removed this way."""
 
     @call(since="1.7")
     def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
-        """Make the guest its server's again, or a server's that no record knows; without ``change`` only look.
-        NotFound; Conflict: a record explains it by now, or it cannot be adopted."""
+        """Return the guest to its server, or import it as a new server; without ``change``, only check. Raises
+        NotFound; Conflict if a record explains it by now, or it cannot be imported."""

@@ -1,4 +1,4 @@
-"""The part of the conductor that metadata services ask in upstream mode."""
+"""The part of the conductor for metadata services in upstream mode."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from nova.rpc.interface import Contract, Timeout, call
 
 
 class ConductorMetadataRPC(Contract):
-    """A metadata service says that it is there, and asks for guests. It is a control daemon: deployment tools run it in
-    containers that keep no secret of a host. In bounded mode it is one of its host's daemons, and nobody serves
-    this."""
+    """Registration of metadata services, and their queries about guests. In upstream mode it is a control daemon:
+    deployment tools run it in containers that have no host secret. In bounded mode it is one of its host's daemons, and
+    no server has this contract."""
 
     topic, version = "conductor-metadata", "1.0"
 
     @call(timeout=Timeout.SHORT)
     def register(self, registration: Registration) -> Registered:
-        """A metadata service says what it is."""
+        """Register a metadata service."""
 
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, beat: Heartbeat) -> Alive:
-        """A metadata service is alive."""
+        """Record that a metadata service is alive."""
 
     @call(repeatable=True)
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        """All that a guest may know of itself. NotFound when no live server is meant."""
+        """Return the data that a guest may have about itself. Raises NotFound if the query matches no live server."""
 
     @call(sensitive=True)
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
-        """Keep the encrypted password a guest posted. Conflict when one is kept already."""
+        """Store the encrypted password that a guest posted. Raises Conflict if one is stored already."""

@@ -1,7 +1,7 @@
-"""The part of ``ConductorRPC`` that is about networks, floating addresses, security groups and servers' interfaces.
+"""The part of ``ConductorRPC`` about networks, floating addresses, security groups and servers' interfaces.
 
-What nova-network has in its own database and what Neutron has next door are asked for by the same calls; one that a
-back end has no word for is NotSupported.
+The same calls serve nova-network, with data from the own database, and Neutron. A call that a back end does not have
+raises NotSupported.
 """
 
 from __future__ import annotations
@@ -43,44 +43,46 @@ class NetworkCalls:
 
     @call(reads=True)
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
-        """Networks the scope may use."""
+        """Return the networks that the scope may use."""
 
     @call(reads=True)
     def get_network(self, uuid: str, scope: Scope) -> Network:
-        """One network."""
+        """Return one network."""
 
     @call()
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
-        """Make networks and their pool of addresses. Conflict: the range is used."""
+        """Create networks and their pools of addresses. Raises Conflict if the range is used."""
 
     @call()
     def delete_network(self, uuid: str) -> None:
-        """Conflict while an address of it is in use, or it is a project's."""
+        """Delete a network. Raises Conflict while one of its addresses is in use, or it belongs to a project."""
 
     @call(since="1.3")
     def delete_own_network(self, uuid: str, project_id: str) -> None:
-        """A network of the project. NotFound; Conflict while an address of it is in use."""
+        """Delete a network of the project. Raises NotFound; Conflict while one of its addresses is in use."""
 
     @call(since="1.3")
     def change_network(self, change: NetworkChange) -> Network:
-        """Whose it is and who serves it. NotFound. NotSupported: a manager whose networks are everybody's."""
+        """Change a network's project and host. Raises NotFound. NotSupported by a manager whose networks are shared by
+        all."""
 
     @call(since="1.3")
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
-        """Give a project a network of its own: that one, or any network without a project. NotFound; Conflict;
+        """Assign a network to a project: the given one, or any network without a project. Raises NotFound, Conflict and
         NotSupported."""
 
     @call(reads=True, since="1.3")
     def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:
-        """Every address of every pool (of networks that a host serves). For nova-manage."""
+        """Return every address of every pool (of networks that a host serves). For nova-manage."""
 
     @call(reads=True, since="1.3")
     def get_fixed_address(self, address: str) -> FixedAddressRow:
-        """NotFound; Invalid: it is no address."""
+        """Return one fixed address. Raises NotFound; Invalid if the text is not an address."""
 
     @call(since="1.3")
     def reserve_fixed_address(self, address: str, reserved: bool) -> None:
-        """A reserved one is given to no server. NotFound; Invalid: it is no address."""
+        """Reserve an address, which is then given to no server, or release it. Raises NotFound; Invalid if the text is
+        not an address."""
 
 
 class FloatingCalls:
@@ -88,179 +90,182 @@ class FloatingCalls:
 
     @call(reads=True, since="1.3")
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
-        """Pools to allocate from."""
+        """Return the pools to allocate from."""
 
     @call(reads=True, since="1.3")
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
-        """By address."""
+        """Return floating addresses, sorted by address."""
 
     @call(reads=True, since="1.3")
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
-        """NotFound. Invalid: no such id can be."""
+        """Return one floating address. Raises NotFound; Invalid if the id is malformed."""
 
     @call(since="1.3")
     def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
-        """The next free one of a pool (the configured one). NotFound: pool unknown, or empty. OverQuota."""
+        """Allocate the next free address of a pool (default: the configured one). Raises NotFound if the pool is
+        unknown or empty, and OverQuota."""
 
     @call(since="1.3")
     def release_floating_address(self, id: str, scope: Scope) -> None:
-        """Back to its pool; taken from its server first, where it has one. NotFound; Forbidden: another project's, or
-        assigned by itself; Conflict."""
+        """Return an address to its pool, after disassociating it from its server. Raises NotFound; Forbidden if it
+        belongs to another project or was auto-assigned; Conflict."""
 
     @call(since="1.3")
     def associate_floating_address(self, association: FloatingAssociation) -> None:
-        """Give it to a server (taken from another that had it). NotFound: address; Forbidden; Invalid: the server has
-        no such fixed address, or none."""
+        """Associate an address with a server, and disassociate it from another one. Raises NotFound for the address;
+        Forbidden; Invalid if the server does not have that fixed address, or has none."""
 
     @call(since="1.3")
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
-        """NotFound: address. Conflict: it is not this server's. Forbidden: assigned by itself."""
+        """Disassociate an address. Raises NotFound for the address; Conflict if another server has it; Forbidden if it
+        was auto-assigned."""
 
     @call(since="1.3")
     def create_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
-        """Invalid: a bad range; Conflict: an address is there already."""
+        """Create the addresses of a range. Raises Invalid for a bad range; Conflict if an address exists already."""
 
     @call(since="1.3")
     def delete_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
-        """Those of the range that nobody has. Invalid: a bad range."""
+        """Delete the unallocated addresses of a range, and return them. Raises Invalid for a bad range."""
 
     @call(reads=True, since="1.3")
     def list_dns_domains(self, scope: Scope) -> tuple[DnsDomain, ...]:
-        """The domains that were registered here, whoever uses them. No DNS server is asked."""
+        """Return the domains registered in nova, for all users. Queries no DNS server."""
 
     @call(since="1.3")
     def put_dns_domain(self, domain: DnsDomain) -> DnsDomain:
-        """Make or change a domain."""
+        """Create or change a domain."""
 
     @call(since="1.3")
     def delete_dns_domain(self, domain: str) -> None:
-        """With its entries. NotFound."""
+        """Delete a domain with its entries. Raises NotFound."""
 
     @call(reads=True, since="1.3")
     def list_dns_entries(self, domain: str, name: str | None, address: str | None) -> tuple[DnsEntry, ...]:
-        """By name or by address. NotFound: the domain."""
+        """Return entries by name or by address. Raises NotFound for the domain."""
 
     @call(since="1.3")
     def put_dns_entry(self, entry: DnsEntry) -> DnsEntry:
-        """Make or change one. NotFound: the domain. Invalid: a name or type."""
+        """Create or change an entry. Raises NotFound for the domain; Invalid for a name or type."""
 
     @call(since="1.3")
     def delete_dns_entry(self, domain: str, name: str) -> None:
-        """NotFound."""
+        """Delete an entry. Raises NotFound."""
 
 
 class SecurityGroupCalls:
-    """Security groups, and who is in them."""
+    """Security groups and their members."""
 
     @call(since="1.3")
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
-        """A page of groups with their rules; a project's default group is made by its first look."""
+        """Return a page of groups with their rules. The first call for a project creates its default group."""
 
     @call(reads=True, since="1.3")
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
-        """NotFound. Invalid: no such id can be."""
+        """Return one group. Raises NotFound; Invalid if the id is malformed."""
 
     @call(since="1.3")
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
-        """Invalid: the name is taken. OverQuota."""
+        """Create a group. Raises Invalid if the name is taken, and OverQuota."""
 
     @call(since="1.3")
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
-        """NotFound. Invalid: the name is taken, or it is the default group."""
+        """Change a group. Raises NotFound; Invalid if the name is taken, or it is the default group."""
 
     @call(since="1.3")
     def delete_security_group(self, id: str, scope: Scope) -> None:
-        """NotFound. Invalid: the default group, or one in use."""
+        """Delete a group. Raises NotFound; Invalid for the default group, or one in use."""
 
     @call(since="1.3")
     def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
-        """NotFound: the group, or its source. Invalid: it is there. OverQuota. Answered when it was said to the
-        hosts."""
+        """Create a rule, and return it after the hosts were notified. Raises NotFound for the group or its source
+        group; Invalid if the rule exists; OverQuota."""
 
     @call(since="1.3")
     def delete_security_rule(self, id: str, scope: Scope) -> None:
-        """NotFound. Answered when it was said to the hosts."""
+        """Delete a rule. Returns after the hosts were notified. Raises NotFound."""
 
     @call(reads=True, since="1.3")
     def list_default_rules(self) -> tuple[SecurityRule, ...]:
-        """What a new project's default group has."""
+        """Return the rules of a new project's default group."""
 
     @call(reads=True, since="1.3")
     def get_default_rule(self, id: str) -> SecurityRule:
-        """NotFound."""
+        """Return one default rule. Raises NotFound."""
 
     @call(since="1.3")
     def create_default_rule(self, rule: NewSecurityRule) -> SecurityRule:
-        """Conflict: it is there."""
+        """Create a default rule. Raises Conflict if it exists."""
 
     @call(since="1.3")
     def delete_default_rule(self, id: str) -> None:
-        """NotFound."""
+        """Delete a default rule. Raises NotFound."""
 
     @call(reads=True, since="1.3")
     def list_provider_rules(self) -> tuple[SecurityRule, ...]:
-        """What every compute host drops, whatever groups say. For nova-manage."""
+        """Return the traffic that every compute host drops, before the rules of any group. For nova-manage."""
 
     @call(since="1.3")
     def create_provider_rule(self, rule: NewSecurityRule) -> SecurityRule:
-        """Conflict: it is there. Answered when it was said to the hosts."""
+        """Create a provider rule. Returns after the hosts were notified. Raises Conflict if it exists."""
 
     @call(since="1.3")
     def delete_provider_rule(self, id: str) -> None:
-        """NotFound. Answered when it was said to the hosts."""
+        """Delete a provider rule. Returns after the hosts were notified. Raises NotFound."""
 
     @call(reads=True, since="1.3")
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
-        """The groups of one server. NotFound outside the scope."""
+        """Return the groups of one server. Raises NotFound outside the scope."""
 
     @call(since="1.3")
     def change_group_membership(self, change: GroupMembership) -> None:
-        """NotFound: server or group, or the server is not in it. Conflict: several groups of the name. Invalid: it is
-        in it already."""
+        """Add a server to a group, or remove it. Raises NotFound for the server or group, or if the server is not in
+        it. Raises Conflict if several groups have the name; Invalid if the server is in it already."""
 
 
 class InterfaceCalls:
-    """Servers' interfaces, plugged in and out while they live."""
+    """Servers' interfaces, which can be attached and detached while the servers run."""
 
     @call(reads=True, since="1.3")
     def list_interfaces(self, query: ServerQuery) -> tuple[Interface, ...]:
-        """As the network service has them now. NotFound outside the scope."""
+        """Return the interfaces as the network service has them now. Raises NotFound outside the scope."""
 
     @call(since="1.3")
     def attach_interface(self, server_uuid: str, wish: RequestedNetwork) -> Interface:
-        """Plugged into the guest when it is answered. NotFound: network or port. Invalid, Conflict (the port is in
-        use, no address is left), WrongState, OverQuota, Unavailable."""
+        """Attach an interface. Returns after it is plugged into the guest. Raises NotFound for the network or port;
+        Invalid; Conflict if the port is in use or no address is free; WrongState; OverQuota; Unavailable."""
 
     @call(since="1.3")
     def detach_interface(self, server_uuid: str, interface_id: str) -> None:
-        """Begun when it is answered. NotFound: the server has no such interface. WrongState."""
+        """Begin to detach an interface. Raises NotFound if the server has no such interface, and WrongState."""
 
     @call(since="1.3")
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
-        """One more address of a network. Invalid: no such network. Conflict: none is left. OverQuota."""
+        """Add an address of a network. Raises Invalid for an unknown network; Conflict if none is free; OverQuota."""
 
     @call(since="1.3")
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
-        """Invalid: the server has no such address."""
+        """Remove an address. Raises Invalid if the server has no such address."""
 
 
 class CloudpipeCalls:
-    """Projects' VPN servers."""
+    """VPN servers of projects."""
 
     @call(reads=True, since="1.3")
     def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
-        """One of each project that has one."""
+        """Return the VPN servers, one per project that has one."""
 
     @call(since="1.3")
     def create_cloudpipe(self, project_id: str) -> str:
-        """The uuid of the project's VPN server: the one it has, or a new one. Invalid: this cloud has no image or
-        flavor for it, or the project no network with a place for it. Unavailable: nova-cert."""
+        """Return the uuid of the project's VPN server: the existing one, or a new one. Raises Invalid if the cloud has
+        no image or flavor for it, or the project has no network with a free address for it. Raises Unavailable for
+        nova-cert."""
 
     @call(since="1.3")
     def configure_vpn(self, project_id: str, address: str, port: int) -> None:
-        """Where the clients of a project's VPN find it. NotFound: the project has no network. Invalid: address,
-        port."""
+        """Set the public address of a project's VPN for its clients. Raises NotFound if the project has no network;
+        Invalid for the address or port."""
 
 
 class AllNetworkCalls(NetworkCalls, FloatingCalls, SecurityGroupCalls, InterfaceCalls, CloudpipeCalls):
-    """The whole part."""
+    """All network calls of the conductor."""

@@ -1,4 +1,4 @@
-"""The part of the conductor that console proxies ask: a proxy's broker user reaches nothing else there."""
+"""The part of the conductor for console proxies. A proxy's broker user cannot reach any other part."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from nova.rpc.interface import Contract, Timeout, call
 
 
 class ConductorProxyRPC(Contract):
-    """A console proxy says that it is there. Of any other daemon, nothing is believed here."""
+    """Registration of console proxies; other daemons are refused."""
 
     topic, version, part_of = "conductor-proxy", "1.0", ConductorRPC
 
     @call(timeout=Timeout.SHORT)
     def register(self, registration: Registration) -> Registered:
-        """A console proxy says what it is."""
+        """Register a console proxy."""
 
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, beat: Heartbeat) -> Alive:
-        """A console proxy is alive."""
+        """Record that a console proxy is alive."""

@@ -1,4 +1,4 @@
-"""The part of the conductor that nova-scheduler asks: a scheduler's broker user reaches nothing else there."""
+"""The part of the conductor for nova-scheduler. A scheduler's broker user cannot reach any other part."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from nova.rpc.interface import Contract, Timeout, call
 
 
 class ConductorSchedulerRPC(Contract):
-    """A scheduler says that it is there, and learns of hosts. Of any other daemon, nothing is believed here."""
+    """Registration of schedulers, and their queries about hosts; other daemons are refused."""
 
     topic, version, part_of = "conductor-scheduler", "1.0", ConductorRPC
 
     @call(timeout=Timeout.SHORT)
     def register(self, registration: Registration) -> Registered:
-        """A scheduler says what it is."""
+        """Register a scheduler."""
 
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, beat: Heartbeat) -> Alive:
-        """A scheduler is alive."""
+        """Record that a scheduler is alive."""
 
     @call(reads=True)
     def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
-        """States newer than the stamps it has (or ``everything``)."""
+        """Return states that are newer than the scheduler's stamps (or all, with ``everything``)."""

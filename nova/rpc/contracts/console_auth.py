@@ -1,4 +1,4 @@
-"""What may be asked of nova-consoleauth. No token but a new one crosses the wire: all else goes by hashes."""
+"""Calls to nova-consoleauth. Only a new token is transmitted itself; all later calls use its hash."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from nova.rpc.interface import Contract, call
 
 
 class ConsoleAuthRPC(Contract):
-    """Issues the tokens of consoles and checks them. Keeps nothing itself: several may run."""
+    """Creation and checks of console tokens. Stateless: several servers may run."""
 
     topic, version = "consoleauth", "1.0"
 
     @call(sensitive=True)
     def open_console(self, wish: ConsoleRequest) -> Console:
-        """A new token, in the address where its user's program finds the console. NotFound: the server. Conflict: it
-        has no host, or no running guest. WrongState. Invalid: this cloud has no consoles of the type. NotSupported: the
-        server's hypervisor has none. Unavailable: its host does not answer."""
+        """Create a token, and return the URL of the console with it. Raises NotFound for the server; Conflict if it has
+        no host or no running guest; WrongState; Invalid if this cloud has no consoles of the type; NotSupported by the
+        server's hypervisor; Unavailable if its host does not answer."""
 
     @call()
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
-        """What the token opens, for the proxy that was shown it; the host has confirmed that it still is this server's.
-        NotFound: unknown, expired, or its server has gone from there. Conflict: used up. Invalid: another proxy's.
-        Unavailable: it cannot be told now. Each message is written for the user who looks at the page."""
+        """Return the console of a token, for the proxy that received it. The host has confirmed that the console still
+        belongs to this server. Raises NotFound if the token is unknown or expired, or its server has left that host;
+        Conflict if it was used; Invalid if it is for another proxy; Unavailable if the check is impossible now. The
+        page shows each message to the user."""
 
     @call()
     def show_token(self, token_hash: str) -> ConsoleConnection:
-        """The same for an administrator, whose proxy goes to what it is told: the host has confirmed it, and nothing is
-        used up. NotFound; Unavailable: it cannot be told now."""
+        """Return the same for an administrator's own proxy, which connects to the returned address. The host has
+        confirmed the console, and the token stays unused. Raises NotFound; Unavailable if the check is impossible
+        now."""

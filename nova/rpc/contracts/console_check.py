@@ -1,4 +1,4 @@
-"""The part of nova-consoleauth that console proxies ask: a proxy's broker user reaches nothing else there."""
+"""The part of nova-consoleauth for console proxies. A proxy's broker user cannot reach any other part."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from nova.rpc.interface import Contract, call
 
 
 class ConsoleCheckRPC(Contract):
-    """Checks tokens, and makes none."""
+    """Checks of tokens, without the right to create them."""
 
     topic, version, part_of = "consoleauth-check", "1.0", ConsoleAuthRPC
 
     @call()
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
-        """As ``ConsoleAuthRPC.check_token``."""
+        """Check a token, as ``ConsoleAuthRPC.check_token`` does."""

@@ -8,24 +8,24 @@ from nova.rpc.interface import Contract, Timeout, call
 
 
 class NetworkRPC(Contract):
-    """States, not deltas: a network is sent whole, stamped, and an older one changes nothing."""
+    """Complete states, not deltas: a network is always sent whole, with a stamp; an older one has no effect."""
 
     topic, version, addressed_by = "network", "1.1", "host"
     with_hosts = True
 
     @call(timeout=Timeout.NORMAL)
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
-        """Make bridge, gateway, DHCP and NAT as the networks say; done when dnsmasq knows the addresses."""
+        """Configure bridge, gateway, DHCP and NAT for the networks. Returns after dnsmasq has read the addresses."""
 
     @call(timeout=Timeout.NORMAL, since="1.1")
     def refresh_networks(self, host: HostName) -> None:
-        """Ask for all of this host's networks, serve them, and end what is here of others: some are its no more."""
+        """Fetch all networks of this host, serve them, and remove the remains of networks that it no longer serves."""
 
     @call(timeout=Timeout.SHORT, since="1.1")
     def check_floating_interface(self, host: HostName, interface: str | None) -> None:
-        """Whether a floating address can stand on that device (None: the host's public_interface). Invalid: there is
-        none."""
+        """Check that a floating address can be configured on that device (None: the host's public_interface). Raises
+        Invalid if the device does not exist."""
 
     @call(timeout=Timeout.SHORT)
     def ping(self, host: HostName) -> str:
-        """A round trip over the bus; the answer is the host's own name."""
+        """Test the connection over the bus. Returns the host's own name."""

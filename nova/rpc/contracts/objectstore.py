@@ -1,4 +1,4 @@
-"""What may be asked of nova-objectstore, which has the bundles that images are made of."""
+"""Calls to nova-objectstore, which stores the bundles that images are made from."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from nova.rpc.interface import Contract, Timeout, call
 
 
 class ObjectStoreRPC(Contract):
-    """Images of bundles that clients put into their buckets."""
+    """Registration of images from bundles in clients' buckets."""
 
     topic, version = "objectstore", "1.0"
 
-    @call(reads=True, timeout=Timeout.SHORT)  # asked first: clients wait for a minute, so that they hear of its absence
+    @call(reads=True, timeout=Timeout.SHORT)  # called first: a failure reaches clients within their timeout
     def read_manifest(self, location: str, project_id: str) -> BundleFacts:
-        """What the manifest at ``bucket/path`` says. NotFound: there is none, or the bucket is another project's.
-        Invalid: it is no location, or no manifest that could be used."""
+        """Return the contents of the manifest at ``bucket/path``. Raises NotFound if it does not exist, or the bucket
+        belongs to another project. Raises Invalid if the location or the manifest is malformed."""
 
     @call()
     def register_image(self, order: RegisterBundle) -> RegisteredImage:
-        """An image's record is made at once, and its data follow; its property ``image_state`` says how far they are.
-        NotFound and Invalid as above; OverQuota: too many of the project's wait; Forbidden, Conflict, Unavailable: the
-        image service's."""
+        """Create an image's record and return it; its data follow. Its property ``image_state`` shows the progress.
+        Raises NotFound and Invalid as above; OverQuota if too many of the project's images wait; Forbidden, Conflict
+        and Unavailable from the image service."""

@@ -1,4 +1,4 @@
-"""What Placement's API may ask of the conductor: resource providers and who holds what of them."""
+"""Calls of Placement's API to the conductor: resource providers and their allocations."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from nova.rpc.interface import Contract, call
 
 
 class PlacementRPC(Contract):
-    """The one truth that claims are made in, as Placement shows it. Who may ask was decided before.
+    """Resources in Placement's terms; their only source is the claims. The API has checked the caller's permission.
 
-    NotFound: what the path names. Conflict: a generation that is not the current one, something in use, a name taken.
-    Invalid: an unknown trait or class, amounts that cannot be. What hosts and servers hold is theirs: their providers
-    cannot be deleted, and servers' allocations change with servers alone (Conflict says how).
+    Errors of all calls: NotFound for the object in the path. Conflict for an outdated generation, an object in use, or
+    a name that is taken. Invalid for an unknown trait or class, or impossible amounts. Hosts and servers own their
+    resources: their providers cannot be deleted, and only servers change servers' allocations (the text of Conflict
+    says how).
     """
 
     topic, version = "placement", "1.0"
@@ -37,118 +38,126 @@ class PlacementRPC(Contract):
     # providers
     @call(reads=True)
     def list_providers(self, query: ProviderQuery) -> tuple[Provider, ...]:
-        """Providers that meet all conditions, the oldest first."""
+        """Return the providers that meet all conditions, the oldest first."""
 
     @call(reads=True)
     def get_provider(self, uuid: str) -> Provider:
-        """NotFound."""
+        """Return one provider. Raises NotFound."""
 
     @call()
     def create_provider(self, new: NewProvider) -> Provider:
-        """Conflict: name or uuid taken. Invalid: no such parent."""
+        """Create a provider. Raises Conflict if its name or uuid is taken; Invalid for an unknown parent."""
 
     @call()
     def update_provider(self, change: ProviderUpdate) -> Provider:
-        """Rename, or put below another. Invalid: a parent that is no provider, is itself below, or may not change."""
+        """Rename a provider, or move it below another. Raises Invalid if the parent is unknown, is its own descendant,
+        or cannot change."""
 
     @call()
     def delete_provider(self, uuid: str) -> None:
-        """Conflict: it has allocations or children, or is a host's that there is."""
+        """Delete a provider. Raises Conflict if it has allocations or children, or belongs to an existing host."""
 
     # inventories
     @call(reads=True)
     def get_inventories(self, uuid: str) -> ProviderInventories:
-        """All of a provider's."""
+        """Return all inventories of a provider."""
 
     @call()
     def set_inventories(self, wanted: ProviderInventories) -> ProviderInventories:
-        """These, and no others. Conflict: the generation is another by now, or a class in use would go."""
+        """Replace all inventories. Raises Conflict if the generation is outdated, or a class in use would be
+        removed."""
 
     @call()
     def set_inventory(self, uuid: str, generation: int | None, inventory: ClassInventory, create: bool
                       ) -> ProviderInventories:
-        """One class. ``create``: Conflict when it is there; else NotFound when it is not."""
+        """Write the inventory of one class. With ``create``, raises Conflict if it exists; else NotFound if it does
+        not."""
 
     @call()
     def delete_inventory(self, uuid: str, resource_class: str) -> None:
-        """NotFound: it has none of that class. Conflict: in use."""
+        """Delete the inventory of one class. Raises NotFound if the provider has none; Conflict if it is in use."""
 
     # usages
     @call(reads=True)
     def get_usages(self, uuid: str) -> ProviderUsages:
-        """What is used of each class that the provider has."""
+        """Return the usage of each class that the provider has."""
 
     @call(reads=True)
     def get_project_usages(self, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
-        """What a project's (and user's) consumers use, by their type."""
+        """Return the usage of a project's (and user's) consumers, by their type."""
 
     # traits and classes
     @call(reads=True)
     def list_traits(self, query: TraitQuery) -> tuple[str, ...]:
-        """Names in their order, standard ones and custom ones."""
+        """Return the names of standard and custom traits, sorted."""
 
     @call()
     def create_trait(self, name: str) -> bool:
-        """False: it was there already. Invalid: not a custom name."""
+        """Create a trait, and return True; False if it exists already. Raises Invalid if the name is not a custom
+        one."""
 
     @call()
     def delete_trait(self, name: str) -> None:
-        """NotFound. Invalid: a standard one. Conflict: in use."""
+        """Delete a trait. Raises NotFound; Invalid for a standard one; Conflict if it is in use."""
 
     @call(reads=True)
     def get_provider_traits(self, uuid: str) -> ProviderTraits:
-        """What a provider has, reported and given."""
+        """Return the traits of a provider, both reported and assigned ones."""
 
     @call()
     def set_provider_traits(self, wanted: ProviderTraits) -> ProviderTraits:
-        """These, and no others, until its host reports its own again."""
+        """Replace all traits of a provider, until its host reports its own again."""
 
     @call(reads=True)
     def list_classes(self) -> tuple[str, ...]:
-        """Standard ones, then custom ones in the order of their making."""
+        """Return the standard classes, then the custom ones in the order of their creation."""
 
     @call()
     def create_class(self, name: str) -> bool:
-        """False: it was there already. Invalid: not a custom name."""
+        """Create a class, and return True; False if it exists already. Raises Invalid if the name is not a custom
+        one."""
 
     @call()
     def rename_class(self, name: str, new_name: str) -> None:
-        """Before 1.7. NotFound. Invalid: a standard one. Conflict: the new name is taken."""
+        """Rename a class (before microversion 1.7). Raises NotFound; Invalid for a standard one; Conflict if the new
+        name is taken."""
 
     @call()
     def delete_class(self, name: str) -> None:
-        """NotFound. Invalid: a standard one. Conflict: in use."""
+        """Delete a class. Raises NotFound; Invalid for a standard one; Conflict if it is in use."""
 
     # aggregates
     @call(reads=True)
     def get_provider_aggregates(self, uuid: str) -> ProviderAggregates:
-        """Uuids: those given here, and of the aggregates that a host is in."""
+        """Return uuids of aggregates: the ones assigned here, and those of the host's aggregates."""
 
     @call()
     def set_provider_aggregates(self, wanted: ProviderAggregates) -> ProviderAggregates:
-        """These, and no others; membership of a host in its aggregates is the Compute API's, and stays."""
+        """Replace the assigned aggregates. A host's membership in its aggregates belongs to the Compute API, and
+        stays."""
 
     # allocations
     @call(reads=True)
     def get_provider_allocations(self, uuid: str) -> ProviderConsumers:
-        """What consumers have of one provider."""
+        """Return all consumers' allocations at one provider."""
 
     @call(reads=True)
     def get_allocations(self, consumer: str) -> ConsumerAllocations:
-        """What a consumer has; nothing when it has nothing."""
+        """Return a consumer's allocations; empty if it has none."""
 
     @call()
     def set_allocations(self, wanted: tuple[ConsumerAllocations, ...]) -> None:
-        """All of them, or none. One without allocations gives everything back. Conflict: no room, or a generation."""
+        """Write all of these allocations, or none. An entry without allocations releases all of its consumer. Raises
+        Conflict for a lack of capacity, or a generation."""
 
     @call()
     def delete_allocations(self, consumer: str) -> None:
-        """NotFound: it has none."""
+        """Delete a consumer's allocations. Raises NotFound if it has none."""
 
     @call()
     def reshape(self, wanted: Reshape) -> None:
-        """Inventories and allocations in one transaction."""
+        """Write inventories and allocations in one transaction."""
 
     @call(reads=True)
     def list_candidates(self, query: CandidateQuery) -> Candidates:
-        """Ways to meet a request."""
+        """Return the allocation candidates for a request."""

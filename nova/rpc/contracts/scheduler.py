@@ -1,4 +1,4 @@
-"""What the conductor may ask of the scheduler, and tell it."""
+"""Calls of the conductor to the scheduler."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 
 
 class SchedulerRPC(Contract):
-    """It proposes; the conductor's claim decides."""
+    """Host selection. The scheduler proposes; the conductor's claim decides."""
 
     topic, version = "scheduler", "1.3"
 
     @call(timeout=Timeout.SHORT)
     def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
-        """For each server, the best host and its alternates, or why there is none."""
+        """Return the best host and its alternates for each server, or the reason why there is none."""
 
     @cast(fanout=True)
     def update_hosts(self, states: HostStates) -> None:
-        """Newer states of some hosts. Late, doubled and reordered messages do no harm."""
+        """Send newer states of some hosts. Late, duplicate and reordered messages do no harm."""

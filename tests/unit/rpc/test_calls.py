@@ -116,7 +116,7 @@ def test_call_when_the_arguments_do_not_fit_then_type_error_before_anything_is_s
 
 
 def test_call_when_an_argument_has_a_wrong_type_then_the_server_refuses_it(kitchen, caplog):
-    with pytest.raises(errors.Bug, match="does not keep the contract") as error:
+    with pytest.raises(errors.Bug, match="does not match the RPC contract") as error:
         connect(KitchenRPC, kitchen).bake("h", Cake(name=7))
     assert error.value.code == "rpc.malformed"
     assert kitchen.seen == [] and "refused" in caplog.text
@@ -248,7 +248,7 @@ class OtherNames(WithoutFreeze):
 
 
 @pytest.mark.parametrize(("implementation", "words"), [
-    (WithoutFreeze(), "freeze: missing"), (OtherNames(), r"freeze: takes \(where\), the contract says \(host\)")])
+    (WithoutFreeze(), "freeze: missing"), (OtherNames(), r"freeze: takes \(where\), the contract has \(host\)")])
 def test_server_when_it_does_not_keep_the_contract_then_it_refuses_to_start(implementation, words):
     with pytest.raises(TypeError, match=words):
         Receiver(KitchenRPC, implementation)

@@ -212,7 +212,7 @@ def test_ids_when_they_are_long_over_then_they_are_forgotten(wire: Wire, clock: 
     lambda answer: codec.to_text(codec.pack(codec.CallReply(error=("conflict", "x.y", "no", {}))))])
 def test_answer_when_it_is_forged_then_not_believed(wire: Wire, clock: Clock, forge: Callable[[str], str]) -> None:
     wire.change_answer = forge
-    with pytest.raises(errors.Unavailable, match="not proven") as error:
+    with pytest.raises(errors.Unavailable, match="not signed") as error:
         host(wire, clock).fetch("h1")
     assert error.value.code == errors.daemon.RpcAnswerNotProven.code
 
@@ -226,7 +226,7 @@ def test_answer_when_it_is_to_another_call_then_not_believed(wire: Wire, clock: 
     wire.change_answer = keep
     client = host(wire, clock)
     assert client.fetch("h1")
-    with pytest.raises(errors.Unavailable, match="not proven"):
+    with pytest.raises(errors.Unavailable, match="not signed"):
         client.fetch("h1")
 
 
@@ -289,7 +289,7 @@ def test_calls_when_one_host_has_its_share_under_way_then_others_are_answered(cl
 
     def client(name: str) -> Any:
         return bus.client(CellarRPC, name, proofs=Proofs(own(*SECRETS[name]), clock))
-    with pytest.raises(errors.Unavailable, match="'h1' has 2 calls under way"):
+    with pytest.raises(errors.Unavailable, match="'h1' already has 2 calls in progress"):
         client("h1").fetch("h1")
     assert client("h2").fetch("h2").endswith("welcome")
     inner[:] = ["h1", "h1"]
@@ -389,7 +389,7 @@ def test_file_when_it_cannot_be_written_then_that_is_said_once_and_orders_are_ta
     proofs = Proofs(own("s1"), clock, tmp_path)
     for _number in range(3):
         check(proofs, order(clock))
-    assert len([one for one in caplog.records if "cannot be written" in one.getMessage()]) == 1
+    assert len([one for one in caplog.records if "cannot write" in one.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("name", ["id", "at"])
@@ -402,5 +402,5 @@ def test_message_when_its_own_sender_leaves_a_part_out_then_it_is_malformed_with
         return {**left, "proof": codec.proof("s1", "message", CellarRPC.topic, "knock", *said)}
     wire.change = proven
     host(wire, clock).knock("h1")
-    assert wire.cellar.seen == [] and "does not keep the contract" in caplog.text
+    assert wire.cellar.seen == [] and "does not match the RPC contract" in caplog.text
     assert not [one for one in caplog.records if one.exc_info]
