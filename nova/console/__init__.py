@@ -1,1 +1,1 @@
-"""Consoles of guests for their users: the tokens' service, and the proxies that carry sessions."""
+"""Guest consoles for users: the token service, and the proxies that relay sessions."""

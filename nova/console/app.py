@@ -1,4 +1,5 @@
-"""What a console proxy answers: pages, their files, words when a token is not good - and WebSockets, handed over."""
+"""HTTP responses of a console proxy: pages, their files, messages for invalid tokens, and the handover to
+WebSockets."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from nova.http_server import TakeOver
 LOG = logging.getLogger(__name__)
 
 MAX_PAGE = 1 << 20  # bytes of an entry page
-REASON = "X-Console-Refused"  # the header that says why a WebSocket is not opened
+REASON = "X-Console-Refused"  # the response header with the reason why a WebSocket is not opened
 PLAIN, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
 
-#: The token in an address goes to nobody else by a Referer. Who may embed the pages is not said: dashboards do, and
-#: who could lure a user into a frame of his needs the token, which is all that a console asks for.
+#: No Referer may carry the token of an address. Framing is not restricted: dashboards embed these pages, and an
+#: attacker who frames one needs the token, which is a console's only credential.
 EVERYWHERE = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 SECRET = ("Cache-Control", "no-store")
-CHECKED = ("Cache-Control", "no-cache")  # may be kept, and is asked for again
+CHECKED = ("Cache-Control", "no-cache")  # may be stored, and must be revalidated
 OURS = ("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data:; font-src 'self'; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'")
 
@@ -39,7 +40,7 @@ class PageAnswer(NamedTuple):
 
 
 def wants_plain(environ: WSGIEnvironment) -> bool:
-    """Whether the client wants words as plain text: it accepts that, and no HTML."""
+    """Return whether the client wants a message as plain text: it accepts that, and no HTML."""
     accepted = environ.get("HTTP_ACCEPT", "")
     return "text/plain" in accepted and "text/html" not in accepted
 
@@ -80,7 +81,7 @@ class App:
 
     def _page(self, environ: WSGIEnvironment) -> PageAnswer:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return _text(405, "Only GET and HEAD are answered here.", ("Allow", "GET, HEAD"))
+            return _text(405, "Only GET and HEAD are allowed.", ("Allow", "GET, HEAD"))
         full = environ["PATH_INFO"]
         if full.startswith("//") or "\\" in full:  # a browser would take it for another host (CVE-2021-3654)
             return _text(400, "The address is malformed.")
@@ -94,17 +95,17 @@ class App:
         return self._file(environ, path)
 
     def _is_entry(self, environ: WSGIEnvironment, path: str) -> bool:
-        """Pages at which users arrive: the known ones, and an operator's own when a token comes with it."""
+        """Return whether users enter at this page: a known one, or an operator's own page with a token."""
         if not self.kind.web:
             return path in ("", "serial.html")
         return path in self.kind.entries or (path.endswith(".html") and "token" in environ.get("QUERY_STRING", ""))
 
     def _entry(self, environ: WSGIEnvironment, path: str) -> PageAnswer:
-        """The page at which a user arrives, with the token: a bad one is answered in words at once."""
+        """Return the entry page of a user with a token. An invalid token gets a message immediately."""
         try:
             token = token_of(environ)
             if not token:
-                return self._say(environ, 200, NO_TOKEN)  # deployment tools ask for this page to see that we are well
+                return self._say(environ, 200, NO_TOKEN)  # deployment tools request this page as a health check
             self.gate.look(token)
         except ConsoleRefused as refused:
             return self._say(environ, refused.status, refused.words)
@@ -117,14 +118,14 @@ class App:
                                            f"{self.pages.lacks}.")
         found = self.pages.files.find(path)
         if found is None:
-            return self._say(environ, 404, "The pages of this proxy are not installed whole.")
+            return self._say(environ, 404, "The pages of this proxy are not completely installed.")
         page = b"".join(found.parts())[:MAX_PAGE]
         return PageAnswer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
 
     def _own(self, environ: WSGIEnvironment, name: str) -> PageAnswer:
         asset = self.pages.own.get(name)
         if asset is None:
-            return self._say(environ, 404, "There is no such file.")
+            return self._say(environ, 404, "No such file.")
         headers = (("ETag", asset.etag), CHECKED)
         if environ.get("HTTP_IF_NONE_MATCH") == asset.etag:
             return PageAnswer(304, asset.type, [], headers)
@@ -133,7 +134,7 @@ class App:
     def _file(self, environ: WSGIEnvironment, path: str) -> PageAnswer:
         found = self.pages.files.find(path) if self.pages.files is not None else None
         if found is None:
-            return self._say(environ, 404, "There is no such file.")
+            return self._say(environ, 404, "No such file.")
         headers = (("ETag", found.etag), ("Last-Modified", found.modified), CHECKED)
         if found.unchanged(environ.get("HTTP_IF_NONE_MATCH"), environ.get("HTTP_IF_MODIFIED_SINCE")):
             found.close()
@@ -151,10 +152,11 @@ class App:
 
 
 def _level(environ: WSGIEnvironment, status: int) -> int:
-    """What strangers ask for that there is not is no news; what becomes of a token is."""
+    """Return the log level of a response: requests for missing files without a token are DEBUG, results of tokens are
+    INFO."""
     if status in (200, 304):
         return logging.DEBUG
-    with contextlib.suppress(ConsoleRefused):  # a malformed one
+    with contextlib.suppress(ConsoleRefused):  # a malformed token
         return logging.DEBUG if 400 <= status < 500 and not token_of(environ) else logging.INFO
     return logging.INFO
 
@@ -164,6 +166,7 @@ def _text(status: int, words: str, *headers: tuple[str, str]) -> PageAnswer:
 
 
 def _refusal(status: int, words: str) -> PageAnswer:
-    """Of a WebSocket. A browser's script sees none of it: the words are for who tries by hand. And they are in the
-    head, for programs exist that take the first bytes behind it for a console's (tempest's test of bad tokens)."""
+    """Return the refusal of a WebSocket. A browser's script cannot read it: the reason is for manual tests. It is in a
+    header, because some programs take the first bytes after the head for the console's (tempest's test of invalid
+    tokens)."""
     return PageAnswer(status, PLAIN, [], (SECRET, ("Connection", "close"), (REASON, words)))

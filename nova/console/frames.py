@@ -1,8 +1,8 @@
-"""What a browser may send in WebSocket frames: bounds on what wsproto takes apart.
+"""Limits on a browser's WebSocket frames, in addition to wsproto's own.
 
-wsproto passes data on piece by piece as it comes, so that a frame costs no memory, however long it says it is; it keeps
-a head and the payload of a control frame (139 bytes) until they are whole. What else is bounded is bounded here, where
-wsproto shows each frame to its extensions.
+wsproto passes data on as they arrive, so a frame needs no memory for its declared length. It buffers only a
+frame's head and the payload of a control frame (139 bytes) until they are complete. All other limits are checked here,
+at the point where wsproto passes each frame to its extensions.
 """
 
 from __future__ import annotations
@@ -18,36 +18,37 @@ from wsproto.frame_protocol import CloseReason, FrameDecoder, FrameProtocol, Opc
 from nova.console.stream import Violation
 
 MAX_MESSAGE = 16 << 20  # bytes; a paste is thousands
-MAX_IDLE_FRAMES = 100  # a second: pings, pongs and frames without payload
+MAX_IDLE_FRAMES = 100  # per second: pings, pongs and frames without payload
 
-NOT_BINARY = "Consoles take binary frames, not text."
+NOT_BINARY = "Consoles accept binary frames, not text."
 TOO_LONG = "A message is too long."
-TOO_MANY = "There are too many frames that carry nothing."
+TOO_MANY = "Too many frames without payload."
 
 
 class FrameBounds(Extension):
-    """Not negotiated, and nothing that a browser sees. ``words``: why a frame was refused, if it was refused here."""
+    """A wsproto extension that is not negotiated, and that a browser never sees. ``words``: the reason why it refused a
+    frame."""
 
     name = "bounds"
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.words = ""
         self._clock = clock
-        self._control, self._size = False, 0  # the frame that is being received
+        self._control, self._size = False, 0  # of the current frame
         self._message = 0  # bytes so far
         self._idle, self._second = 0, 0.0
 
     def enabled(self) -> bool:
-        """Always: these bounds hold for every connection."""
+        """Return True: these limits apply to every connection."""
         return True
 
     def offer(self) -> bool:
-        """False: nothing is said of it in the handshake."""
+        """Return False: the handshake does not mention the extension."""
         return False
 
     def frame_inbound_header(self, _proto: FrameDecoder | FrameProtocol, opcode: Opcode, _rsv: RsvBits,
                              payload_length: int) -> CloseReason | RsvBits:
-        """May be called again for the same frame while its head is not whole."""
+        """Check a frame's head. May be called again for the same frame while its head is incomplete."""
         self._control, self._size = opcode.iscontrol(), payload_length
         if opcode is Opcode.TEXT:
             return self._refuse(CloseReason.UNSUPPORTED_DATA, NOT_BINARY)
@@ -56,7 +57,7 @@ class FrameBounds(Extension):
         return RsvBits(False, False, False)
 
     def frame_inbound_complete(self, _proto: FrameDecoder | FrameProtocol, fin: bool) -> CloseReason | None:
-        """Counts a message's bytes, and control or empty frames: more than MAX_IDLE_FRAMES of these in a second are
+        """Count a message's bytes, and control or empty frames: more than MAX_IDLE_FRAMES of these in a second are
         refused."""
         if not self._control:
             self._message = 0 if fin else self._message + self._size
@@ -74,7 +75,8 @@ class FrameBounds(Extension):
 
 
 def received(connection: Connection, bounds: FrameBounds, data: bytes) -> Iterator[Event]:
-    """What ``data`` brings: pieces of data, pings, pongs, and a close after which there is no more. Violation."""
+    """Yield the events in ``data``: pieces of data, pings, pongs, and a close, which is the last one. Raises
+    Violation."""
     connection.receive_data(data)
     for event in connection.events():
         if isinstance(event, CloseConnection) and connection.state is not ConnectionState.REMOTE_CLOSING:

@@ -1,8 +1,8 @@
-"""The door of a console proxy: a token is shown, and what it opens is reached - or words say why not.
+"""Admission at a console proxy: checks a token, connects to its console, or refuses with a message.
 
-In the contract's order, and each failure ends it before anything is connected: token, what it opens, origin, limits;
-then the host, the token once more, which uses it up, security, and the bytes. No token is ever in a log or an
-exception's text.
+The checks run in the contract's order, and the first failure ends the request before anything is connected: token, its
+console, origin, limits. Then the proxy connects to the host, checks the token again, which uses it up, negotiates
+security, and relays the bytes. No token is ever in a log or an exception's text.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from nova.model.guest.consoles import ConsoleConnection, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
 
-MAX_TOKEN = 255  # letters; ours have 36
+MAX_TOKEN = 255  # characters; nova's tokens have 36
 
-NO_TOKEN = "There is no token in this address. Ask the cloud for the console's address, and open that whole."
-MALFORMED = "The token in this address is malformed. Was the address copied whole?"
-NOT_NOW = "Whether this console's address is good cannot be checked now. Try again in a moment."
+NO_TOKEN = "This address has no token. Get the console's address from the cloud, and open the complete address."
+MALFORMED = "The token in this address is malformed. Check that the address was copied completely."
+NOT_NOW = "The address of this console cannot be checked now. Try again in a moment."
 STOPPING = "This console proxy is being restarted. Try again in a moment."
-MOVED = "The server's console has moved meanwhile. Ask for a new address."
+MOVED = "The server's console has moved. Get a new address."
 
 
 class ConsoleRefused(Exception):
-    """A console does not open: an HTTP status and words for its user."""
+    """Refusal to open a console: an HTTP status, and a message for its user."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(status, words)
@@ -48,11 +48,11 @@ class ConsoleRefused(Exception):
 
 
 class UsedUp(ConsoleRefused):
-    """The token serves once, and has."""
+    """The token is valid once, and was used already."""
 
 
 class GateSettings(NamedTuple):
-    """What the gate reads of the configuration."""
+    """The configuration of admission."""
 
     reach: target.Reach = target.Reach()
     security: rfb.Security = rfb.Security()
@@ -64,12 +64,12 @@ class GateSettings(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What is done when a console opens; others in tests."""
+    """The steps to open a console; tests replace them."""
 
     connect: Callable[..., Any] = target.connect
     secure: Callable[..., Any] = rfb.secure
     carry: Callable[..., relay.Ending] = relay.carry
-    accept: Callable[..., Any] = websocket.BrowserSocket.accept  # (socket, environ) -> the user's side
+    accept: Callable[..., Any] = websocket.BrowserSocket.accept  # (socket, environ) -> the browser's side
 
 
 class ConsoleAdmission(NamedTuple):
@@ -78,9 +78,11 @@ class ConsoleAdmission(NamedTuple):
 
 
 def token_of(environ: WSGIEnvironment) -> str:
-    """The token that a request (a WSGI environment) shows; empty: none. Refused: it can be none of ours.
+    """Return the token of a request (a WSGI environment); empty: it has none. Raises Refused if it cannot be a token of
+    nova.
 
-    In the query; else in the query of noVNC's ``path``, which is the WebSocket's address in a page's; else in a cookie.
+    The token is in the query; else in the query of noVNC's ``path``, which a page uses as the WebSocket's address;
+    else in a cookie.
     """
     token = _in_query(environ.get("QUERY_STRING", "")) or _in_cookies(environ.get("HTTP_COOKIE", ""))
     if len(token) > MAX_TOKEN or not (token.isascii() and token.isprintable()):
@@ -103,7 +105,8 @@ def _parsed(query: str) -> dict[str, list[str]]:
 
 
 def _in_cookies(header: str) -> str:
-    """Each cookie by itself: a malformed one of another application's hides none."""
+    """Return the token in a cookie. Each cookie is parsed separately, so a malformed one of another application hides
+    none."""
     for part in header.split(";"):
         name, _, _ = part.partition("=")
         if name.strip() == "token":
@@ -115,7 +118,7 @@ def _in_cookies(header: str) -> str:
 
 
 class ConsoleGate:
-    """Checks for one kind of proxy. ``auth``: a client of ConsoleAuthRPC."""
+    """Admission for one kind of proxy. ``auth``: a client of ConsoleAuthRPC."""
 
     def __init__(self, kind: ConsoleKind, auth: Json, sessions: Sessions, settings: GateSettings,
                             steps: Steps | None = None) -> None:
@@ -123,11 +126,11 @@ class ConsoleGate:
         self.steps = steps or Steps()
 
     def look(self, token: str) -> ConsoleConnection:
-        """What a token opens, unused. Refused."""
+        """Return the console of a token, without using it up. Raises Refused."""
         return self._checked(token_hash(token), redeem=False)
 
     def admit(self, environ: WSGIEnvironment) -> ConsoleAdmission:
-        """Check a request for a connection. Its token is not used up before the connection stands. Refused."""
+        """Check a request for a connection. Its token is used up only after the connection is open. Raises Refused."""
         if self.sessions.draining:
             raise ConsoleRefused(503, STOPPING)
         token = token_of(environ)
@@ -136,14 +139,15 @@ class ConsoleGate:
         hashed = token_hash(token)
         grant = self._joined(hashed, redeem=False)
         if words := origins.refusal(environ, grant.address.access_url_base, self.settings.allowed_origins):
-            LOG.warning("A request with Origin %s and Host %s was refused (token %s): %s",
+            LOG.warning("Refused a request with Origin %s and Host %s (token %s): %s",
                         masked(environ.get("HTTP_ORIGIN", "")), masked(environ.get("HTTP_HOST", "")),
                         tokens.short(hashed), words)
             raise ConsoleRefused(403, words)
         return ConsoleAdmission(grant, hashed)
 
     def _joined(self, hashed: str, redeem: bool) -> ConsoleConnection:
-        """The same for a connection: a page's further channels belong to its first one, which used the token up."""
+        """Check a token for a connection. Further channels of a page belong to its first one, which used the token
+        up."""
         try:
             return self._checked(hashed, redeem)
         except UsedUp:
@@ -161,23 +165,24 @@ class ConsoleGate:
         except (errors.NotFound, errors.Invalid) as error:
             raise ConsoleRefused(error.status if error.status == 404 else 403, error.message) from None
         except errors.NovaError as error:
-            LOG.warning("A console's token could not be checked (token %s): %s", tokens.short(hashed), error.message)
+            LOG.warning("Cannot check a console token (token %s): %s", tokens.short(hashed), error.message)
             raise ConsoleRefused(503, error.message if error.code.startswith("console.") else NOT_NOW) from None
-        if grant.type not in self.kind.types:  # whoever answered: this proxy serves no others
+        if grant.type not in self.kind.types:  # for any answer: this proxy serves no other types
             raise ConsoleRefused(403, "This address is for another kind of console.")
         return grant
 
     def serve(self, sock: object, environ: WSGIEnvironment, admission: ConsoleAdmission) -> None:
-        """Make the connection a WebSocket and carry its console to the end. Closes it with a code and words."""
+        """Upgrade the connection to a WebSocket and relay its console until the end. Closes it with a code and a
+        message."""
         try:
             front = self.steps.accept(sock, environ)
         except (OSError, stream.TooSlow):
-            return  # the client has gone
+            return  # the client has disconnected
         session = Session(admission.grant, admission.token_hash, relay.Control())
         try:
             self.sessions.enter(session)
         except Full as full:
-            LOG.warning("A console was not opened (token %s): %s", tokens.short(admission.token_hash), full.words,
+            LOG.warning("Refused a console session (token %s): %s", tokens.short(admission.token_hash), full.words,
                         extra={"server": admission.grant.server_uuid})
             front.close(full.code, full.words)
             return
@@ -185,11 +190,11 @@ class ConsoleGate:
         try:
             ending = self._carry(front, session)
         except Exception:
-            LOG.exception("A console failed", extra={"server": admission.grant.server_uuid})
+            LOG.exception("Console session failed", extra={"server": admission.grant.server_uuid})
         finally:
             front.close(ending.code, ending.words)
             left = self.sessions.leave(session)
-            LOG.info("A connection of user %s to a console was closed after %.0f s (%d: %s); %d open",
+            LOG.info("Console session of user %s closed after %.0f s (%d: %s); %d open",
                      admission.grant.user_id, time.monotonic() - session.began, ending.code, ending.words, left,
                      extra={"server": admission.grant.server_uuid})
 
@@ -198,23 +203,23 @@ class ConsoleGate:
             try:
                 back = self._opened(front, session, stack)
             except (target.TargetError, rfb.ViewerError, ConsoleRefused) as error:
-                return session.control.ending or _ending(error, session)  # it may be we who broke it off
+                return session.control.ending or _ending(error, session)  # the proxy itself may have ended the session
             finally:
                 session.control.meanwhile(None)
             if session.control.ending is not None:
                 return session.control.ending
-            LOG.info("A console was opened for user %s; %d connections open", session.grant.user_id,
+            LOG.info("Console session opened for user %s; %d connections open", session.grant.user_id,
                      len(self.sessions), extra={"server": session.grant.server_uuid})
             if self.settings.record:
                 back = stack.enter_context(recorded(back, self.settings.record, session.grant.server_uuid))
             return self.steps.carry(front, back, self._times(session.grant), session.control)
 
     def _opened(self, front: Json, session: Session, stack: contextlib.ExitStack) -> Json:
-        """The console's side, closed with ``stack``; half open where the session shall end already. TargetError,
-        ViewerError, Refused.
+        """Return the console's side, which ``stack`` closes; it is only connected if the session must end already.
+        Raises TargetError, ViewerError and Refused.
 
-        What the token opens is asked for a second time when the connection stands, and before anything is said on it: a
-        token is used up by a console that is there, and a port that went to another guest meanwhile is not shown.
+        The token is checked a second time when the connection is open, before any data are sent on it. So a token is
+        used up only by a console that exists, and a port that belongs to another guest meanwhile is not shown.
         """
         control = session.control
         control.meanwhile(functools.partial(_say, front))
@@ -233,7 +238,8 @@ class ConsoleGate:
         return back
 
     def _times(self, grant: ConsoleConnection) -> relay.Times:
-        """An address that is no longer good ends its session only where that is asked for."""
+        """Return the session's time limits. An expired address ends its session only if the configuration requires
+        it."""
         total = self.settings.total_s or math.inf
         if self.settings.until_expiry:
             total = min(total, max(1.0, grant.expires_at - time.time()))
@@ -241,25 +247,25 @@ class ConsoleGate:
 
 
 def _ending(error: target.TargetError | rfb.ViewerError | ConsoleRefused, session: Session) -> relay.Ending:
-    """Of a session that did not come to be; logged as what it is to the operator."""
+    """Return the ending of a session that could not be opened, after logging its cause for the operator."""
     server = {"server": session.grant.server_uuid}
     if isinstance(error, target.TargetError):
-        LOG.warning("A console cannot be reached: %s", error.detail, extra=server)
+        LOG.warning("Cannot reach a console: %s", error.detail, extra=server)
         return relay.Ending(codes.BACK_END, error.words)
     if isinstance(error, rfb.ViewerError):
-        LOG.info("A viewer did not get as far as its console: %s", error.words, extra=server)
+        LOG.info("A viewer failed before its console was reached: %s", error.words, extra=server)
         return relay.Ending(error.code, error.words)
-    LOG.info("A token was no longer good when its console was reached (token %s): %s", tokens.short(session.token_hash),
+    LOG.info("A token became invalid before its console was reached (token %s): %s", tokens.short(session.token_hash),
              error.words, extra=server)
     return relay.Ending(codes.BACK_END if error.status == 503 else codes.REFUSED, error.words)
 
 
 def _say(front: Json, ending: relay.Ending) -> None:
-    """The user learns it at once, whatever the session's thread waits for; it does not use this side meanwhile."""
+    """Close the user's side immediately, while the session's thread, which does not use this side now, still waits."""
     concurrency.spawn(front.close, ending.code, ending.words, name="console-close")
 
 
 def _break(back: Json, _ending: relay.Ending) -> None:
-    """Wake the session's thread that waits for the console."""
+    """Wake the session's thread while it waits for the console."""
     with contextlib.suppress(OSError):
         back.sock.shutdown(socket.SHUT_RDWR)

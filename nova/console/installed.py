@@ -1,7 +1,7 @@
-"""The pages of a proxy: those of a library that is installed, and our own where it has none.
+"""The pages of a proxy: those of an installed library, and nova's own as a fallback.
 
-A missing library is no reason not to start. Without xterm.js serial consoles have a plain terminal of our own; with
-noVNC's library alone (npm's package) screens have a page of our own; with nothing the page says what to install.
+A proxy starts without the library, too. Without xterm.js, serial consoles have nova's plain terminal. With only noVNC's
+library (npm's package), screens have nova's own page. Without any library, the page shows which package to install.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from nova.console.paper import Asset
 from nova.console.static import StaticFiles
 
 LIBRARY = os.path.join("core", "rfb.js")  # noVNC's own module, with or without its pages
-#: Name of the kind's default directory -> what installs its pages.
+#: Name of the kind's default directory -> the packages with its pages.
 INSTALLS = {"novnc": "Debian's package novnc, or the npm package @novnc/novnc",
             "spice-html5": "Debian's package spice-html5"}
 
 
 class ProxyPages(NamedTuple):
-    """``files``: the library's directory; None: there is none. ``own``: assets under :data:`paper.OWN`, by name.
-    ``page``: our own, at which users arrive; None: the library's. ``lacks``: what is not installed, and what installs
-    it; empty: nothing."""
+    """The pages of a proxy. ``files``: the library's directory; None: it does not exist. ``own``: assets under
+    :data:`paper.OWN`, by name. ``page``: nova's own entry page; None: the library's. ``lacks``: the missing software
+    and the packages that provide it; empty: nothing is missing."""
 
     files: StaticFiles | None = None
     own: Mapping[str, Asset] = {}
@@ -33,14 +33,14 @@ class ProxyPages(NamedTuple):
 
 
 def pages(kind: ConsoleKind, web: str | None, xterm_path: str, modules: str = terminal.MODULES) -> ProxyPages:
-    """Find what the proxy serves. ``web``: the directory of pages, where an option names one. ``xterm_path``: that of
-    xterm.js; ``modules``: that of its parts."""
+    """Find the files that the proxy serves. ``web``: the directory of pages, if an option names one. ``xterm_path``:
+    the directory of xterm.js; ``modules``: the directory of its modules."""
     if not kind.web:
         return _serial(xterm_path, modules)
     folder = web or kind.web
     own = paper.assets("why.js", "session.js")
     if not os.path.isdir(folder):
-        return ProxyPages(None, own, None, f"there is no directory {folder} with its pages: install "
+        return ProxyPages(None, own, None, f"the directory {folder} with its pages does not exist: install "
                           f"{INSTALLS[os.path.basename(kind.web)]}, or name a directory with --web or [DEFAULT]web")
     if any(os.path.exists(os.path.join(folder, page)) for page in kind.entries):
         return ProxyPages(StaticFiles(folder), own)

@@ -1,4 +1,4 @@
-"""The console proxies there are, as data: what each serves, where it listens, and which pages are its own."""
+"""The kinds of console proxies, as data: console types, listening address, and entry pages of each."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class ConsoleKind(NamedTuple):
     port: str
     types: tuple[ConsoleType, ...]
     flag: str  # of `openstack console url show`
-    web: str = ""  # the default directory of its pages; empty: it has none but our own
-    entries: tuple[str, ...] = ()  # the pages, below the web directory, at which users arrive
+    web: str = ""  # the default directory of its pages; empty: it has only nova's own
+    entries: tuple[str, ...] = ()  # the entry pages for users, below the web directory
     channels: int = 1  # connections that one page opens
-    exclusive: bool = False  # QEMU serves one client here: a newer session ends the older
-    secures: bool = False  # VNC's security may have to be negotiated with the host
+    exclusive: bool = False  # QEMU serves one client here: a newer session ends the older one
+    secures: bool = False  # VNC's security types may have to be negotiated with the host
 
 
 NOVNC = ConsoleKind(
     binary="nova-novncproxy",
-    about="Shows the screens of servers in browsers: noVNC's pages, and the way to QEMU's VNC.", flag="--novnc",
+    about="Serve noVNC's pages, and relay browsers to the VNC screens of servers.", flag="--novnc",
     section="vnc", host="novncproxy_host", port="novncproxy_port", types=(T.NOVNC,), web="/usr/share/novnc",
     entries=("vnc_auto.html", "vnc_lite.html", "vnc.html"), secures=True)
 SPICE = ConsoleKind(
     binary="nova-spicehtml5proxy",
-    about="Shows the screens of servers in browsers: the pages of spice-html5, and the way to QEMU's SPICE.",
+    about="Serve the pages of spice-html5, and relay browsers to the SPICE screens of servers.",
     flag="--spice",
     section="spice", host="html5proxy_host", port="html5proxy_port", types=(T.SPICE_HTML5,),
     web="/usr/share/spice-html5", entries=("spice_auto.html", "spice.html"), channels=8)
 SERIAL = ConsoleKind(
-    binary="nova-serialproxy", about="Lets users type into the serial ports of servers: a page with a terminal, and a "
-                                     "WebSocket for programs.",
+    binary="nova-serialproxy", about="Serve a terminal page, and relay browsers and programs to the serial ports of "
+                                     "servers over WebSocket.",
     flag="--serial",
     section="serial_console", host="serialproxy_host", port="serialproxy_port", types=(T.SERIAL,), exclusive=True)
 XVPVNC = ConsoleKind(
-    binary="nova-xvpvncproxy", about="Lets the OpenStack-specific VNC viewer reach the screens of servers.",
+    binary="nova-xvpvncproxy", about="Relay the OpenStack-specific VNC viewer to the screens of servers.",
     flag="--xvpvnc",
     section="vnc", host="xvpvncproxy_host", port="xvpvncproxy_port", types=(T.XVPVNC,))
 

@@ -1,4 +1,4 @@
-"""What a log may have of what strangers send: nothing that could be a token, printable letters, and not endless."""
+"""Sanitizing of client input for logs: without possible tokens, only printable characters, and of limited length."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _UNPRINTABLE = re.compile(r"[^!-~]")
 
 
 def masked(text: str) -> str:
-    """The text with what looks like a uuid or a token as ``***``, other than printable ASCII as ``?``, 200 letters at
-    most."""
+    """Return the text with every possible uuid or token as ``***``, other characters than printable ASCII as ``?``, and
+    at most 200 characters."""
     return _UNPRINTABLE.sub("?", _SECRETS.sub("***", text))[:MAX_LETTERS]

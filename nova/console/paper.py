@@ -1,4 +1,4 @@
-"""The pages that are the proxies' own, and what they put into the pages of others."""
+"""The proxies' own pages, and the scripts that they insert into the pages of libraries."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import NamedTuple
 from nova.console import static
 from nova.console.kinds import ConsoleKind
 
-#: Where our own scripts and styles are, beside a proxy's pages. No package's files begin with a dot.
+#: The path of nova's own scripts and styles, next to a proxy's pages. No package's files begin with a dot.
 OWN = ".nova/"
 
 _HEAD = re.compile(rb"<head[^>]*>", re.I)
 
 TITLES = {
-    200: "This console's address is not whole",
+    200: "This console's address is incomplete",
     403: "This console cannot be opened",
-    404: "This console's address is not good any more",
+    404: "This console's address is no longer valid",
     503: "This console cannot be checked now",
 }
-TITLE = "There is no such page here"
+TITLE = "Page not found"
 AGAIN = '<p><a class="again" href="">Try again</a></p>'
-HINT = "Addresses of consoles are good for a short time. Ask for a new one in the dashboard, or by:"
+HINT = "Console addresses are valid for a short time. Get a new one in the dashboard, or with:"
 
 
 class Asset(NamedTuple):
-    """A script or style of ours, in memory."""
+    """A script or style of nova, in memory."""
 
     type: str
     content: bytes
@@ -37,25 +37,26 @@ class Asset(NamedTuple):
 
 
 def package(name: str) -> bytes:
-    """The content of a file of ours, as it was installed with us."""
+    """Return the content of a file that is installed with nova."""
     return importlib.resources.files("nova.console").joinpath("pages", name).read_bytes()
 
 
 def asset(name: str, content: bytes) -> Asset:
-    """A file of our own, with the type that its name's ending says. KeyError: an ending that is not served."""
+    """Return a file with the media type of its suffix. Raises KeyError for a suffix that is not served."""
     type_ = static.TYPES[name[name.rindex("."):]]
     return Asset(type_, content, f'"{hashlib.sha256(content).hexdigest()[:24]}"')
 
 
 def assets(*names: str) -> dict[str, Asset]:
-    """Files of ours that are served under :data:`OWN`, by name."""
+    """Return nova's files that are served under :data:`OWN`, by name."""
     return {name: asset(name, package(name)) for name in names}
 
 
 def with_session(page: bytes, depth: int) -> bytes:
-    """Another's page with our scripts, before all scripts of its own. ``depth``: folders it is below the web directory.
+    """Insert nova's scripts into a library's page, before all of its own scripts. ``depth``: folders between it and the
+    web directory.
 
-    The scripts' addresses are relative: a proxy before us may put all this below a path of its own.
+    The scripts' addresses are relative, because a reverse proxy may mount all paths below another one.
     """
     tag = "".join(f'<script src="{"../" * depth}{OWN}{name}"></script>' for name in ("why.js", "session.js")).encode()
     found = _HEAD.search(page)
@@ -64,14 +65,14 @@ def with_session(page: bytes, depth: int) -> bytes:
 
 
 class Words:
-    """Pages that say something in words."""
+    """Pages with a message."""
 
     def __init__(self, kind: ConsoleKind) -> None:
         self.kind = kind
         self.template = string.Template(package("error.html").decode())
 
     def page(self, status: int, words: str) -> bytes:
-        """``words``: plain text, which may be anybody's."""
+        """Return the page. ``words``: plain text, which may come from any source."""
         title = TITLES.get(status, TITLE)
         return self.template.substitute(
             title=html.escape(title), words=html.escape(words), again=AGAIN if status == 503 else "",

@@ -1,4 +1,4 @@
-"""A session's record for support: what the guest sent, in a file that its owner alone may read."""
+"""Recording of sessions for support: the guest's output, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
-MAX_BYTES = 256 << 20  # a guest that shows a film fills no disk
+MAX_BYTES = 256 << 20  # so that a guest that shows a film cannot fill the disk
 
 class Recorded:
-    """A console's side of a relay (:class:`nova.console.stream.StreamEnd`). Every byte read goes to a file, too.
+    """A console's side of a relay (:class:`nova.console.stream.StreamEnd`) that also writes every byte read to a file.
 
-    All else is the side's own. A full disk ends the record, not the session.
+    All else is delegated to that side. A full disk ends the recording, not the session.
     """
 
     def __init__(self, back: Json, number: int, room: int = MAX_BYTES) -> None:
@@ -27,13 +27,13 @@ class Recorded:
         return getattr(self._back, name)
 
     def read(self, *limit: int) -> bytes | None:
-        """As the side's own; what it returns is kept in the file, too."""
+        """Read from the console's side, and record the result."""
         data: bytes | None = self._back.read(*limit)
         self._keep(data or b"")
         return data
 
     def read_into(self, room: memoryview) -> int | None:
-        """As the side's own; what it puts into ``room`` is kept in the file, too."""
+        """Read from the console's side into ``room``, and record the result."""
         count: int | None = self._back.read_into(room)
         self._keep(room[:count or 0])
         return count
@@ -44,17 +44,17 @@ class Recorded:
         try:
             self._room -= os.write(self._number, data[:self._room])
         except OSError as error:
-            LOG.warning("A session is no longer recorded: %s", error.strerror)
+            LOG.warning("Stopped recording a session: %s", error.strerror)
             self._room = 0
 
 
 @contextlib.contextmanager
 def recorded(back: object, prefix: str, name: str) -> Iterator[object]:
-    """``back``, recorded in ``<prefix>.<name>.<time>.<number>``; as it is when no file can be made."""
+    """Yield ``back``, recorded in ``<prefix>.<name>.<time>.<number>``; unrecorded if the file cannot be created."""
     try:
         number = _new_file(f"{prefix}.{name}.{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
     except OSError as error:
-        LOG.warning("A session is not recorded: %s: %s", error.filename, error.strerror)
+        LOG.warning("Cannot record a session: %s: %s", error.filename, error.strerror)
         yield back
         return
     try:

@@ -1,7 +1,7 @@
-"""What a console's session is once it stands: bytes carried both ways until something ends it.
+"""The relay of an open console session: bytes in both directions until the session ends.
 
-One thread (native or green) a session. Nothing is read from a side before the other has taken what came before, so a
-session holds at most one buffer each way, and an idle one none.
+Each session has one thread (native or green). No data are read from a side before the other has taken the data before,
+so a session holds at most one buffer per direction, and an idle session none.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import NamedTuple
 from nova.console.codes import ABNORMAL, BACK_END, NORMAL, TIMED_OUT
 from nova.console.stream import LINGER_S, READ, UP_BYTES, WRITE, StreamEnd, Violation, selector
 
-DOWN_BYTES = 128 * 1024  # carried at a time from a console to its browser
+DOWN_BYTES = 128 * 1024  # maximum of one piece from a console to its browser
 HEADROOM = 16  # before it, for a frame's head
 SPARE_BUFFERS = 8
 
 CONSOLE_CLOSED = "The server's console has closed: it was stopped, moved, or its host restarted."
-CONSOLE_STUCK = "The server's console takes no more input."
+CONSOLE_STUCK = "The server's console accepts no more input."
 BROWSER_CLOSED = "The browser has closed the console."
-BROWSER_GONE = "The browser has gone without a word."
-BROWSER_SILENT = "The browser no longer answers."
-BROWSER_STUCK = "The browser no longer takes what the console shows."
-IDLE = "Closed because nothing has moved on this console for {0}."
-TOTAL = "Closed because a console may be open for {0} only."
+BROWSER_GONE = "The browser disconnected without closing the console."
+BROWSER_SILENT = "The browser does not respond any more."
+BROWSER_STUCK = "The browser does not read the console's output any more."
+IDLE = "Closed because this console was idle for {0}."
+TOTAL = "Closed because a console may be open for at most {0}."
 
 
 class Times(NamedTuple):
-    """Seconds; 0 is never. ``idle_s``: nothing moved either way. ``total_s``: since the session began. ``ping_s``: how
-    often a browser that says nothing is asked whether it is there, and how long it has to answer. ``stall_s``: how long
-    a side may leave untaken what it was sent. ``linger_s``: for last words to be taken; never 0."""
+    """Time limits in seconds; 0 means none. ``idle_s``: without data in either direction. ``total_s``: since the
+    session began. ``ping_s``: interval of pings to a silent browser, and its time to respond. ``stall_s``: how long a
+    side may leave sent data unread. ``linger_s``: for the delivery of a close message; never 0."""
 
     idle_s: float = 3600
     total_s: float = 0
@@ -43,7 +43,7 @@ class Times(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a session ended: a WebSocket close code and words for the user; bytes to and from the browser."""
+    """The end of a session: a WebSocket close code and a message for the user; bytes to and from the browser."""
 
     code: int
     words: str
@@ -53,8 +53,8 @@ class Ending(NamedTuple):
 
 
 class Control:
-    """Lets another thread end a session, also before it has begun. May be asked any number of times: the first counts.
-    """
+    """A handle to end a session from another thread, also before it has begun. Of repeated calls the first one
+    counts."""
 
     def __init__(self) -> None:
         self.ending: Ending | None = None
@@ -63,7 +63,8 @@ class Control:
         self._hook: Callable[[Ending], None] | None = None
 
     def end(self, code: int, words: str) -> None:
-        """End the session: ``code`` is a close code of RFC 6455, ``words`` its reason. From any thread; never waits."""
+        """End the session: ``code`` is a close code of RFC 6455, ``words`` its reason. Callable from any thread; never
+        blocks."""
         with self._lock:
             if self.ending is None:
                 self.ending = Ending(code, words)
@@ -74,20 +75,20 @@ class Control:
             hook(self.ending)
 
     def meanwhile(self, hook: Callable[[Ending], None] | None) -> None:
-        """What :meth:`end` does, in its thread, while nobody listens to the bell: a session that only opens waits for
-        others. It must not wait itself. None: it is done with that. Who calls this looks at :attr:`ending` after it.
+        """Set the function that :meth:`end` calls, in its thread, while a session is being opened and does not poll the
+        descriptor yet. It must not block. None: removes it. The caller checks :attr:`ending` afterwards.
         """
         with self._lock:
             self._hook = hook
 
     def attach(self) -> int:
-        """A descriptor that becomes readable when the session shall end; at once when it shall already."""
+        """Return a descriptor that becomes readable when the session must end; immediately if it must end already."""
         with self._lock:
             self._bell = os.eventfd(int(self.ending is not None), os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             return self._bell
 
     def detach(self) -> None:
-        """Close the descriptor that :meth:`attach` gave. May be called twice."""
+        """Close the descriptor of :meth:`attach`. May be called twice."""
         with self._lock:
             bell, self._bell = self._bell, None
             if bell is not None:
@@ -95,7 +96,7 @@ class Control:
 
 
 def carry(front: StreamEnd, target: StreamEnd, times: Times, control: Control) -> Ending:
-    """Carry bytes until the session ends; both sides are closed then, the browser with the ending's code and words."""
+    """Relay bytes until the session ends. Then closes both sides, the browser's with the ending's code and message."""
     session = _Session(front, target, times, control)
     ending = Ending(BACK_END, CONSOLE_CLOSED)
     try:
@@ -109,7 +110,7 @@ def carry(front: StreamEnd, target: StreamEnd, times: Times, control: Control) -
 
 
 class _Buffers:
-    """Buffers that wait for their next use: as many are in use as sessions show something at a time."""
+    """Buffers for reuse: only sessions that are sending output use one."""
 
     def __init__(self) -> None:
         self._spare: list[bytearray] = []
@@ -129,8 +130,8 @@ _BUFFERS = _Buffers()
 
 
 class _Way:
-    """One direction. ``open``: the source may send more; ``broken``: it did not end but fail. ``lost``: the sink can't
-    be sent anything any more. ``ended``: the sink knows that there is no more.
+    """One direction. ``open``: the source may send more; ``broken``: it failed. ``lost``: the sink is unreachable.
+    ``ended``: the sink knows that the data are complete.
     """
 
     def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
@@ -140,7 +141,7 @@ class _Way:
         self.moved = self.wrote = self._progress = time.monotonic()
 
     def step(self, now: float) -> None:
-        """Take one piece when the last one has gone, and send of it what goes. Violation."""
+        """Read one piece after the last one was sent, and send as much as possible. Raises Violation."""
         if not self.flush(now) or not self.open:
             return
         try:
@@ -155,7 +156,7 @@ class _Way:
             self.flush(now)
 
     def flush(self, now: float) -> bool:
-        """Whether nothing is left to be sent."""
+        """Send as much as possible, and return whether all data were sent."""
         try:
             if self.sink.flush():
                 self.wrote = self._progress = now
@@ -165,14 +166,14 @@ class _Way:
         return self.sink.drained
 
     def stuck(self, now: float, stall_s: float) -> bool:
-        """Whether the sink has taken nothing for so long of what it is to be sent."""
+        """Return whether the sink has taken none of its pending data for so long."""
         if self.sink.drained:
             self._progress = now
         return now - self._progress > stall_s
 
     @property
     def ready(self) -> bool:
-        """Whether something is to be taken as soon as it comes."""
+        """True if new data can be read immediately."""
         return self.open and self.sink.drained
 
     def _take(self) -> int | None:
@@ -183,7 +184,7 @@ class _Way:
 
 
 class _Down(_Way):
-    """From the console to the browser: pictures, in large pieces, received where they are sent from."""
+    """The direction from the console to the browser: screen updates, in large pieces, sent from the receive buffer."""
 
     def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
         super().__init__(source, sink)
@@ -196,7 +197,7 @@ class _Down(_Way):
         return gone
 
     def release(self) -> None:
-        """Give back the buffer, from which nothing is to be sent any more."""
+        """Return the buffer to the pool, after all of its data were sent."""
         if self._buffer is not None:
             _BUFFERS.give(self._buffer)
             self._buffer = None
@@ -216,15 +217,15 @@ class _Down(_Way):
 
 
 class _Session:
-    """"Down" is from the console to the browser, "up" is what the user does."""
+    """One session. "Down" is from the console to the browser, "up" is the user's input."""
 
     def __init__(self, front: StreamEnd, target: StreamEnd, times: Times, control: Control) -> None:
         self.front, self.target, self.times, self.control = front, target, times, control
         self.down, self.up = _Down(target, front), _Way(front, target)
         self.began = time.monotonic()
-        self.asked: float | None = None  # when the browser was asked whether it is there
-        self._left: float | None = None  # when the browser had closed
-        self._first: Ending | None = None  # by the direction that was over first
+        self.asked: float | None = None  # time of the unanswered ping to the browser
+        self._left: float | None = None  # time when the browser had closed
+        self._first: Ending | None = None  # of the direction that ended first
         self._interest: dict[int, int] = {}
 
     def run(self) -> Ending:
@@ -251,10 +252,10 @@ class _Session:
             self._watch(ready)
             ready.select(self._patience(now))
 
-    # -- how it ends
+    # -- endings
 
     def _late(self, now: float) -> Ending | None:
-        """A limit of time that has passed."""
+        """Return the ending for an expired time limit; None if there is none."""
         idle_s, total_s, ping_s, stall_s, _ = self.times
         if total_s and now - self.began >= total_s:
             return Ending(TIMED_OUT, TOTAL.format(_in_words(total_s)))
@@ -269,8 +270,8 @@ class _Session:
         return None
 
     def _ask(self, now: float, ping_s: float) -> Ending | None:
-        """Ask a browser that has said nothing for a while whether it is there. What it is still being sent comes before
-        the question, so that it has time from there on."""
+        """Ping a browser that was silent for a while. Pending data are sent before the ping, so its time to respond
+        begins after them."""
         if self.asked is not None and self.front.heard >= self.asked:
             self.asked = None
         if self.asked is None:
@@ -282,7 +283,7 @@ class _Session:
         return None
 
     def _over(self, now: float) -> Ending | None:
-        """A side that has ended, or can't be reached any more."""
+        """Return the ending if a side has closed or is unreachable; else None."""
         if self.down.lost:
             return Ending(ABNORMAL, BROWSER_GONE)
         if self.up.lost:
@@ -295,17 +296,17 @@ class _Session:
         return self._first if over else None
 
     def _whole(self) -> bool:
-        """Whether the session ends with the first of its directions: both sides can't go on with the other one."""
+        """Return whether the session ends with its first direction: not both sides can continue with the other one."""
         both = self.front.half_closes and self.target.half_closes
         return not both or self.up.broken or self.down.broken
 
     def _typed_out(self, now: float) -> bool:
-        """Whether what was typed last has reached the guest, or has had its time."""
+        """Return whether the last input has reached the guest, or its time is over."""
         self._left = self._left or now
         return self.target.drained or (self._whole() and now - self._left >= self.times.linger_s)
 
     def _half(self, way: _Way, ending: Ending) -> None:
-        """One direction is over, with all that was to be sent."""
+        """End one direction, after all of its data were sent."""
         if not way.ended:
             way.ended = True
             self._first = self._first or ending
@@ -316,7 +317,7 @@ class _Session:
         gone = self.up.broken or self.front.code == ABNORMAL
         return Ending(ABNORMAL, BROWSER_GONE) if gone else Ending(NORMAL, BROWSER_CLOSED)
 
-    # -- what it waits for
+    # -- polling
 
     def _watch(self, ready: BaseSelector) -> None:
         for end, source, sink in ((self.front, self.up, self.down), (self.target, self.down, self.up)):
@@ -334,7 +335,7 @@ class _Session:
             self._interest[fileno] = wanted
 
     def _patience(self, now: float) -> float | None:
-        """Seconds until there is something to do even if nothing happens."""
+        """Return the seconds until the next scheduled action; None without one."""
         if (self.up.ready and self.front.buffered()) or (self.down.ready and self.target.buffered()):
             return 0
         idle_s, total_s, ping_s, stall_s, _ = self.times

@@ -1,8 +1,8 @@
-"""The first words of a VNC connection (RFB 3.8), with the proxy between: it makes itself known to the hypervisor in the
-way the operator chose, and lets the viewer in without any, for the viewer has shown its token.
+"""The handshake of a VNC connection (RFB 3.8) through the proxy: the proxy authenticates to the hypervisor with the
+configured scheme, and admits the viewer without authentication, because the viewer has shown its token.
 
-After :func:`secure` the security's result, as the server gave it, is next on its side, and all is carried as it is.
-Whatever is not as it should be ends the connection; the viewer is told why, in RFB's own words for a failure.
+After :func:`secure` the server's security result is the next message on its side, and all further bytes are relayed
+unchanged. Any protocol error ends the connection; the viewer gets the reason in RFB's own failure message.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from nova.model.base import Json
 VERSION = b"RFB 003.008\n"
 NONE, VENCRYPT = 1, 19
 FAILED = 1
-RESULT = 4  # bytes of it
+RESULT = 4  # bytes of the security result
 MAX_REASON = 1024  # bytes of a server's reason
-TELL_S = 2.0  # for a viewer to be told what went wrong
+TELL_S = 2.0  # to send a failure to the viewer
 
-NOT_RFB = "The server's console does not speak VNC as this proxy does (RFB 3.8)."
-BAD_VIEWER = "The viewer does not speak VNC as this proxy does (RFB 3.8)."
-NO_SCHEME = "The server's console offers no way of making itself known that this proxy is set up for."
+NOT_RFB = "The server's console does not support the VNC version of this proxy (RFB 3.8)."
+BAD_VIEWER = "The viewer does not support the VNC version of this proxy (RFB 3.8)."
+NO_SCHEME = "The server's console offers no authentication scheme that this proxy is configured for."
 REFUSED = "The server's console refuses connections: "
 CUT_OFF = "The server's console closed the connection before it was set up."
 SLOW = "The server's console took too long to set up the connection."
@@ -39,8 +39,9 @@ TYPES = {"none": NONE, "vencrypt": VENCRYPT}
 
 
 class Security(NamedTuple):
-    """``schemes``: of :data:`TYPES`, the preferred first; ``tls``: the proxy's papers for vencrypt; ``peers``: the
-    console's host's name and addresses, one of which its certificate must bear."""
+    """The security of a connection. ``schemes``: names from :data:`TYPES`, the preferred one first; ``tls``: the
+    proxy's files for vencrypt; ``peers``: name and addresses of the console's host, one of which its certificate must
+    have."""
 
     schemes: tuple[str, ...] = ("none",)
     tls: vencrypt.Papers = vencrypt.Papers()
@@ -48,12 +49,13 @@ class Security(NamedTuple):
     peers: tuple[str, ...] = ()
 
     def of(self, *peers: str | None) -> Security:
-        """The same for one console."""
+        """Return the settings for the console of one host."""
         return self._replace(peers=tuple(filter(None, peers)))
 
     @classmethod
     def from_conf(cls, options: Options) -> Security:
-        """Of ``[vnc]`` and ``[console]``; the files of vencrypt are tried. Invalid names what is wrong."""
+        """Return the settings of ``[vnc]`` and ``[console]``, after loading vencrypt's files. Raises Invalid with the
+        faulty option."""
         group = options.vnc
         found = cls(tuple(group.auth_schemes), vencrypt.Papers(
             group.vencrypt_ca_certs, group.vencrypt_client_cert, group.vencrypt_client_key),
@@ -66,7 +68,7 @@ class Security(NamedTuple):
 
 
 class ViewerError(Exception):
-    """The viewer has gone, or does not do what it has to: a close code, and words."""
+    """The viewer has disconnected or broken the protocol: a close code and a message."""
 
     def __init__(self, words: str, code: int = codes.PROTOCOL_ERROR) -> None:
         super().__init__(words)
@@ -74,7 +76,7 @@ class ViewerError(Exception):
 
 
 class _Failed(Exception):
-    """(words for the user, detail for the log)."""
+    """A failure: (message for the user, detail for the log)."""
 
     def __init__(self, words: str, detail: str = "") -> None:
         super().__init__(words, detail)
@@ -82,7 +84,7 @@ class _Failed(Exception):
 
 
 class _Viewer:
-    """The viewer's side, each step of it once."""
+    """The viewer's side; each step runs once."""
 
     def __init__(self, front: StreamEnd) -> None:
         self._front = front
@@ -95,21 +97,21 @@ class _Viewer:
         return True
 
     def greet(self, deadline: float) -> None:
-        """Exchange versions; ViewerError when the viewer's is another."""
+        """Exchange versions. Raises ViewerError for another version of the viewer."""
         if self._once("greet"):
             self._front.say(VERSION, deadline)
             if self._front.exactly(len(VERSION), deadline) != VERSION:
                 raise ViewerError(BAD_VIEWER)
 
     def admit(self, deadline: float) -> None:
-        """Offer security type None, which the viewer has to take."""
+        """Offer security type None, which the viewer must choose."""
         if self._once("admit"):
             self._front.say(bytes((1, NONE)), deadline)
             if self._front.exactly(1, deadline) != bytes((NONE,)):
                 raise ViewerError(BAD_VIEWER)
 
     def refuse(self, words: str) -> None:
-        """Tell it why it cannot be, as the result of security: it must have come so far for that."""
+        """Send the viewer the failure, as the security result: it must have completed the steps before it."""
         deadline = time.monotonic() + TELL_S
         with contextlib.suppress(ViewerError, Closed, TooSlow, OSError, Violation):
             self.greet(deadline)
@@ -119,9 +121,10 @@ class _Viewer:
 
 
 def secure(front: StreamEnd, target: Stream, security: Security) -> Stream:
-    """Bring both sides through RFB's security; the target, which is another stream where it speaks TLS now.
+    """Complete RFB's security handshake on both sides, and return the target, which is another stream after a switch to
+    TLS.
 
-    TargetError, after the viewer has been told in RFB's way; ViewerError; the front is not closed.
+    Raises TargetError, after an RFB failure message to the viewer; ViewerError. Does not close the front.
     """
     deadline = time.monotonic() + security.timeout_s
     viewer = _Viewer(front)
@@ -137,7 +140,7 @@ def secure(front: StreamEnd, target: Stream, security: Security) -> Stream:
 
 
 def _ask(target: Stream, step: Callable[[], object]) -> Json:
-    """A step with the server."""
+    """Run a step with the server."""
     try:
         return step()
     except TooSlow:
@@ -149,7 +152,7 @@ def _ask(target: Stream, step: Callable[[], object]) -> Json:
 
 
 def _answer(step: Callable[[], None]) -> None:
-    """A step with the viewer; there is nobody to be told when it fails."""
+    """Run a step with the viewer; its failure cannot be reported to it."""
     try:
         step()
     except TooSlow:
@@ -168,7 +171,7 @@ def _version(target: Stream, deadline: float) -> None:
 
 
 def _scheme(target: Stream, security: Security, deadline: float) -> str:
-    """The first of the configured schemes that the server offers."""
+    """Return the first configured scheme that the server offers."""
     count, = target.exactly(1, deadline)
     if not count:
         raise _Failed(REFUSED + _reason(target, deadline))
@@ -180,15 +183,15 @@ def _scheme(target: Stream, security: Security, deadline: float) -> str:
 
 
 def _reason(target: Stream, deadline: float) -> str:
-    """A server's words, as far as they can be shown."""
+    """Return the printable part of a server's reason."""
     length, = struct.unpack(">I", target.exactly(4, deadline))
     text = target.exactly(min(length, MAX_REASON), deadline).decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else " " for letter in text).strip() or "no reason is given"
+    return "".join(letter if letter.isprintable() else " " for letter in text).strip() or "no reason given"
 
 
 def _begin(target: Stream, scheme: str, security: Security, deadline: float) -> Stream:
-    """The stream at whose beginning is the security's result. It is waited for: a server that does not want the proxy's
-    certificate says so only now (TLS 1.3)."""
+    """Return the stream at whose beginning is the security result. Waits for the result, because with TLS 1.3 a server
+    that rejects the proxy's certificate reports it only now."""
     target.say(bytes((TYPES[scheme],)), deadline)
     if scheme == "vencrypt":
         target = vencrypt.wrap(target, security.tls, security.peers, deadline)

@@ -1,4 +1,4 @@
-"""The consoles that are open through this process: how many, whose, and how they are ended from outside."""
+"""Open console sessions of this process: their number, users and limits, and how other threads end them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nova.model.guest.consoles import ConsoleConnection
 
 LOG = logging.getLogger(__name__)
 
-LAST_WORDS_S = 3.0  # for sessions to end after they were told to
+LAST_WORDS_S = 3.0  # for sessions to end after a request to end
 
 DRAINING = "This console proxy is being restarted. Reconnect in a moment."
-OPENED_ELSEWHERE = "This console was opened elsewhere, and serves one at a time."
+OPENED_ELSEWHERE = "This console was opened elsewhere; it has one user at a time."
 
 
 class Full(Exception):
-    """No more sessions: a WebSocket's close code, and words."""
+    """The limit of sessions is reached: a WebSocket's close code, and a message."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(code, words)
@@ -32,7 +32,7 @@ class Full(Exception):
 
 
 class SessionLimits(NamedTuple):
-    """Sessions open at a time; each is a connection, of which a console's page may need several."""
+    """Limits of concurrent sessions; each is a connection, of which a console's page may need several."""
 
     process: int
     token: int
@@ -41,14 +41,14 @@ class SessionLimits(NamedTuple):
 
     @classmethod
     def of(cls, group: Options, channels: int = 1) -> SessionLimits:
-        """What ``[console]`` says, for consoles that open so many connections each."""
+        """Return the limits of ``[console]``, for consoles with so many connections each."""
         return cls(group.max_sessions * channels, group.max_sessions_per_token * channels,
                    group.max_sessions_per_server * channels, group.max_sessions_per_user * channels)
 
 
 class Session:
-    """One connection to a console. ``control``: by which another thread ends it (``end(code, words)``; ``ending`` is
-    None until then). ``redeemed``: its token has been checked for it, not only before it."""
+    """One connection to a console. ``control``: lets another thread end it (``end(code, words)``; ``ending`` is None
+    until then). ``redeemed``: its token was checked again for this session."""
 
     def __init__(self, grant: ConsoleConnection, token_hash: str, control: Json) -> None:
         self.grant, self.token_hash, self.control = grant, token_hash, control
@@ -60,14 +60,14 @@ class Session:
 
 
 WORDS = {
-    "token": "With this address as many consoles are open as may be at a time. Close one of them.",
-    "server": "As many consoles of this server are open as may be at a time. Close one of them.",
-    "user": "You have as many consoles open as you may have at a time. Close one of them.",
+    "token": "This address has the maximum number of open consoles. Close one of them.",
+    "server": "This server has the maximum number of open consoles. Close one of them.",
+    "user": "You have the maximum number of open consoles. Close one of them.",
 }
 
 
 class Sessions:
-    """The registry. ``tell``: who is told the state in words, for sd_notify(3)."""
+    """The registry of sessions. ``tell``: receives status messages, for sd_notify(3)."""
 
     def __init__(self, limits: SessionLimits, exclusive: bool = False,
                         tell: Callable[[str], None] = systemd.notify) -> None:
@@ -81,13 +81,15 @@ class Sessions:
         return len(self._open)
 
     def known(self, token_hash: str) -> ConsoleConnection | None:
-        """What an open session of this token was granted: one that only opens, and asks this itself, is none."""
+        """Return the grant of an open session with this token. Sessions that are still opening do not count: they ask
+        here themselves."""
         with self._lock:
             return next((session.grant for session in self._open
                          if session.redeemed and session.token_hash == token_hash), None)
 
     def enter(self, session: Session) -> None:
-        """Count a session in, until :meth:`leave`. Full. Where a server has one at a time, older ones are ended."""
+        """Count a session in, until :meth:`leave`. Raises Full. If a server may have only one session, older ones are
+        ended."""
         with self._lock:
             older = self._same_server(session) if self.exclusive else []
             self._check(session, older)
@@ -100,7 +102,7 @@ class Sessions:
         self._report(count)
 
     def leave(self, session: Session) -> int:
-        """Count a session out; how many are left. Harmless when repeated."""
+        """Count a session out, and return the number of remaining ones. Idempotent."""
         with self._lock:
             if session in self._open:
                 self._open.discard(session)
@@ -114,10 +116,11 @@ class Sessions:
         return count
 
     def drain(self, seconds: float) -> None:
-        """Take no more; return when those that run are done. After ``seconds`` they are told to reconnect, and end."""
+        """Refuse new sessions, and return after the running ones are done. After ``seconds`` they get a request to
+        reconnect, and end."""
         self.draining = True
         if self._open:
-            LOG.info("%d connections to consoles are open; waiting %.0f s for them", len(self._open), seconds)
+            LOG.info("%d connections to consoles are open; waiting at most %.0f s for them", len(self._open), seconds)
             self._report(len(self._open))
         self._wait(seconds)
         with self._lock:
@@ -127,17 +130,18 @@ class Sessions:
         self._wait(LAST_WORDS_S)
 
     def _same_server(self, session: Session) -> list[Session]:
-        """Those that have not been told to end yet: who comes again and again cannot have more than may be by that."""
+        """Return the server's sessions without a request to end, so that repeated connections cannot exceed the
+        limits."""
         return [other for other in self._open
                 if other.grant.server_uuid == session.grant.server_uuid and other.control.ending is None]
 
     def _check(self, session: Session, leaving: list[Session]) -> None:
-        """``leaving``: those that make room for this one."""
+        """Raise Full at a limit. ``leaving``: sessions that this one replaces."""
         gained = Counter(key for other in leaving for key in other.counted())
         if self.draining:
             raise Full(GOING_AWAY, DRAINING)
         if len(self._open) - len(leaving) >= self.limits.process:
-            raise Full(POLICY, "This console proxy has as many consoles open as it may. Try again later.")
+            raise Full(POLICY, "This console proxy has the maximum number of open consoles. Try again later.")
         for key in session.counted():
             allowed = getattr(self.limits, key[0])
             if self._counts[key] - gained[key] >= allowed:

@@ -1,4 +1,4 @@
-"""Files of a web directory, and no others: no listing, no way out, no redirect."""
+"""Static files of a web directory only: no listing, no path outside it, no redirect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-#: By the end of the name. Browsers run modules only when they are called JavaScript.
+#: Media types by suffix. Browsers run modules only with JavaScript's media type.
 TYPES = {
     ".css": "text/css; charset=utf-8", ".gif": "image/gif", ".html": "text/html; charset=utf-8",
     ".ico": "image/vnd.microsoft.icon", ".jpg": "image/jpeg", ".js": "text/javascript; charset=utf-8",
@@ -19,7 +19,7 @@ TYPES = {
 }
 OTHER = "application/octet-stream"
 
-#: Where packages' symlinks may lead: to what is for everybody to read, as libraries of another package.
+#: Directories that packages' symlinks may point to: world-readable files, such as libraries of another package.
 SHARED = ("/usr/share", "/usr/lib/nodejs")
 PART = 65536
 
@@ -30,18 +30,18 @@ class Found(NamedTuple):
     type: str
     size: int
     etag: str
-    modified: str  # as HTTP writes dates
+    modified: str  # as an HTTP date
     number: int  # of the open file
 
     def unchanged(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
-        """Whether the client has it already. The tag has the word where both are said (RFC 9110, 13.1.3)."""
+        """Return whether the client's copy is current. The tag takes precedence over the date (RFC 9110, 13.1.3)."""
         if if_none_match is not None:
             known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
             return "*" in known or self.etag in known
         return if_modified_since == self.modified
 
     def parts(self) -> Iterator[bytes]:
-        """The content, and the end of the open file."""
+        """Yield the content, then close the file."""
         with os.fdopen(self.number, "rb", buffering=0) as file:
             while part := file.read(PART):
                 yield part
@@ -51,14 +51,14 @@ class Found(NamedTuple):
 
 
 class StaticFiles:
-    """What is below ``root``. ``beside``: where else symlinks of it may lead."""
+    """Files below ``root``. ``beside``: other directories that its symlinks may point to."""
 
     def __init__(self, root: str, beside: Sequence[str] = SHARED) -> None:
         self.root = os.path.realpath(root)
         self.within = tuple(os.path.join(os.path.realpath(top), "") for top in (root, *beside))
 
     def find(self, path: str) -> Found | None:
-        """The file that a request's path (unquoted once, without a leading slash) names; None: there is none such."""
+        """Return the file at a request's path (unquoted once, without a leading slash); None if it does not exist."""
         names = path.split("/")
         if any(name.startswith(".") or not name or "\\" in name or "\0" in name for name in names):
             return None

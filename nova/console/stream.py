@@ -1,8 +1,8 @@
-"""One side of a console: a byte stream over TCP, a unix socket or TLS, never blocking, with deadlines where it waits.
+"""One side of a console: a non-blocking byte stream over TCP, a unix socket or TLS, with deadlines for its waits.
 
-Both sides of a relay are :class:`StreamEnd`; what a browser sends and gets is in frames, and so is one of its own
-(:mod:`nova.console.websocket`). Nothing here asks whether threads are green: sockets do not block, and who waits does
-so in a selector.
+Both sides of a relay are :class:`StreamEnd`; a browser's side is framed, and has its own class
+(:mod:`nova.console.websocket`). The code works with native and green threads: sockets do not block, and all waits use a
+selector.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 from nova.console.codes import ABNORMAL, NORMAL
 from nova.model.base import Json
 
-#: A stream that can't go on now says so in one of these ways.
+#: Exceptions of a stream that cannot continue now.
 NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
-UP_BYTES = 65536  # at most so much is taken from one side at a time where it is not read into a buffer
-LINGER_S = 2.0  # for the last words to be taken, and the other side to close
+UP_BYTES = 65536  # maximum of one read from a side, without a caller's buffer
+LINGER_S = 2.0  # for a close message to be read, and the other side to close
 
-#: Of what was sent to a slow peer the kernel keeps little: the rest stays with the other side, which can wait.
+#: Keeps little unsent data of a slow peer in the kernel: the rest stays at the other side, which can wait.
 TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)
 
 KEEPALIVE = ((socket.SO_KEEPALIVE, socket.SOL_SOCKET, 1), (socket.TCP_NODELAY, socket.IPPROTO_TCP, 1),
@@ -36,15 +36,15 @@ KEEPALIVE = ((socket.SO_KEEPALIVE, socket.SOL_SOCKET, 1), (socket.TCP_NODELAY, s
 
 
 class Closed(Exception):
-    """The other side has closed before all was said that had to be."""
+    """The other side closed before the exchange was complete."""
 
 
 class TooSlow(Exception):
-    """The other side did not do in time what it had to."""
+    """The other side missed a deadline."""
 
 
 class Violation(Exception):
-    """A browser breaks the rules of its protocol: a close code of RFC 6455 and words."""
+    """A browser violated its protocol: a close code of RFC 6455 and a message."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(code, words)
@@ -52,13 +52,13 @@ class Violation(Exception):
 
 
 def selector() -> selectors.BaseSelector:
-    """poll(2) needs no descriptor of its own; green threads have a selector of their own only."""
+    """Return a selector: poll(2) needs no descriptor of its own; green threads provide only their own selector."""
     kind: Any = getattr(selectors, "PollSelector", selectors.DefaultSelector)
     return kind()
 
 
 def tune(sock: socket.socket) -> None:
-    """Small answers go at once, and a peer that vanished without a word is noticed. Unix sockets need neither."""
+    """Send small messages immediately, and detect a vanished peer. Unix sockets need neither."""
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         for option, level, value in KEEPALIVE:
             with contextlib.suppress(OSError):
@@ -66,7 +66,7 @@ def tune(sock: socket.socket) -> None:
 
 
 def wait(fileno: int, events: int, deadline: float) -> None:
-    """Until the descriptor is ready; TooSlow after ``deadline`` (``time.monotonic``)."""
+    """Wait until the descriptor is ready. Raises TooSlow after ``deadline`` (``time.monotonic``)."""
     with selector() as ready:
         ready.register(fileno, events)
         left = deadline - time.monotonic()
@@ -75,11 +75,11 @@ def wait(fileno: int, events: int, deadline: float) -> None:
 
 
 class StreamEnd:
-    """A side of a console. ``early``: bytes that came and were not taken yet. ``pings``: it answers when asked whether
-    it is still there. ``heard``: when something came last, by ``time.monotonic``."""
+    """A side of a console. ``early``: received bytes that were not read yet. ``pings``: True if it responds to pings.
+    ``heard``: time of the last received data, by ``time.monotonic``."""
 
     pings = False
-    code = 0  # how it closed (RFC 6455), where its protocol has words for that
+    code = 0  # its close code (RFC 6455), if its protocol has one
 
     def __init__(self, sock: Json, early: bytes = b"") -> None:
         self.sock, self.early = sock, early
@@ -87,7 +87,7 @@ class StreamEnd:
         self._out: deque[memoryview] = deque()
         sock.setblocking(False)
 
-    # -- what a relay asks
+    # -- for a relay
 
     def fileno(self) -> int:
         """The socket's descriptor, for selectors."""
@@ -95,20 +95,21 @@ class StreamEnd:
 
     @property
     def secure(self) -> bool:
-        """Whether TLS is spoken: then bytes may be waiting that no selector knows of."""
+        """True for TLS, which may have received bytes that a selector cannot see."""
         return hasattr(self.sock, "pending")
 
     @property
     def half_closes(self) -> bool:
-        """Whether one direction may end before the other: TLS sockets of Python can't."""
+        """True if one direction can end before the other: Python's TLS sockets cannot."""
         return not self.secure
 
     def buffered(self) -> bool:
-        """Whether there is more to read that no selector knows of."""
+        """Return whether there are received bytes that a selector cannot see."""
         return bool(self.early) or (self.secure and self.sock.pending() > 0)
 
     def read(self, limit: int = UP_BYTES) -> bytes | None:
-        """At most ``limit`` bytes; empty when there are none now, None when there will be no more. OSError, Violation.
+        """Return at most ``limit`` bytes; empty if none are available now, None at the end of the stream. Raises
+        OSError and Violation.
         """
         if self.early:
             data, self.early = self.early[:limit], self.early[limit:]
@@ -116,7 +117,8 @@ class StreamEnd:
         return self._fetch(limit)
 
     def read_into(self, room: memoryview) -> int | None:
-        """The same, into ``room``: the number of bytes; as much as is there, for TLS comes in pieces of 16 KB."""
+        """Read into ``room``, and return the number of bytes. Reads all available bytes, because TLS delivers pieces of
+        16 KB."""
         if self.early:
             data = self.read(len(room)) or b""
             room[:len(data)] = data
@@ -133,7 +135,7 @@ class StreamEnd:
         except NOT_NOW:
             pass
         except OSError:
-            if not count:  # else it comes again, after what came before it
+            if not count:  # else the error occurs again, after the data before it
                 raise
         if count:
             self.heard = time.monotonic()
@@ -141,16 +143,16 @@ class StreamEnd:
 
     @property
     def drained(self) -> bool:
-        """Whether everything has gone that was to be sent."""
+        """True if all data were sent."""
         return not self._out
 
     def put(self, buffer: memoryview, start: int, end: int) -> None:
-        """Send ``buffer[start:end]``, which stays as it is until :attr:`drained`. A protocol with a head for each piece
+        """Send ``buffer[start:end]``, which must stay unchanged until :attr:`drained`. A protocol with a head per piece
         writes it before ``start``."""
         self._out.append(buffer[start:end])
 
     def flush(self) -> int:
-        """Send what can be sent now; how many bytes have gone. OSError."""
+        """Send as much as possible now, and return the number of sent bytes. Raises OSError."""
         gone = 0
         try:
             while self._out:
@@ -165,27 +167,27 @@ class StreamEnd:
         return gone
 
     def ping(self) -> None:
-        """Ask whether the other side is still there."""
+        """Send a ping, to check that the other side still responds."""
 
     def end_writing(self) -> None:
-        """There is nothing more to send; reading goes on."""
+        """End this direction; reading continues."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
 
     def close(self, code: int = NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
-        """Forget the rest and close. Where there are words for that, ``code`` and ``words`` are said first, for which
-        the other side has ``linger_s``. Harmless when repeated."""
+        """Discard pending data and close. If the protocol has close messages, ``code`` and ``words`` are sent first,
+        within ``linger_s``. Idempotent."""
         self._out.clear()
         self.early = b""
         with contextlib.suppress(OSError):
-            if code == ABNORMAL:  # nobody takes what the kernel still has for it
+            if code == ABNORMAL:  # the peer does not read the data that the kernel still has for it
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.sock.close()
 
-    # -- what a handshake asks: whole things, until a deadline
+    # -- for a handshake: complete messages, until a deadline
 
     def some(self, limit: int, deadline: float) -> bytes:
-        """At least one byte, and none beyond ``limit``. Closed, TooSlow, OSError, Violation."""
+        """Return at least one byte, and at most ``limit``. Raises Closed, TooSlow, OSError and Violation."""
         while time.monotonic() < deadline:
             data = self.read(limit)
             if data:
@@ -197,26 +199,26 @@ class StreamEnd:
         raise TooSlow
 
     def exactly(self, count: int, deadline: float) -> bytes:
-        """So many bytes. The same."""
+        """Return exactly so many bytes. Raises the errors of :meth:`some`."""
         have = b""
         while len(have) < count:
             have += self.some(count - len(have), deadline)
         return have
 
     def say(self, data: bytes, deadline: float) -> None:
-        """Send all of ``data``. TooSlow, OSError."""
+        """Send all of ``data``. Raises TooSlow and OSError."""
         self.put(memoryview(bytearray(self.headroom) + data), self.headroom, self.headroom + len(data))
         self.drain(deadline)
 
     def drain(self, deadline: float) -> None:
-        """Send all that is to be sent, waiting until ``deadline`` (``time.monotonic``). TooSlow; OSError."""
+        """Send all pending data, until ``deadline`` (``time.monotonic``). Raises TooSlow and OSError."""
         while True:
             self.flush()
             if self.drained:
                 return
             wait(self.fileno(), WRITE, deadline)
 
-    #: Bytes to be left free before what :meth:`put` gets.
+    #: Bytes to leave free before the data for :meth:`put`.
     headroom = 0
 
     def _fetch(self, limit: int) -> bytes | None:
@@ -231,13 +233,13 @@ class StreamEnd:
 
 
 class Stream(StreamEnd):
-    """A plain byte stream: a hypervisor's console, or a client that speaks without frames."""
+    """A plain byte stream: a hypervisor's console, or a client without frames."""
 
 
 def settle(sock: Json, deadline: float) -> None:
-    """Close a socket so that what was sent last arrives: a close with unread input would discard it.
+    """Close a socket so that the last sent data arrive: a close with unread input would discard them.
 
-    Reads away what still comes, until the other side has closed or ``deadline``.
+    Discards further input, until the other side has closed or ``deadline``.
     """
     try:
         sock.shutdown(socket.SHUT_WR)

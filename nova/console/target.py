@@ -1,8 +1,8 @@
-"""The way to a guest's console: where the proxy may go, and how it gets there.
+"""Connections to guests' consoles: which addresses the proxy may connect to, and how.
 
-The address comes from the guest's host, which may have been taken over, or have been left as it was installed: it is
-checked against what the operator allows, after names have been resolved, and the connection goes to what was checked.
-A loopback address, like a unix socket, is one on every machine: it is believed of the hosts that are this machine.
+The address comes from the guest's host, which may be compromised or misconfigured. It is checked against the
+operator's limits after names are resolved, and the connection uses the checked address. A loopback address or a unix
+socket exists on every machine, so it is accepted only from hosts that are this machine.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from nova.console.stream import Closed, Stream, TooSlow, tune
 from nova.model.base import Json
 from nova.model.guest.consoles import ConsoleAddress
 
-MAX_HEAD = 4096  # bytes of an answer to CONNECT
+MAX_HEAD = 4096  # bytes of a response to CONNECT
 MAX_PATH = 2048
-MAX_SOCKET_PATH = 107  # bytes, the kernel's bound
+MAX_SOCKET_PATH = 107  # bytes, the kernel's limit
 _STATUS = re.compile(rb"HTTP/1\.[01] 200(?: [^\r\n]*)?\r\n")
 _PATH = re.compile(r"[!-~]+")
 
@@ -33,13 +33,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 NOT_ANSWERING = "The server's host does not answer; it may be down or starting. Try again in a while."
-NO_CONSOLE = "The server's console does not take connections: it may have been stopped or moved. Ask for a new address."
+NO_CONSOLE = "The server's console refuses connections: it may have been stopped or moved. Get a new address."
 REFUSED_ADDRESS = "The server's console is at an address that this proxy may not connect to."
-ACCESS_DENIED = "The server's host did not open the console. Ask for a new address."
+ACCESS_DENIED = "The server's host did not open the console. Get a new address."
 
 
 class TargetError(errors.Unavailable):
-    """``words`` are for the user, and name no address; ``detail`` is for the log."""
+    """A console that cannot be reached. ``words``: for the user, without an address; ``detail``: for the log."""
 
     code = "console.target"
 
@@ -49,9 +49,9 @@ class TargetError(errors.Unavailable):
 
 
 class Reach(NamedTuple):
-    """Where the proxy may connect to. No ``networks``: anywhere; no ``socket_dir``: to no unix socket.
+    """The addresses that the proxy may connect to. No ``networks``: any address; no ``socket_dir``: no unix socket.
 
-    ``local_hosts``: names of the compute hosts that are this machine; ``host``: whose console it is."""
+    ``local_hosts``: names of the compute hosts that are this machine; ``host``: the host of the console."""
 
     networks: tuple[Network, ...] = ()
     socket_dir: str | None = None
@@ -61,42 +61,44 @@ class Reach(NamedTuple):
 
     @classmethod
     def from_conf(cls, options: Options) -> Reach:
-        """Of ``[console]``, ``[serial_console]`` and ``[DEFAULT]host``. Invalid: a network is none."""
+        """Return the settings of ``[console]``, ``[serial_console]`` and ``[DEFAULT]host``. Raises Invalid for a
+        malformed network."""
         return cls(networks(options.console.reachable_networks), options.serial_console.socket_dir,
                    options.console.connect_timeout, frozenset([options.host, *options.console.local_hosts]))
 
     def of(self, host: str) -> Reach:
-        """For a console of that compute host."""
+        """Return the settings for a console of that compute host."""
         return self._replace(host=host)
 
     def check_local(self, place: str) -> None:
-        """TargetError: at ``place`` of this machine there may be anybody's console, but none of that host's."""
+        """Raise TargetError if ``place`` is on this machine, but the console's host is not: it would be another guest's
+        console."""
         if not self.host or self.host not in self.local_hosts:
-            raise TargetError(REFUSED_ADDRESS, f"host {self.host} says that its console is at {place}, which is this "
-                              "machine: set server_proxyclient_address (serial: proxyclient_address) there, no "
-                              "socket_dir; if the host is this machine, name it here in [console]local_hosts")
+            raise TargetError(REFUSED_ADDRESS, f"host {self.host} reports its console at {place}, which is this "
+                              "machine: set server_proxyclient_address (serial: proxyclient_address) there, without "
+                              "socket_dir; if the host is this machine, add its name here to [console]local_hosts")
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """CIDRs; Invalid names the wrong one."""
+    """Parse CIDRs. Raises Invalid, which names the malformed one."""
     found = []
     for text in texts:
         try:
             found.append(ipaddress.ip_network(text.strip(), strict=False))
         except ValueError:
-            raise errors.Invalid(f"[console]reachable_networks: '{text}' is no network (CIDR)") from None
+            raise errors.Invalid(f"[console]reachable_networks: '{text}' is not a network (CIDR)") from None
     return tuple(found)
 
 
 def connect(address: ConsoleAddress, reach: Reach) -> Stream:
-    """A stream at whose other end is the console. TargetError."""
+    """Return a stream to the console. Raises TargetError."""
     deadline = time.monotonic() + reach.timeout_s
     if address.socket_path:
         sock = _unix(address.socket_path, reach)
     elif address.host and address.port:
         sock = _tcp(address.host, address.port, reach, deadline)
     else:
-        raise TargetError(NO_CONSOLE, "the host gave neither address nor socket")
+        raise TargetError(NO_CONSOLE, "the host reported neither an address nor a socket")
     try:
         tune(sock)
         stream = Stream(sock)
@@ -112,7 +114,7 @@ def connect(address: ConsoleAddress, reach: Reach) -> Stream:
 
 
 def _unix(text: str, reach: Reach) -> socket.socket:
-    """A socket directly inside the directory, and no link to one elsewhere."""
+    """Connect to a socket directly inside the directory; a link to another place is refused."""
     path = Path(text)
     if not reach.socket_dir or path.parent != Path(reach.socket_dir) or path.name in ("", ".", "..") \
             or "\0" in text:
@@ -123,12 +125,12 @@ def _unix(text: str, reach: Reach) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if not stat.S_ISSOCK(os.lstat(text).st_mode):
-            raise TargetError(REFUSED_ADDRESS, f"{text!r} is no socket")
+            raise TargetError(REFUSED_ADDRESS, f"{text!r} is not a socket")
         sock.settimeout(reach.timeout_s)
         sock.connect(text)
     except TimeoutError:
         sock.close()
-        raise TargetError(NOT_ANSWERING, f"{text!r} took no connection in {reach.timeout_s:g} s") from None
+        raise TargetError(NOT_ANSWERING, f"{text!r} accepted no connection in {reach.timeout_s:g} s") from None
     except OSError as error:
         sock.close()
         raise TargetError(NO_CONSOLE, f"{text!r}: {error.strerror}") from None
@@ -142,7 +144,7 @@ def _unix(text: str, reach: Reach) -> socket.socket:
 
 
 def _tcp(host: str, port: int, reach: Reach, deadline: float) -> socket.socket:
-    """A connection to the first of the host's addresses that takes one; each of them has been checked."""
+    """Return a connection to the first of the host's addresses that accepts one. Each address is checked before."""
     problem: tuple[str, str] = (NOT_ANSWERING, f"no address of {host} was tried in time")
     for family, where in _resolved(host, port, reach):
         left = deadline - time.monotonic()
@@ -156,7 +158,7 @@ def _tcp(host: str, port: int, reach: Reach, deadline: float) -> socket.socket:
         except ConnectionRefusedError:
             problem = NO_CONSOLE, f"{where[0]}:{port} refuses connections"
         except TimeoutError:
-            problem = NOT_ANSWERING, f"{where[0]}:{port} took no connection in {reach.timeout_s:g} s"
+            problem = NOT_ANSWERING, f"{where[0]}:{port} accepted no connection in {reach.timeout_s:g} s"
         except OSError as error:
             problem = NOT_ANSWERING, f"{where[0]}:{port}: {error.strerror or error}"
         sock.close()
@@ -164,8 +166,8 @@ def _tcp(host: str, port: int, reach: Reach, deadline: float) -> socket.socket:
 
 
 def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[Json, ...]]]:
-    """(family, socket address) of what is allowed. TargetError when there is nothing, or something that is not: a name
-    with addresses both in and out of bounds is a mistake at best."""
+    """Yield (family, socket address) of the allowed addresses. Raises TargetError for any other address: a name with
+    addresses both inside and outside of the limits is a mistake or an attack."""
     for family, _, _, _, where in _lookup(host, port):
         found = ipaddress.ip_address(str(where[0]))
         if not allowed(found, reach.networks):
@@ -176,7 +178,7 @@ def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[J
 
 
 def _lookup(host: str, port: int) -> list[Json]:
-    """getaddrinfo's rows. A resolver may take its time: it must not stop green threads."""
+    """Return getaddrinfo's rows. A slow resolver must not block green threads."""
     try:
         return _resolver(host)(host, port, 0, socket.SOCK_STREAM)
     except (OSError, UnicodeError, OverflowError) as error:
@@ -196,44 +198,45 @@ def _elsewhere(*arguments: object) -> Json:
 
 
 def is_loopback(address: IPAddress) -> bool:
-    """Whether it is an address of this machine alone (127.0.0.0/8, ::1), also as IPv6 writes those of IPv4."""
+    """Return whether the address is local to this machine (127.0.0.0/8, ::1), also for IPv4 addresses in IPv6
+    notation."""
     return _plain(address).is_loopback
 
 
 def _plain(address: IPAddress) -> IPAddress:
-    """An IPv4 address that is written as one of IPv6, as the former."""
+    """Return an IPv4-mapped IPv6 address as IPv4."""
     return getattr(address, "ipv4_mapped", None) or address
 
 
 def allowed(address: IPAddress, reachable: tuple[Network, ...]) -> bool:
-    """Whether the operator lets the proxy connect there; nobody's and everybody's address never are."""
+    """Return whether the operator permits the address. Unspecified and multicast addresses are never permitted."""
     address = _plain(address)
     if address.is_unspecified or address.is_multicast:
         return False
     return not reachable or any(address.version == network.version and address in network for network in reachable)
 
 
-# -- what stands between the host and the console
+# -- access path between the host and the console
 
 
 def _enter(stream: Stream, path: str, deadline: float) -> None:
-    """Ask the host for the console at ``path``; what follows the answer's head is the console's own."""
+    """Request the console at ``path`` from the host; the bytes after the response's head belong to the console."""
     if not _PATH.fullmatch(path) or len(path) > MAX_PATH:
-        raise TargetError(ACCESS_DENIED, "the internal access path has characters that no path has, or is too long")
+        raise TargetError(ACCESS_DENIED, "the internal access path has invalid characters, or is too long")
     try:
         stream.say(f"CONNECT {path} HTTP/1.1\r\n\r\n".encode(), deadline)
         head, stream.early = _head(stream, deadline)
     except TooSlow:
         raise TargetError(NOT_ANSWERING, "CONNECT was not answered in time") from None
     except (Closed, OSError):
-        raise TargetError(ACCESS_DENIED, "CONNECT was not answered, the connection was closed") from None
+        raise TargetError(ACCESS_DENIED, "CONNECT was not answered: the connection was closed") from None
     if not _STATUS.match(head):
         status = head.split(b"\r\n", 1)[0][:80].decode("latin-1")
         raise TargetError(ACCESS_DENIED, f"CONNECT was answered {status!r}")
 
 
 def _head(stream: Stream, deadline: float) -> tuple[bytes, bytes]:
-    """(an answer's head, what came behind it)."""
+    """Return (the response's head, the bytes after it)."""
     found = b""
     while b"\r\n\r\n" not in found:
         if len(found) >= MAX_HEAD:

@@ -1,8 +1,8 @@
-"""xterm.js as one script for a browser, from where it is installed.
+"""xterm.js as one script for browsers, from its installed package.
 
-npm's package and older Debian ones have it ready made. Debian 12's ``libjs-xterm`` has a file that only points at
-modules its sibling ``node-xterm`` brings: those are put together here, each in a function, with a ``require`` of a few
-lines. No tool is needed for that, and nothing is written anywhere.
+npm's package and older Debian packages contain the script. Debian 12's ``libjs-xterm`` has a file that only references
+modules of its sibling ``node-xterm``: this module combines those, each in a function, with a ``require`` of a few
+lines. It needs no tool for that, and writes no file.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _AFTER = """window.Terminal = get(%s).Terminal;
 
 
 class NoTerminal(Exception):
-    """There is no usable xterm.js: which path was looked at, and what installs it."""
+    """Absence of a usable xterm.js: the paths that were searched, and the packages to install."""
 
 
 def script(path: str, modules: str = MODULES) -> bytes:
-    """A script that makes ``window.Terminal``. NoTerminal."""
+    """Return a script that defines ``window.Terminal``. Raises NoTerminal."""
     for name in SCRIPTS:
         text = _read(os.path.join(path, name))
         if text is not None and not _REQUIRE.search(text):
@@ -49,18 +49,18 @@ def script(path: str, modules: str = MODULES) -> bytes:
     for top in (path, os.path.join(path, "lib"), modules):
         if os.path.isfile(os.path.join(top, f"{ENTRY}.js")):
             return _bundle(top).encode()
-    raise NoTerminal(f"there is no xterm.js in {path} ([console]xterm_path), nor its modules in {modules}: install "
+    raise NoTerminal(f"no xterm.js in {path} ([console]xterm_path), and no modules of it in {modules}: install "
                      "Debian's libjs-xterm and node-xterm, or the npm package @xterm/xterm")
 
 
 def style(path: str, modules: str = MODULES) -> bytes:
-    """xterm's style sheet. NoTerminal."""
+    """Return xterm's style sheet. Raises NoTerminal."""
     for top in (path, modules):
         for name in STYLES:
             text = _read(os.path.join(top, name))
             if text is not None:
                 return text.encode()
-    raise NoTerminal(f"there is no xterm.css in {path} ([console]xterm_path): install Debian's libjs-xterm, or the npm "
+    raise NoTerminal(f"no xterm.css in {path} ([console]xterm_path): install Debian's libjs-xterm, or the npm "
                      "package @xterm/xterm")
 
 
@@ -73,7 +73,8 @@ def _read(path: str) -> str | None:
 
 
 def _bundle(top: str) -> str:
-    """Every module that the entry needs, by name, and the entry's Terminal. NoTerminal: one is missing."""
+    """Return a script with every module that the entry needs, by name, and the entry's Terminal. Raises NoTerminal if
+    one is missing."""
     done: list[str] = []
     waiting = [ENTRY]
     texts = []
@@ -100,6 +101,6 @@ def _needs(name: str, text: str) -> Iterator[str]:
 
 
 def _beside(name: str, other: str) -> str:
-    """The name of the module that ``name`` calls ``other``."""
+    """Return the name of the module that ``name`` imports as ``other``."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), other)).removesuffix(".js")
 

@@ -1,4 +1,4 @@
-"""Tokens of consoles: made here, and never whole in any log."""
+"""Console tokens: creation, and a short form for logs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import uuid
 
 
 def new() -> str:
-    """122 random bits, in the form that everybody expects."""
+    """Return 122 random bits, in the usual form of a UUID."""
     return str(uuid.uuid4())
 
 
 def short(token_hash: str) -> str:
-    """What a log may say of a token: enough to find its lines, and no way to it."""
+    """Return the loggable part of a token's hash: enough to find its lines, but not the token."""
     return token_hash[:8]

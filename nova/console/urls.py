@@ -1,6 +1,6 @@
-"""Where a user's program finds a console: the proxy's address with the token in its query. Pure.
+"""Console URLs: the proxy's URL with the token in its query. Stateless.
 
-The base is the operator's, and all that stands in its query is kept as it was written.
+The base URL is the operator's, and all parts of its query are kept unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TOKEN, PATH = "token", "path"
 
 
 def access_url(type: ConsoleType, base: str, token: str) -> str:
-    """The address of one console. noVNC hands on nothing but its parameter ``path``, so the token stands in that."""
+    """Return the URL of one console. noVNC forwards only its parameter ``path``, so the token is inside that."""
     base, mark, fragment = base.partition("#")
     page, _, query = base.partition("?")
     parts = [part for part in query.split("&") if part and _name(part) != TOKEN]
@@ -22,7 +22,7 @@ def access_url(type: ConsoleType, base: str, token: str) -> str:
 
 
 def _in_path(parts: list[str], token: str) -> list[str]:
-    """The pairs with the token behind what the operator's ``path`` says (``websockify``, or nothing)."""
+    """Return the pairs with the token after the operator's ``path`` (``websockify``, or empty)."""
     own = next((unquote_plus(part.partition("=")[2]) for part in parts if _name(part) == PATH), "")
     path = f"{own}{'&' if '?' in own else '?'}{TOKEN}={token}"
     return [*[part for part in parts if _name(part) != PATH], f"{PATH}={quote(path, safe='')}"]

@@ -1,6 +1,7 @@
 """VeNCrypt 0.2: a VNC connection continues as TLS, with a certificate on either side (subtype X509None).
 
-Only this subtype will do: with the others anybody who reaches the port could be the hypervisor, or its client.
+Only this subtype is accepted: with any other, any process that reaches the port could act as the hypervisor or its
+client.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ VERSION = b"\x00\x02"
 X509_NONE = 260
 MAX_SUBTYPES = 64
 
-#: As the protocol numbers them; what a server offers is told by name.
+#: Names of the protocol's subtype numbers, for messages about a server's offer.
 SUBTYPES = {256: "Plain", 257: "TLSNone", 258: "TLSVnc", 259: "TLSPlain", X509_NONE: "X509None", 261: "X509Vnc",
             262: "X509Plain", 263: "X509SASL", 264: "TLSSASL"}
 
-WORDS = "The server's console does not make itself known as this proxy demands (VeNCrypt)."
+WORDS = "The server's console does not authenticate as this proxy requires (VeNCrypt)."
 UNTRUSTED = "The server's console and this proxy do not trust each other's certificates."
 
 
 class VencryptRefused(Exception):
-    """(words for the user, detail for the log)."""
+    """A failed negotiation: (message for the user, detail for the log)."""
 
     def __init__(self, detail: str, words: str = WORDS) -> None:
         super().__init__(detail)
@@ -36,7 +37,7 @@ class VencryptRefused(Exception):
 
 
 class Papers(NamedTuple):
-    """PEM files: the authorities that the server's certificate must come from, and the proxy's own certificate and key.
+    """PEM files: the authorities for the server's certificate, and the proxy's own certificate and key.
     """
 
     ca: str | None = None
@@ -44,9 +45,10 @@ class Papers(NamedTuple):
     key: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Read anew for each connection: certificates are replaced while daemons run. Invalid names the file.
+        """Load the files, for each connection again, because certificates are replaced while daemons run. Raises
+        Invalid with the file.
 
-        Whose the certificate is, is looked at afterwards (:func:`check_peer`): it may bear the host's name or address.
+        The certificate's names are checked afterwards (:func:`check_peer`): it may contain the host's name or address.
         """
         if not self.ca:
             raise errors.Invalid("[vnc]vencrypt_ca_certs must be set for vencrypt")
@@ -69,20 +71,20 @@ class Papers(NamedTuple):
 
 
 def check_readable(*paths: str | None) -> None:
-    """OSError names the file: that of the library does not."""
+    """Check that files can be read. The OSError names the file, unlike the library's."""
     for path in filter(None, paths):
         with open(path, "rb"):
             pass
 
 
 def _no_password() -> str:
-    """Without it the library would ask the terminal."""
+    """Fail for an encrypted key; otherwise the library would prompt on the terminal."""
     raise ValueError("the key is encrypted")
 
 
 def wrap(target: Stream, papers: Papers, peers: Sequence[str], deadline: float) -> Stream:
-    """The stream inside TLS, after VeNCrypt's negotiation, with a server whose certificate bears one of ``peers``.
-    VencryptRefused; Closed, TooSlow and OSError of the stream."""
+    """Negotiate VeNCrypt, and return the stream inside TLS, with a server whose certificate has one of ``peers``.
+    Raises VencryptRefused; Closed, TooSlow and OSError of the stream."""
     _agree(target, deadline)
     if target.buffered():
         raise VencryptRefused("there were bytes between VeNCrypt and TLS")
@@ -105,14 +107,14 @@ def wrap(target: Stream, papers: Papers, peers: Sequence[str], deadline: float) 
 
 
 def check_peer(certificate: Mapping[str, Json], peers: Sequence[str]) -> None:
-    """Whether a certificate, as ``SSLSocket.getpeercert`` gives it, bears one of these names (RFC 6125). All hosts have
-    one of the same authority: that of another host will not do. VencryptRefused."""
+    """Check that a certificate, as returned by ``SSLSocket.getpeercert``, has one of these names (RFC 6125). All hosts'
+    certificates are from the same authority, so another host's must be rejected. Raises VencryptRefused."""
     names = {value for kind, value in certificate.get("subjectAltName", ()) if kind in ("DNS", "IP Address")}
-    if not names:  # as older certificates have it
+    if not names:  # older certificates have only a common name
         names = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
     if not {_plain(name) for name in names} & {_plain(peer) for peer in peers}:
-        raise VencryptRefused(f"its certificate is of {', '.join(sorted(names)) or 'nobody'}, not of "
-                              f"{' or '.join(peers) or 'anybody'}", UNTRUSTED)
+        raise VencryptRefused(f"its certificate is for {', '.join(sorted(names)) or 'no name'}, not for "
+                              f"{' or '.join(peers) or 'any known name'}", UNTRUSTED)
 
 
 def _plain(name: str) -> str:
@@ -123,7 +125,7 @@ def _plain(name: str) -> str:
 
 
 def _agree(target: Stream, deadline: float) -> None:
-    """Version 0.2 and the subtype X509None."""
+    """Negotiate version 0.2 and the subtype X509None."""
     version = target.exactly(2, deadline)
     if version != VERSION:
         raise VencryptRefused(f"VeNCrypt's version is {version[0]}.{version[1]}, not 0.2")
@@ -136,7 +138,7 @@ def _agree(target: Stream, deadline: float) -> None:
     offered = struct.unpack(f">{count}I", target.exactly(4 * count, deadline))
     if X509_NONE not in offered:
         names = ", ".join(SUBTYPES.get(code, str(code)) for code in offered)
-        raise VencryptRefused(f"of VeNCrypt the server offers {names}, not X509None")
+        raise VencryptRefused(f"the server offers the VeNCrypt subtypes {names}, not X509None")
     target.say(struct.pack(">I", X509_NONE), deadline)
     if target.exactly(1, deadline) != b"\x01":
         raise VencryptRefused("the server did not take X509None")

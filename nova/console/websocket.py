@@ -1,7 +1,7 @@
-"""A browser at the other end of a WebSocket (RFC 6455): wsproto's handshake and frames over a socket of ours.
+"""A browser's WebSocket (RFC 6455): wsproto's handshake and frames over a socket of the proxy.
 
-wsproto does no input or output: what waits, and what is kept for a browser that does not read, is bounded here and in
-:mod:`nova.console.frames`.
+wsproto does no I/O: this module and :mod:`nova.console.frames` limit the waits, and the data for a browser that does
+not read.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from nova.model.base import Json
 
 BINARY_PROTOCOL = "binary"
 HANDSHAKE_S = 10.0
-FINAL_BINARY = 0x82  # a frame that is a whole message of bytes
+FINAL_BINARY = 0x82  # a frame with a complete binary message
 
 
 class BadHandshake(Exception):
-    """The request can't become a WebSocket: words for a 400. Nothing has been sent."""
+    """The request cannot become a WebSocket: a message for a 400 response. No data were sent."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -36,12 +36,12 @@ class BadHandshake(Exception):
 
 
 def check(environ: dict[str, Json]) -> str:
-    """The subprotocol to choose, empty for none; BadHandshake with words for who tries by hand."""
+    """Return the chosen subprotocol, empty for none. Raises BadHandshake, with a message for manual tests."""
     if environ.get("REQUEST_METHOD") != "GET" or environ.get("SERVER_PROTOCOL") != "HTTP/1.1":
         raise BadHandshake("A WebSocket begins with GET and HTTP/1.1.")
     if environ.get("HTTP_UPGRADE", "").strip().lower() != "websocket" \
             or "upgrade" not in _words(environ.get("HTTP_CONNECTION", "").lower()):
-        raise BadHandshake("This is no request for a WebSocket.")
+        raise BadHandshake("This is not a request for a WebSocket.")
     if environ.get("HTTP_SEC_WEBSOCKET_VERSION") != "13":
         raise BadHandshake("Sec-WebSocket-Version must be 13.")
     try:
@@ -52,12 +52,12 @@ def check(environ: dict[str, Json]) -> str:
         raise BadHandshake("Sec-WebSocket-Key is malformed.")
     offered = _words(environ.get("HTTP_SEC_WEBSOCKET_PROTOCOL", ""))
     if offered and BINARY_PROTOCOL not in offered:
-        raise BadHandshake("Consoles speak the subprotocol 'binary' only.")
+        raise BadHandshake("Consoles support only the subprotocol 'binary'.")
     return BINARY_PROTOCOL if offered else ""
 
 
 def _answer(environ: WSGIEnvironment, bounds: frames.FrameBounds) -> tuple[bytes, Connection]:
-    """The handshake's answer to a request that has been read and checked, and what speaks after it. BadHandshake."""
+    """Return the handshake's response to a validated request, and the connection after it. Raises BadHandshake."""
     protocol = check(environ)
     headers = [("Host", "console"), ("Upgrade", "websocket"), ("Connection", "Upgrade"),
                ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", environ["HTTP_SEC_WEBSOCKET_KEY"])]
@@ -66,7 +66,7 @@ def _answer(environ: WSGIEnvironment, bounds: frames.FrameBounds) -> tuple[bytes
     opening = WSConnection(ConnectionType.SERVER)
     opening.initiate_upgrade_connection([(name.encode(), value.encode()) for name, value in headers], "/")
     answer = opening.send(AcceptConnection(subprotocol=protocol or None, extensions=[bounds]))
-    assert opening.connection is not None, "it has been accepted"
+    assert opening.connection is not None, "the request was accepted"
     return answer, opening.connection
 
 
@@ -75,19 +75,20 @@ def _words(text: str) -> list[str]:
 
 
 def wanted(environ: WSGIEnvironment) -> bool:
-    """Whether a request asks for a WebSocket, well or badly."""
+    """Return whether a request asks for a WebSocket, whether it is well-formed or not."""
     return "websocket" in environ.get("HTTP_UPGRADE", "").lower()
 
 
 class BrowserSocket(StreamEnd):
-    """A browser after its handshake. ``code`` and ``reason``: how it closed, when it did (1006: without a word)."""
+    """A browser after its handshake. ``code`` and ``reason``: of its close message, if any (1006: closed without
+    one)."""
 
     pings = True
     half_closes = False
     headroom = 10  # of a frame's head
 
     def __init__(self, sock: Json, environ: dict[str, Json]) -> None:
-        """``environ``: the handshake, whose answer is yet to be sent. BadHandshake."""
+        """Prepare the response to the handshake in ``environ``, without sending it. Raises BadHandshake."""
         self._bounds = frames.FrameBounds()
         answer, self._connection = _answer(environ, self._bounds)
         super().__init__(sock)
@@ -95,14 +96,14 @@ class BrowserSocket(StreamEnd):
         self.closed = False
         self._pong: bytes | None = None
         self._ended = False
-        self._raw = b""  # came with the handshake
+        self._raw = b""  # received with the handshake
         self._out.append(memoryview(answer))
 
     @classmethod
     def accept(cls, sock: Json, environ: dict[str, Json], early: bytes = b"") -> BrowserSocket:
-        """Answer the handshake in ``environ`` (a WSGI environment). ``early``: what came behind it.
+        """Send the response to the handshake in ``environ`` (a WSGI environment). ``early``: bytes received after it.
 
-        BadHandshake before anything has been sent; OSError and TooSlow when the browser does not take the answer.
+        Raises BadHandshake before any data are sent; OSError and TooSlow if the browser does not read the response.
         """
         browser = cls(sock, environ)
         tune(sock)
@@ -113,10 +114,10 @@ class BrowserSocket(StreamEnd):
     # -- receiving
 
     def buffered(self) -> bool:
-        return bool(self._raw) or self._ended or super().buffered()  # that it has ended is still to be told
+        return bool(self._raw) or self._ended or super().buffered()  # the end itself must still be reported
 
     def _fetch(self, limit: int) -> bytes | None:
-        """Payload that has come, which may be more than ``limit`` by a little; the rest is kept in ``early``."""
+        """Return received payload, which may exceed ``limit`` a little; the rest is stored in ``early``."""
         if self._ended:
             return None
         data, self._raw = self._raw, b""
@@ -134,24 +135,24 @@ class BrowserSocket(StreamEnd):
         return payload if payload or not self._ended else None
 
     def _decode(self, data: bytes) -> bytes:
-        """The payload of what has come; pings are noted, a close ends it. Violation."""
+        """Return the payload of received bytes; pings are recorded, and a close ends the stream. Raises Violation."""
         found = []
         for event in frames.received(self._connection, self._bounds, data):
             if isinstance(event, BytesMessage):
                 found.append(event.data)
             elif isinstance(event, Ping):
-                self._pong = event.payload  # the latest alone, as the protocol allows
+                self._pong = event.payload  # only the latest, as the protocol permits
             elif isinstance(event, CloseConnection):
                 self._ended, self.code, self.reason = True, int(event.code), event.reason or ""
-                self._pong = None  # nothing but a close is said after a close
+                self._pong = None  # after a close, only a close is sent
         self._answer_ping()
         return b"".join(found)
 
     # -- sending
 
     def put(self, buffer: memoryview, start: int, end: int) -> None:
-        """The frame's head is written in front of the data, in place: wsproto would copy a picture four times, and no
-        stranger has a say in what we send."""
+        """Write the frame's head in front of the data, in place. wsproto would copy a screen update four times, and its
+        checks are unnecessary for the proxy's own data."""
         length = end - start
         if length < 126:
             size = 2
@@ -176,18 +177,19 @@ class BrowserSocket(StreamEnd):
             self._say(Ping())
 
     def _answer_ping(self) -> None:
-        """Between frames, and when the browser takes what it is sent: a flood of pings costs one answer at a time."""
+        """Send a pong between frames, while the browser reads: a flood of pings costs one response at a time."""
         if self._pong is not None and not self._out:
             payload, self._pong = self._pong, None
             self._say(Pong(payload))
 
     def _say(self, event: Event) -> None:
         self._out.append(memoryview(self._connection.send(event)))
-        with contextlib.suppress(OSError):  # reading will tell
+        with contextlib.suppress(OSError):  # the next read reports the error
             super().flush()
 
     def close(self, code: int = NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
-        """Say why, unless the browser has gone or does not listen, and close; takes ``linger_s`` at most."""
+        """Send the reason, unless the browser has disconnected or does not read, and close; takes at most
+        ``linger_s``."""
         if self.closed:
             return
         self.closed = True
@@ -196,11 +198,11 @@ class BrowserSocket(StreamEnd):
         try:
             if self.code == ABNORMAL or code in NEVER_SENT:
                 return
-            self.drain(deadline)  # a frame that is half out must come first
+            self.drain(deadline)  # a partly sent frame must be completed first
             self._out.append(memoryview(self._connection.send(CloseConnection(code, words))))
             self.drain(deadline)
             settle(self.sock, deadline)
         except (OSError, TooSlow, ValueError):
-            pass  # it does not listen
+            pass  # the browser does not read
         finally:
             super().close(self.code if self.code == ABNORMAL else code)

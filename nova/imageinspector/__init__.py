@@ -1,7 +1,8 @@
-"""What an image's file is: headers read in Python, nothing else opened (``oslo_utils.imageutils.format_inspector``).
+"""Detection of image formats: reads headers in Python, and opens no other file
+(``oslo_utils.imageutils.format_inspector``).
 
-``python -m nova.imageinspector FILE`` prints it as JSON. That is how nova-compute asks, in a process that sees this one
-file and nothing else: its word is checked by type, and no more believed than a tool's.
+``python -m nova.imageinspector FILE`` prints the result as JSON. nova-compute runs it in a process with access to this
+one file only. It checks the types of the output, and trusts it no more than that of any tool.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ Bytes = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class Inspected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``formats``: what the file may be, each by its name. ``virtual_bytes``: of a disk with a format of its own, as a
-    guest sees it; None where it is not told. ``unsafe``: why it may not be opened; ``problem``: why nothing is told.
-    Whoever says so may have been taken over by the file: it is bounded, or it would fill messages and rows."""
+    """Result of an inspection. ``formats``: the possible formats of the file, by name. ``virtual_bytes``: the size of a
+    formatted disk as seen by a guest; None if unknown. ``unsafe``: why it must not be opened; ``problem``: why the
+    inspection failed. The file may have taken control of the inspector, so all fields are bounded: else they could fill
+    messages and rows."""
 
     formats: Formats = ()
     virtual_bytes: Bytes | None = None
@@ -32,7 +34,7 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def inspect(path: str) -> Inspected:
-    """The look itself, in this process. OSError."""
+    """Inspect the file in this process. Raises OSError."""
     with open(path, "rb") as source:
         wrapper = format_inspector.InspectWrapper(source)
         try:
@@ -41,8 +43,8 @@ def inspect(path: str) -> Inspected:
             if wrapper.formats is None:
                 wrapper.close()
             found = list(wrapper.formats or [])
-        except Exception as error:  # an inspector that chokes on a file has looked at a harmful one
-            return Inspected(problem=f"its format cannot be told ({error})"[:LONGEST_REASON])
+        except Exception as error:  # a file that makes an inspector fail is harmful
+            return Inspected(problem=f"its format cannot be detected ({error})"[:LONGEST_REASON])
     names = tuple(sorted({str(one) for one in found}))
     return _inside(found[0], names) if len(found) == 1 else Inspected(formats=names)
 
@@ -58,4 +60,4 @@ def _inside(inspector: format_inspector.FileInspector, names: tuple[str, ...]) -
     try:
         return Inspected(formats=names, virtual_bytes=int(inspector.virtual_size))
     except Exception as error:
-        return Inspected(formats=names, unsafe=f"its size cannot be told ({error})"[:LONGEST_REASON])
+        return Inspected(formats=names, unsafe=f"its size cannot be determined ({error})"[:LONGEST_REASON])

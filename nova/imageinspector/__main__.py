@@ -1,4 +1,4 @@
-"""``python -m nova.imageinspector FILE``: what the file is, as JSON on standard output."""
+"""``python -m nova.imageinspector FILE``: writes the file's format as JSON to standard output."""
 
 import sys
 

@@ -1,1 +1,2 @@
-"""The image proxy: images to compute hosts and snapshots from them, each by a ticket, no credential on the host."""
+"""The image proxy: images for compute hosts and snapshots from them, each with a ticket, without credentials on
+hosts."""

@@ -1,6 +1,6 @@
-"""The application: checks a request's ticket, then carries the image between the host and the image service.
+"""The WSGI application: checks a request's ticket, then transfers the image between the host and the image service.
 
-Plain WSGI. What is refused is told as one of our errors, in JSON (``nova.model.image.image_tickets.ProxyRefusal``).
+A refusal is one of nova's errors, as JSON (``nova.model.image.image_tickets.ProxyRefusal``).
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class ImageProxyApp:
         try:
             return self._answer(environ)
         except errors.NovaError as error:
-            LOG.warning("%s refused a request of %s: %d %s", environ["REQUEST_METHOD"], environ.get("REMOTE_ADDR", "-"),
+            LOG.warning("refused %s from %s: %d %s", environ["REQUEST_METHOD"], environ.get("REMOTE_ADDR", "-"),
                         error.status, error.message)
             return _refusal(error)
         except Exception:
-            LOG.exception("an unexpected failure of the image proxy")
+            LOG.exception("unexpected failure of the image proxy")
             return _refusal(errors.Bug())
 
     def _answer(self, environ: WSGIEnvironment) -> ProxyAnswer:
@@ -85,12 +85,13 @@ class ImageProxyApp:
         return ProxyAnswer(200, [msgspec.json.encode(self._images.show(request.image_id))], {"Content-Type": JSON})
 
     def _locations(self, request: ImageRequest) -> ProxyAnswer:
-        """Those in Ceph alone: addresses of other stores may hold passwords, and are of no use to a host."""
+        """Return only the locations in Ceph: URLs of other stores may contain passwords, and a host cannot use them."""
         found = [one.url for one in map(rbd_location, self._images.locations(request.image_id)) if one is not None]
         return ProxyAnswer(200, [msgspec.json.encode(found)], {"Content-Type": JSON})
 
     def _take(self, request: ImageRequest, environ: WSGIEnvironment) -> ProxyAnswer:
-        """Whatever a host says: the image has the data of no other."""
+        """Set the image's data to a location in Ceph. It must belong to this image, so that a host cannot expose
+        another's data."""
         body = environ["wsgi.input"].read(min(int(request.length), LONGEST_URL)) if request.length.isdecimal() else b""
         location = rbd_location(body.decode("ascii", "replace"))
         if location is None or location.image != request.image_id:
@@ -99,7 +100,8 @@ class ImageProxyApp:
         return ProxyAnswer(204, [])
 
     def _read(self, request: ImageRequest, ticket: TicketFacts) -> ProxyAnswer:
-        """From the image service as it comes; one that has no ranges gives all of it, and the host begins anew."""
+        """Stream the data from the image service. A service without ranges returns all data, and the host starts
+        again."""
         headers = {"Content-Type": BINARY}
         part = content_range(self._images.show(request.image_id), request.range) if request.range else ""
         give_back = self._slots.take()
@@ -127,7 +129,7 @@ class ImageProxyApp:
 
 
 def _refusal(error: errors.NovaError) -> ProxyAnswer:
-    """The connection is given up with it: a body that nobody reads may stand behind the request."""
+    """Return a refusal, which closes the connection: an unread body may follow the request."""
     refusal = ProxyRefusal(kind=error.kind, code=error.code, message=error.message)
     headers = {"Content-Type": JSON, "Connection": "close"}
     if error.status == 503:
@@ -136,5 +138,5 @@ def _refusal(error: errors.NovaError) -> ProxyAnswer:
 
 
 def build(images: ImageService, gate: Gate, slots: TransferSlots) -> RequestId:
-    """The whole application."""
+    """Return the complete application."""
     return RequestId(ImageProxyApp(images, gate, slots))

@@ -1,4 +1,4 @@
-"""Who may read or write which image: a ticket of a conductor's, and the proof of the host that it is for."""
+"""Authorization of image transfers: a conductor's ticket, and a proof by the host that it was issued to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IMAGES, RECORD, FILE, LOCATIONS = "/v1/images/", "", "/file", "/locations"
 
 
 class ImageRequest(NamedTuple):
-    """What is asked for. ``part``: its record, data or locations; ``range``, ``length``: as the headers have them."""
+    """A parsed request. ``part``: the image's record, data or locations; ``range``, ``length``: the headers' values."""
 
     method: str
     image_id: str
@@ -43,17 +43,17 @@ class ImageRequest(NamedTuple):
 
     @property
     def direction(self) -> str:
-        """What a ticket must be for; a record is for whoever may do either."""
+        """Direction that the ticket must have; empty for a record, which any ticket may read."""
         return "" if self.part == RECORD else self.method
 
 
-#: What can be done with each part of an image, and the path that the proof of a request names.
+#: Methods for each part of an image, and the path in the proof of a request.
 METHODS = {RECORD: (READ,), FILE: (READ, WRITE), LOCATIONS: (READ, WRITE)}
 TARGETS = {RECORD: record_path, FILE: data_path, LOCATIONS: locations_path}
 
 
 def read(environ: WSGIEnvironment) -> ImageRequest:
-    """What a request asks for. NotFound: no path of ours. api.MethodNotAllowed."""
+    """Parse a request. Raises NotFound for an unknown path, and api.MethodNotAllowed."""
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeError:
@@ -74,15 +74,15 @@ def _header(environ: WSGIEnvironment, name: str) -> str:
 
 
 class Gate:
-    """``clock``: seconds of Unix time. ``seen``: of all workers of this proxy."""
+    """Authorization of requests. ``clock``: seconds of Unix time. ``seen``: shared by all workers of this proxy."""
 
     def __init__(self, seal: TicketSeal, seen: SeenRequests, clock: Callable[[], float] = time.time) -> None:
         self._seal, self._seen, self._clock = seal, seen, clock
 
     def admit(self, request: ImageRequest) -> TicketFacts:
-        """What the ticket of the request says. The host is known before anything is said of its ticket.
+        """Return the contents of the request's ticket. The host is authenticated before any error about its ticket.
 
-        image.TicketInvalid, image.TicketNotProven (401); image.TicketRepeated, image.TicketWrongUse (403);
+        Raises image.TicketInvalid, image.TicketNotProven (401); image.TicketRepeated, image.TicketWrongUse (403);
         image.TicketExpired (410).
         """
         ticket = self._seal.open(request.ticket)
@@ -100,11 +100,11 @@ class Gate:
         length = request.length if request.method == WRITE else ""
         wanted = proof(ticket.host_key, ProvenRequest(request.method, target, request.range, length, request.time))
         if not hmac.compare_digest(wanted.encode(), request.proof.encode()):
-            raise errors.image.TicketNotProven(reason="its proof is not one of that host, or not of this request")
+            raise errors.image.TicketNotProven(reason="its proof does not match that host or this request")
         made_at, once, _ = request.time.partition("-")
         seconds = int(made_at[:20]) if made_at.isdecimal() else 0
         if abs(seconds - self._clock()) > CLOCK_S:
-            raise errors.image.TicketNotProven(reason=f"its time is wrong by more than {CLOCK_S} s, by the clock here")
-        # two requests of an older host, made within a second, may be the same
+            raise errors.image.TicketNotProven(reason=f"its time is off by more than {CLOCK_S} s by the clock here")
+        # two requests of an older host within a second may be identical
         if once and not self._seen.add(wanted, seconds + CLOCK_S + 1):
             raise errors.image.TicketRepeated(host=ticket.host, image_id=ticket.image_id)

@@ -1,4 +1,4 @@
-"""Images under way: as many at a time as there are places, in parts, so that none is in memory whole."""
+"""Transfers of images: limited in number, and in chunks, so that no image is completely in memory."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
 
-WAIT_S = 5.0  # for a place, before the host is told to come again
+WAIT_S = 5.0  # for a free slot, before the host must retry later
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 
 
 class ImageService(Protocol):
-    """What we use of the image service, with our own credentials (``nova.clients.glance.Glance``)."""
+    """The calls to the image service, with the proxy's own credentials (``nova.clients.glance.Glance``)."""
 
     def show(self, image_id: str) -> Image:
-        """What it says of the image now. image.NotFound; Unavailable."""
+        """Return the current record of the image. Raises image.NotFound and Unavailable."""
 
     def locations(self, image_id: str) -> tuple[str, ...]:
-        """Addresses of its data in its stores, which may hold passwords. image.NotFound; Unavailable."""
+        """Return the URLs of its data in the stores, which may contain passwords. Raises image.NotFound and
+        Unavailable."""
 
     def add_location(self, image_id: str, url: str) -> None:
-        """Let an image have the data at the address; see ``nova.clients.glance``."""
+        """Set the image's data to those at the URL; see ``nova.clients.glance``."""
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
-        """The data from the first byte, or of the Range that is ``wanted``. image.NotFound; Unavailable."""
+        """Return the data from the first byte, or of the ``wanted`` Range. Raises image.NotFound and Unavailable."""
 
     def send(self, image_id: str, data: Iterable[bytes]) -> None:
-        """Data for an image that has none. image.NotFound; Conflict; Forbidden; Unavailable."""
+        """Upload data for an image without data. Raises image.NotFound, Conflict, Forbidden and Unavailable."""
 
 
 class TransferSlots:
-    """As many transfers as may be under way at a time."""
+    """A limited number of slots for concurrent transfers."""
 
     def __init__(self, count: int, wait_s: float = WAIT_S) -> None:
         self._free, self._wait_s = threading.BoundedSemaphore(count), wait_s
 
     def take(self) -> Callable[[], None]:
-        """What gives the place back; called twice, it does so once. image.ProxyBusy: none came free in time."""
+        """Take a slot, and return the function that releases it; repeated calls have no effect. Raises image.ProxyBusy
+        after a timeout."""
         if not self._free.acquire(timeout=self._wait_s):
             raise errors.image.ProxyBusy()
         given_back = threading.Lock()
@@ -59,7 +61,7 @@ class TransferSlots:
 
 
 class Transfer:
-    """One image under way: what of it went by, and for whom. Its end is a line in the log."""
+    """One running transfer: the bytes and the host. Its end is logged."""
 
     def __init__(self, ticket: TicketFacts, give_back: Callable[[], None]) -> None:
         self._ticket, self._give_back = ticket, give_back
@@ -68,7 +70,8 @@ class Transfer:
         self._passed = metrics.IMAGE_BYTES.labels(ticket.direction)
 
     def passing(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The parts as they go by. ConnectionError where they break off: what was promised does not come any more."""
+        """Yield and count the chunks. Raises ConnectionError if the source fails: the promised data cannot be
+        completed."""
         try:
             for part in parts:
                 self._bytes += len(part)
@@ -76,23 +79,23 @@ class Transfer:
                 yield part
         except errors.Unavailable as error:
             with context.entered(self._context):
-                LOG.warning("image %s broke off at the image service: %s", self._ticket.image_id, error.message)
+                LOG.warning("the image service broke off image %s: %s", self._ticket.image_id, error.message)
             raise ConnectionAbortedError(error.message) from error
         self._whole = True
 
     def end(self) -> None:
-        """May be called twice."""
+        """End the transfer, and log it. May be called twice."""
         self._give_back()
         if self._started:
             seconds, self._started = time.monotonic() - self._started, 0.0
             with context.entered(self._context):
                 LOG.info("%s image %s for host %s: %s%d bytes in %.1f s", self._ticket.direction, self._ticket.image_id,
-                         self._ticket.host, "" if self._whole else "broken off after ", self._bytes, seconds,
+                         self._ticket.host, "" if self._whole else "interrupted after ", self._bytes, seconds,
                          extra={"server": self._ticket.server, "host_": self._ticket.host})
 
 
 class Outgoing:
-    """The body of an answer: the image service's data, at the pace at which the host takes it."""
+    """The body of a response: the image service's data, at the speed of the host."""
 
     def __init__(self, data: ImageData, transfer: Transfer) -> None:
         self._data, self._transfer = data, transfer
@@ -101,13 +104,13 @@ class Outgoing:
         return self._transfer.passing(self._data)
 
     def close(self) -> None:
-        """As WSGI wants it: called at the end, whatever that was."""
+        """Close the source and end the transfer. WSGI calls this after every response."""
         self._data.close()
         self._transfer.end()
 
 
 class Incoming:
-    """The body of a request, of ``length`` bytes, on its way to the image service: it can be read once."""
+    """The body of a request, of ``length`` bytes, for the image service: it can be read once."""
 
     def __init__(self, stream: InputStream, length: int) -> None:
         self._stream, self._length, self._begun = stream, length, False
@@ -117,7 +120,7 @@ class Incoming:
 
     def __iter__(self) -> Iterator[bytes]:
         if self._begun:
-            raise ConnectionAbortedError("a body that comes from a host cannot be sent twice")
+            raise ConnectionAbortedError("the body of a request cannot be sent twice")
         self._begun, left = True, self._length
         while left:
             part = self._stream.read(min(left, CHUNK_BYTES))
@@ -126,7 +129,7 @@ class Incoming:
 
 
 class MeteredBody:
-    """A body that its transfer counts as it goes by."""
+    """A body whose transfer counts its bytes."""
 
     def __init__(self, body: Incoming, transfer: Transfer) -> None:
         self._body, self._transfer = body, transfer
@@ -139,8 +142,8 @@ class MeteredBody:
 
 
 def content_range(image: Image, wanted: str) -> str:
-    """The Content-Range of an answer that has what is wanted. image.ProxyRange: the image has nothing of it, or it is
-    of another form than ``bytes=FIRST-`` and ``bytes=FIRST-LAST``."""
+    """Return the Content-Range of a response with the wanted range. Raises image.ProxyRange if the image has no data in
+    it, or its form is not ``bytes=FIRST-`` or ``bytes=FIRST-LAST``."""
     found, size = _RANGE.fullmatch(wanted), image.size_bytes
     first, last = (int(found[1]), int(found[2] or size - 1)) if found else (size, 0)
     if first >= size or last < first:

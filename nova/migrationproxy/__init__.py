@@ -1,12 +1,12 @@
-"""Takes one guest's live migration from one libvirtd to another, so that no libvirtd listens to other hosts.
+"""Transport of one guest's live migration between two libvirtds, so that no libvirtd listens to other hosts.
 
-The destination's nova-compute starts a *gate* for the move: it listens on one TCP port with a certificate of its own,
-lets in who knows the move's secret, and passes on to the libvirtd beside it the calls of this very migration and
-nothing else. The source's nova-compute starts a *tunnel*: Unix sockets that its libvirtd and QEMU are told to call,
-each connection of which is carried to the gate. Memory and disks go the same way, so that they are encrypted, too.
+The destination's nova-compute starts a listener (a *gate*) for the move, on one TCP port with its own certificate. It
+admits clients with the move's secret, and forwards only the calls of this migration to the local libvirtd. The source's
+nova-compute starts a *tunnel*: Unix sockets to which its libvirtd and QEMU connect. It forwards each connection to the
+gate. Memory and disks use the same path, so they are encrypted, too.
 
-Each is a process of its own (``python -m nova.migrationproxy``): a migration goes on while nova-compute restarts. It
-ends with the migration, with the directory that it works in, or after a day.
+Each is a separate process (``python -m nova.migrationproxy``), so a migration continues while nova-compute restarts. It
+ends with the migration, when its working directory is removed, or after a day.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 
 import msgspec
 
-#: The same on all hosts: a migration's sockets must have one path at both ends.
+#: The same on all hosts: a migration's sockets must have the same path at both ends.
 DIRECTORY = Path("/run/nova-migrations")
-SOCKETS = "qemu"  # within a move's directory: QEMU may write there, so that nothing else is kept in it
-PID_FILE = "proxy.pid"  # kept open by the process for as long as it lives
-NOTES_FILE = "refused"  # what it refused, or could not do: a line each
+SOCKETS = "qemu"  # within a move's directory: QEMU may write there, so it contains no other files
+PID_FILE = "proxy.pid"  # kept open by the process during its lifetime
+NOTES_FILE = "refused"  # refused calls and failures, one per line
 LIBVIRT_URI = "qemu:///system"
 SECRET_DIGITS = 64
 
 
 class Channel(StrEnum):
-    """What a connection carries; the name of its socket. One letter says it on the wire."""
+    """Content of a connection; also the name of its socket. One letter identifies it on the wire."""
 
     LIBVIRT = "libvirt"
     MEMORY = "memory"
@@ -34,8 +34,8 @@ class Channel(StrEnum):
 
 
 class GatePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a gate is told. ``definition``: the guest as this host itself would define it. ``libvirt``: the socket of
-    the libvirtd beside it. ``owner``: QEMU's user and group on this host."""
+    """Parameters of a gate. ``definition``: the guest as this host itself would define it. ``libvirt``: the socket of
+    the local libvirtd. ``owner``: QEMU's user and group on this host."""
 
     directory: str
     address: str
@@ -47,7 +47,7 @@ class GatePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TunnelPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tunnel is told. ``certificate``: the gate's, as PEM. ``owner``: as a gate's."""
+    """Parameters of a tunnel. ``certificate``: the gate's, as PEM. ``owner``: as for a gate."""
 
     directory: str
     address: str
@@ -58,7 +58,7 @@ class TunnelPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process answers when it is ready; ``error``: why it is not. ``port``, ``certificate``: of a gate."""
+    """Output of a process that is ready; ``error``: why it failed. ``port``, ``certificate``: of a gate."""
 
     port: int = 0
     certificate: str = ""
@@ -66,15 +66,15 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def socket_path(directory: Path, channel: Channel) -> Path:
-    """Where a channel's socket lies, at both ends."""
+    """Return the path of a channel's socket, at both ends."""
     return directory / SOCKETS / channel
 
 
 def socket_uri(directory: Path, channel: Channel) -> str:
-    """As libvirt is told of it."""
+    """Return the socket's URI for libvirt."""
     return f"unix://{socket_path(directory, channel)}"
 
 
 def libvirt_uri(directory: Path) -> str:
-    """The destination's libvirtd, as the source's is told of it."""
+    """Return the URI of the destination's libvirtd, for the source's libvirtd."""
     return f"qemu+unix:///system?socket={socket_path(directory, Channel.LIBVIRT)}"

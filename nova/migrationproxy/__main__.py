@@ -1,5 +1,5 @@
-"""``python -m nova.migrationproxy gate|tunnel``: told a plan on its standard input (JSON, one line), answers with one
-line when it is ready, and goes on by itself."""
+"""``python -m nova.migrationproxy gate|tunnel``: reads a plan from its standard input (JSON, one line), writes one line
+when it is ready, and continues in the background."""
 
 from nova.migrationproxy.process import main
 

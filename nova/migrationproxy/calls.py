@@ -1,7 +1,8 @@
-"""Which calls of a source's libvirtd go on to the libvirtd of the destination, and which answers go back. Pure.
+"""Filters of the libvirt protocol: which calls of a source's libvirtd reach the destination's, and which replies
+return.
 
-A call passes when it belongs to the one migration that this host prepared: its name, its sockets, its disks, and a
-definition that points to nothing on this host but what this host gives the guest. The rest is answered with a refusal.
+A call passes if it belongs to the one migration that this host prepared: its name, its sockets, its disks, and a
+definition that references no host resources except those of this guest. All other calls are refused. Free of I/O.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from nova.migrationproxy.wire import (
     refusal,
 )
 
-#: virDomainMigrateFlags: those that nova-compute asks for, and PAUSED, which libvirt adds for a guest that is.
+#: virDomainMigrateFlags: those that nova-compute sets, and PAUSED, which libvirt adds for a paused guest.
 LIVE, PEER2PEER = 1 << 0, 1 << 1
 ALLOWED_FLAGS = (LIVE | PEER2PEER | 1 << 3 | 1 << 4 | 1 << 5  # PERSIST_DEST, UNDEFINE_SOURCE, PAUSED
                  | 1 << 7 | 1 << 9 | 1 << 13 | 1 << 15)  # NON_SHARED_INC, UNSAFE, AUTO_CONVERGE, POSTCOPY
-#: Parts of libvirt's migration cookie (an XML document that both ends exchange) that point to nothing of a host.
+#: Parts of libvirt's migration cookie (an XML document of both ends) that reference no host resources.
 COOKIE_PARTS = frozenset({"name", "uuid", "hostname", "hostuuid", "feature", "nbd", "cpu", "capabilities", "statistics",
                           "allowReboot", "network", "graphics"})
-#: They say what the two ends can do, and that the connection ends.
+#: Calls about the features of both ends, and the end of the connection.
 PLAIN = frozenset({Procedure.AUTH_LIST, Procedure.SUPPORTS_FEATURE, Procedure.REGISTER_CLOSE_CALLBACK,
                    Procedure.UNREGISTER_CLOSE_CALLBACK, Procedure.CLOSE})
 TARGET = re.compile(r"[a-z]{2,3}")
 
 
 class AllowedMove(NamedTuple):
-    """The migration that a gate is for. URIs as libvirt is told of them."""
+    """The migration of a gate. URIs are in libvirt's form."""
 
     definition: str
     memory_uri: str
@@ -47,21 +48,21 @@ class AllowedMove(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What became of what came: ``onward`` goes to the other side, ``back`` to the sender."""
+    """Result of a filter: ``onward`` goes to the other side, ``back`` to the sender."""
 
     onward: bytes = b""
     back: bytes = b""
 
 
 class GateFilter:
-    """Between a source's libvirtd and ours. ``refused`` is told what was not passed on."""
+    """The filter between a source's libvirtd and the local one. ``refused`` receives the text of each refused call."""
 
     def __init__(self, move: AllowedMove, refused: Callable[[str], object]) -> None:
         self._move, self._refused, self._messages = move, refused, Messages()
         self.prepared = self.finished = False
 
     def pass_(self, data: bytes) -> Passed:
-        """BadMessage: the connection is of no use any more."""
+        """Filter a piece of the stream. Raises BadMessage: the connection is unusable."""
         onward, back = [], []
         for message in self._messages.feed(data):
             try:
@@ -69,7 +70,7 @@ class GateFilter:
                 onward.append(message)
             except Refused as error:
                 self._refused(str(error))
-                back.append(refusal(message, f"the destination does not allow it: {error}"))
+                back.append(refusal(message, f"the destination refused the call: {error}"))
         return Passed(b"".join(one.encode() for one in onward), b"".join(one.encode() for one in back))
 
     def _check(self, message: Message) -> None:
@@ -82,7 +83,7 @@ class GateFilter:
         check = {Procedure.OPEN: self._check_open, Procedure.PREPARE: self._check_prepare,
                  Procedure.FINISH: self._check_finish}.get(message.procedure)  # type: ignore[call-overload]
         if check is None:
-            raise Refused(f"libvirt's procedure {message.procedure}, which belongs to no migration")
+            raise Refused(f"libvirt's procedure {message.procedure}, which is not part of a migration")
         check(XdrReader(message.payload))
 
     def _check_open(self, call: XdrReader) -> None:
@@ -102,12 +103,12 @@ class GateFilter:
         self._check_parameters(call)
         self._check_cookie(call.opaque())
         self._check_flags(call.number())
-        call.number()  # whether it was cancelled
+        call.number()  # the cancelled flag
         call.end()
         self.finished = True
 
     def _check_parameters(self, call: XdrReader) -> None:
-        """Those of virDomainMigrateParam... that name something of this host must name what it prepared."""
+        """Check the virDomainMigrateParam... values: host resources in them must match the prepared ones."""
         move, given = self._move, call.parameters()
         name = references.name_of(move.definition)
         for parameter, value in given:
@@ -121,8 +122,8 @@ class GateFilter:
             if parameter == "destination_xml":
                 references.check(str(value), move.definition)
         missing = {"migrate_uri", "destination_xml"} - {parameter for parameter, _ in given}
-        if missing:  # libvirt would choose: a port on every address, a definition of the source's own
-            raise Refused(f"it lacks {' and '.join(sorted(missing))}")
+        if missing:  # libvirt would use defaults: a port on every address, the source's own definition
+            raise Refused(f"missing parameters {' and '.join(sorted(missing))}")
 
     def _check_cookie(self, cookie: bytes) -> None:
         if not cookie:
@@ -140,14 +141,14 @@ class GateFilter:
 
 
 class TunnelFilter:
-    """Between a destination's libvirtd and ours, which trusts its answers: only answers pass, and none that sends the
-    guest elsewhere."""
+    """The filter between a destination's libvirtd and the local one, which trusts its replies. Only replies pass, and
+    none that redirects the guest to another destination."""
 
     def __init__(self, memory_uri: str, refused: Callable[[str], object]) -> None:
         self._memory_uri, self._refused, self._messages = memory_uri, refused, Messages()
 
     def pass_(self, data: bytes) -> Passed:
-        """BadMessage, Refused: the connection is of no use any more."""
+        """Filter a piece of the stream. Raises BadMessage and Refused: the connection is unusable."""
         found = self._messages.feed(data)
         for message in found:
             try:
@@ -167,4 +168,4 @@ class TunnelFilter:
             answer.opaque()
             uri = answer.optional_text()
             if uri is not None and uri != self._memory_uri:
-                raise Refused(f"the destination would have the guest sent to {uri[:200]!r}")
+                raise Refused(f"the destination tried to redirect the guest to {uri[:200]!r}")

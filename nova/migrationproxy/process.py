@@ -1,7 +1,7 @@
 """The process of one migration on one host: the gate at its destination, the tunnel at its source.
 
-Native threads, one a connection, and blocking calls: nothing here is of nova-compute's process. A connection to the
-gate is TLS 1.3; it begins with the move's secret and one letter for the channel.
+It uses native threads, one per connection, and blocking calls, and shares no state with nova-compute. A connection to
+the gate is TLS 1.3; it begins with the move's secret and one letter for the channel.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ ENDED = (OSError, ssl.SSLError, BadMessage, Refused)
 
 
 class RefusalNotes:
-    """What nova-compute is to read in its log: in a file of the move's directory, some lines at most."""
+    """Messages for nova-compute's log, in a file of the move's directory, with a maximum number of lines."""
 
     def __init__(self, directory: Path) -> None:
         self._path, self._left, self._lock = directory / NOTES_FILE, MAX_NOTES, threading.Lock()
 
     def add(self, text: str) -> None:
-        """One more line."""
+        """Append a line."""
         with self._lock:
             if self._left > 0:
                 self._left -= 1
@@ -67,7 +67,7 @@ class RefusalNotes:
 
 
 class MigrationProcess:
-    """What a gate and a tunnel have in common: sockets that are listened on, until it is over."""
+    """Common base of gate and tunnel: listening sockets, until the migration is over."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.notes = directory, RefusalNotes(directory)
@@ -76,12 +76,12 @@ class MigrationProcess:
         self._keep_pid()
 
     def serve(self, sockets: list[socket.socket], handle: Callable[[socket.socket, socket.socket], None]) -> None:
-        """Each connection in a thread of its own: ``handle(listening socket, connection)``."""
+        """Handle each connection in a separate thread: ``handle(listening socket, connection)``."""
         while not self.over():
             for listening in select.select(sockets, [], [], LOOK_S)[0]:
                 try:
                     connection, _ = listening.accept()
-                except OSError:  # it went again, or there are too many files open
+                except OSError:  # the client disconnected, or too many files are open
                     time.sleep(LOOK_S)
                     continue
                 if self._places.acquire(blocking=False):
@@ -90,11 +90,11 @@ class MigrationProcess:
                     connection.close()
 
     def end_soon(self) -> None:
-        """Its work is done: let what is on its way arrive, and end."""
+        """End after a short delay, in which data in transit can arrive: the work is done."""
         self._over_at = min(self._over_at, time.monotonic() + AFTER_FINISH_S)
 
     def over(self) -> bool:
-        """The migration has ended, somebody has withdrawn it, or it was forgotten."""
+        """Return whether the migration has ended, was withdrawn, or exceeded its maximum duration."""
         now = time.monotonic()
         return now >= self._over_at or now - self._begun > LONGEST_S or not self._is_wanted()
 
@@ -104,12 +104,13 @@ class MigrationProcess:
             with connection:
                 handle(listening, connection)
         except ENDED:
-            return  # its end is all that is to be seen of it; what matters was noted
+            return  # the peer sees only the closed connection; important errors were recorded
         finally:
             self._places.release()
 
     def _keep_pid(self) -> None:
-        """Open for as long as we live: so a pid that another program has by now is not taken for ours."""
+        """Keep the PID file open during the process's lifetime, so that another program with the same pid is not
+        mistaken for it."""
         self._pid = os.open(self.directory / PID_FILE, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
         os.write(self._pid, str(os.getpid()).encode())
 
@@ -128,7 +129,7 @@ class GateProcess(MigrationProcess):
         self._plan, self._secret = plan, plan.secret.encode()
         sockets = self.directory / SOCKETS
         sockets.mkdir(mode=0o700)
-        give(sockets, plan.owner)  # QEMU, which has no privileges, makes its sockets there
+        give(sockets, plan.owner)  # QEMU, which is unprivileged, creates its sockets there
         self._move = AllowedMove(plan.definition, socket_uri(self.directory, Channel.MEMORY),
                                  socket_uri(self.directory, Channel.DISKS))
         self._prepared, self._one_libvirt = threading.Event(), threading.Lock()
@@ -138,7 +139,7 @@ class GateProcess(MigrationProcess):
         self.ready = Ready(port=self._socket.getsockname()[1], certificate=certificate)
 
     def run(self) -> None:
-        """Until the migration has ended."""
+        """Run until the migration has ended."""
         self.serve([self._socket], self._let_in)
 
     def _let_in(self, _listening: socket.socket, connection: socket.socket) -> None:
@@ -148,7 +149,7 @@ class GateProcess(MigrationProcess):
             with deadline(tls, HANDSHAKE_S):
                 given = received(tls, len(self._secret) + 1)
             if not hmac.compare_digest(given[:-1], self._secret):
-                self.notes.add(f"{tls.getpeername()[0]} does not know the secret of the migration")
+                self.notes.add(f"{tls.getpeername()[0]} sent a wrong secret for the migration")
                 return
             channel = LETTERS.get(given[-1:])
             if channel == Channel.LIBVIRT:
@@ -159,16 +160,17 @@ class GateProcess(MigrationProcess):
                     relay(tls, there)
 
     def _check_qemu(self, there: socket.socket) -> None:
-        """QEMU's directory is QEMU's to write: what is behind a name there may be another daemon's socket."""
+        """Check the process behind a socket. QEMU can write to the directory, so a name in it may be another daemon's
+        socket."""
         _, user, _ = struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if user != self._plan.owner[0]:
-            self.notes.add(f"a socket of the guest is served by user {user}, and QEMU's is {self._plan.owner[0]}")
+            self.notes.add(f"a socket of the guest belongs to user {user}, but QEMU's user is {self._plan.owner[0]}")
             raise ConnectionError("not QEMU's socket")
 
     def _to_libvirt(self, tls: ssl.SSLSocket) -> None:
-        """One connection at a time: a migration needs no second one."""
+        """Relay to libvirtd, one connection at a time: a migration needs only one."""
         if not self._one_libvirt.acquire(timeout=HANDSHAKE_S):
-            self.notes.add("a second connection to libvirtd was asked for")
+            self.notes.add("refused a second connection to libvirtd")
             return
         try:
             calls = _Watched(GateFilter(self._move, self.notes.add), self._prepared)
@@ -181,13 +183,13 @@ class GateProcess(MigrationProcess):
 
 
 class _Watched:
-    """A filter whose success others wait for."""
+    """A filter that signals when the migration is prepared."""
 
     def __init__(self, filter_: GateFilter, prepared: threading.Event) -> None:
         self.filter, self._prepared = filter_, prepared
 
     def pass_(self, data: bytes) -> Passed:
-        """As the filter; BadMessage."""
+        """Filter a piece of the stream. Raises BadMessage."""
         passed = self.filter.pass_(data)
         if self.filter.prepared:
             self._prepared.set()
@@ -195,8 +197,8 @@ class _Watched:
 
 
 def give(path: Path, owner: tuple[int, int]) -> None:
-    """To QEMU's user. Who is not root lets in QEMU's group, which he is of: its members can do to guests what QEMU
-    can."""
+    """Change the owner of a path to QEMU's user. An unprivileged process grants access to QEMU's group, in which it is
+    a member: the group has the same rights on guests as QEMU."""
     user, group = owner
     if os.geteuid() in (0, user):
         os.chown(path, user, group)
@@ -210,7 +212,8 @@ def give(path: Path, owner: tuple[int, int]) -> None:
 
 
 def own_certificate() -> tuple[str, str]:
-    """A certificate for one move, and its key, as PEM. The conductor tells the source, which takes no other."""
+    """Return a certificate for one move, and its key, as PEM. The conductor sends it to the source, which accepts no
+    other."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -227,7 +230,8 @@ def own_certificate() -> tuple[str, str]:
 
 
 def server_context(directory: Path, certificate: str, key: str) -> ssl.SSLContext:
-    """The library reads a key from a file alone: one that is there for a moment, for root."""
+    """Return the TLS context. The library reads keys only from files, so the key is in a file for a moment, readable by
+    root."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version, context.num_tickets = ssl.TLSVersion.TLSv1_3, 0
     path = directory / "certificate.pem"
@@ -241,7 +245,7 @@ def server_context(directory: Path, certificate: str, key: str) -> ssl.SSLContex
 
 
 def listening_socket(address: str, ports: tuple[int, int]) -> socket.socket:
-    """On a port that is free. OSError."""
+    """Return a socket that listens on a free port. Raises OSError."""
     first, last = ports
     for port in random.sample(range(first, last + 1), last - first + 1):
         try:
@@ -263,11 +267,11 @@ class TunnelProcess(MigrationProcess):
         self._tls.load_verify_locations(cadata=plan.certificate)
         sockets = self.directory / SOCKETS
         sockets.mkdir()
-        sockets.chmod(0o711)  # QEMU's user goes in, whatever our umask is
+        sockets.chmod(0o711)  # QEMU's user needs access, with any umask of this process
         self._sockets = {self._listening(channel): channel for channel in Channel}
 
     def run(self) -> None:
-        """Until the migration has ended."""
+        """Run until the migration has ended."""
         self.serve(list(self._sockets), self._carry)
 
     def _listening(self, channel: Channel) -> socket.socket:
@@ -286,7 +290,7 @@ class TunnelProcess(MigrationProcess):
             keep_alive(there)
             tls = self._tls.wrap_socket(there)
         except OSError as error:
-            self.notes.add(f"the destination is not reached at {plan.address} port {plan.port}: {error}")
+            self.notes.add(f"cannot reach the destination at {plan.address} port {plan.port}: {error}")
             return
         with tls:
             tls.sendall(plan.secret.encode() + letter)
@@ -294,7 +298,7 @@ class TunnelProcess(MigrationProcess):
                 return relay(tls, connection)
             try:
                 relay(tls, connection, TunnelFilter(socket_uri(self.directory, Channel.MEMORY), self.notes.add))
-            finally:  # libvirtd keeps it for as long as the migration lasts
+            finally:  # libvirtd keeps this connection open during the whole migration
                 self.end_soon()
 
 
@@ -302,7 +306,7 @@ class TunnelProcess(MigrationProcess):
 
 @contextlib.contextmanager
 def connected(path: str) -> Iterator[socket.socket]:
-    """A connection to a Unix socket. OSError."""
+    """Yield a connection to a Unix socket. Raises OSError."""
     with socket.socket(socket.AF_UNIX) as made:
         made.settimeout(HANDSHAKE_S)
         made.connect(path)
@@ -311,7 +315,7 @@ def connected(path: str) -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def deadline(connection: socket.socket, seconds: float) -> Iterator[None]:
-    """For the whole of what is done with the connection, however slowly the peer speaks; then it is at its end."""
+    """Limit the total time of all operations on the connection, also with a slow peer; then it is shut down."""
     timer = threading.Timer(seconds, functools.partial(_shut, connection))
     timer.start()
     try:
@@ -321,13 +325,13 @@ def deadline(connection: socket.socket, seconds: float) -> Iterator[None]:
 
 
 def _shut(connection: socket.socket) -> None:
-    """Below TLS, whose own way takes the socket apart under the hands of the thread that reads it."""
+    """Shut the socket down below TLS, because the TLS object must not be closed while another thread reads from it."""
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as same:
         same.shutdown(socket.SHUT_RDWR)
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """A peer that is gone is noticed within half a minute."""
+    """Enable keepalive, to detect a lost peer within half a minute."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 4),
                           (socket.TCP_USER_TIMEOUT, 30_000), (socket.TCP_NODELAY, 1)):
@@ -335,18 +339,18 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 def received(source: socket.socket, length: int) -> bytes:
-    """So many bytes. OSError: it ends before."""
+    """Return exactly so many bytes. Raises OSError if the stream ends before."""
     found = b""
     while len(found) < length:
         part = source.recv(length - len(found))
         if not part:
-            raise ConnectionError("it ended too early")
+            raise ConnectionError("the stream ended too early")
         found += part
     return found
 
 
 def main() -> None:
-    """Reads the plan, answers, and lets go of who started it."""
+    """Read the plan, write the result, and detach from the parent process."""
     kinds: dict[str, Callable[[bytes], GateProcess | TunnelProcess]] = {
         "gate": lambda line: GateProcess(decoding.from_json(line, GatePlan)),
         "tunnel": lambda line: TunnelProcess(decoding.from_json(line, TunnelPlan))}

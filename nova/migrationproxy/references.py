@@ -1,8 +1,8 @@
-"""What a guest's definition points to on its host. Pure.
+"""Validation of host resources in a migrating guest's definition. Free of I/O.
 
-The definition of a guest that comes is its source's word: with it libvirtd, which is root, would open any file, run any
-program as the emulator, or hand over any device. So all that is not known to be the guest's own affair must be what
-this host would give the guest itself (https://libvirt.org/formatdomain.html has the elements).
+The definition comes from the source host. A malicious one would let libvirtd, which runs as root, open any file, run
+any program as the emulator, or assign any device. So all parts that are not known to belong to the guest alone must
+match what this host itself would give the guest (https://libvirt.org/formatdomain.html describes the elements).
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from typing import NamedTuple
 
 Element = ET.Element
 
-#: Elements of a domain whose whole content is the guest's own affair, as long as no value in it is a path.
+#: Elements of a domain that belong to the guest alone, as long as no value in them is a path.
 OWN = frozenset({"name", "uuid", "title", "description", "memory", "currentMemory", "features", "cpu", "clock", "pm",
                  "on_poweroff", "on_reboot", "on_crash", "memoryBacking", "iothreads"})
-#: Those that are looked at more closely below.
+#: Elements with their own checks below.
 LOOKED_AT = frozenset({"metadata", "sysinfo", "resource", "os", "vcpu", "cputune", "numatune", "seclabel", "devices"})
 OS_PARTS = frozenset({"type", "boot", "bootmenu", "smbios", "firmware", "kernel", "initrd", "cmdline", "loader",
                       "nvram"})
-#: Devices that have nothing of the host's: by their element, their types (None: any).
+#: Devices without host resources: by their element, the allowed types (None: any).
 OWN_DEVICES = {"controller": None, "memballoon": None, "watchdog": None, "sound": None, "video": None, "iommu": None,
                "input": {"tablet", "mouse", "keyboard"}, "audio": {"none", "spice"}}
-#: The attributes that these may have.
+#: Attributes that these devices may have.
 OWN_ATTRIBUTES = frozenset({
     "type", "index", "model", "ports", "vectors", "bus", "domain", "slot", "function", "multifunction", "port",
     "controller", "unit", "target", "chassis", "chassisNr", "busNr", "name", "heads", "primary", "ram", "vram",
     "vgamem", "vram64", "accel2d", "accel3d", "period", "action", "id", "autodeflate", "freePageReporting", "iommu",
     "ats", "packed", "queues", "intremap", "caching_mode", "iotlb", "eim", "aw_bits", "hotplug", "blob"})
-#: Of other devices: parts that are the guest's own affair.
+#: Parts of other devices that belong to the guest alone.
 OWN_PARTS = frozenset({"address", "alias", "boot", "model", "mtu", "link", "acpi", "bandwidth", "rate", "iotune",
                        "blockio", "readonly", "shareable", "serial", "image", "jpeg", "zlib", "playback", "streaming",
                        "mouse", "filetransfer", "clipboard", "mac"})
 OWN_DRIVER = frozenset({"name", "type", "cache", "io", "discard", "detect_zeroes", "iommu", "ats", "packed", "queues",
                         "rx_queue_size", "tx_queue_size", "error_policy", "rerror_policy", "iothread"})
-#: Firmware that packages bring: everybody may read it.
+#: Firmware from packages, which is world-readable.
 FIRMWARE = re.compile(r"/usr/share/[A-Za-z0-9._+/-]+")
 EMULATOR = re.compile(r"/usr/(local/)?(bin|libexec)/(qemu-system-[a-z0-9_]+|qemu-kvm|kvm)")
-#: Sources of random numbers, which any guest may have.
+#: Sources of random numbers that any guest may use.
 RANDOM = frozenset({"/dev/urandom", "/dev/random", "/dev/hwrng"})
-#: How a serial port or channel may be served; those with a source have one that this host gives.
+#: Types of a serial port or channel; those with a source must have one that this host assigns.
 LINE_TYPES = frozenset({"tcp", "unix", "pty", "spicevmc", "null"})
 NO_PORT = frozenset({"-1", "0"})
-#: Attributes that libvirt adds to a source that runs.
+#: Attributes that libvirt adds to the source of a running guest.
 OF_RUNNING = frozenset({"index", "startupPolicy"})
 
 
 class Refused(Exception):
-    """What was asked for, and is not this migration's."""
+    """A request for a resource that does not belong to this migration."""
 
 
 class Reference(NamedTuple):
-    """One thing of the host's: whose it is, where it stands in there, and its attributes and text."""
+    """A reference to a host resource: its device, its position in the device, and its attributes and text."""
 
     device: str
     part: str
@@ -65,7 +65,7 @@ class Reference(NamedTuple):
 
 
 def parsed(text: str) -> Element:
-    """Refused: it is no XML, or has a document type (entities)."""
+    """Parse XML. Raises Refused if it is malformed, or has a document type (entities)."""
     try:
         if "<!" in text:
             raise Refused("XML with declarations")
@@ -75,17 +75,18 @@ def parsed(text: str) -> Element:
 
 
 def name_of(text: str) -> str:
-    """libvirt's name of the guest."""
+    """Return libvirt's name of the guest."""
     return parsed(text).findtext("name", "")
 
 
 def check(given: str, ours: str) -> None:
-    """Refused, which names what of ``given`` this host does not give the guest. ``ours``: as it would define it."""
+    """Check a definition. Raises Refused, which names a resource in ``given`` that this host does not give the guest.
+    ``ours``: the definition by this host."""
     check_domain(parsed(given), ours)
 
 
 def check_domain(domain: Element, ours: str) -> None:
-    """The same for what was read already."""
+    """Check a parsed definition, likewise."""
     own = parsed(ours)
     for name in ("uuid", "name"):
         if domain.findtext(name) != own.findtext(name):
@@ -104,19 +105,19 @@ def check_domain(domain: Element, ours: str) -> None:
             raise Refused(str(one))
 
 
-# --- beside the devices
+# --- parts other than devices
 
 def _check_small(domain: Element) -> None:
     for sysinfo in domain.iterfind("sysinfo"):
         if sysinfo.get("type") != "smbios" or any(set(one.attrib) - {"name"} for one in sysinfo.iter("entry")):
-            raise Refused("sysinfo that is not SMBIOS'")
+            raise Refused("sysinfo of another type than SMBIOS")
         _check_no_path(sysinfo)
     for partition in domain.iterfind("resource/*"):
         if partition.tag != "partition" or partition.text != "/machine":
             raise Refused(f"the resource {partition.tag} {partition.text!r}")
     for label in domain.iterfind("seclabel"):
         if label.get("type") != "dynamic" or label.get("relabel", "yes") != "yes" or len(label):
-            raise Refused("a security label of its own")
+            raise Refused("a security label of the source")
 
 
 def _check_os(given: Element, own: Element | None) -> None:
@@ -137,7 +138,7 @@ def _check_os(given: Element, own: Element | None) -> None:
 
 
 def _check_processors(domain: Element, own: Element) -> None:
-    """A guest stays on the processors and in the cells that it was given here; the rest of its tuning is its own."""
+    """Check that the guest uses only the processors and NUMA cells that this host assigned; other tuning is free."""
     ours = {(one.tag, name, _numbers(one.get(name, ""))) for one in own.iter() for name in ("cpuset", "nodeset")
             if name in one.attrib}
     for tag in ("vcpu", "cputune", "numatune"):
@@ -150,7 +151,8 @@ def _check_processors(domain: Element, own: Element) -> None:
 # --- the devices
 
 def _references(domain: Element) -> Iterator[Reference]:
-    """All that the devices have of the host. Refused: a device, or a part of one, that no guest of ours has."""
+    """Yield all references to host resources. Raises Refused for a device, or a part of one, that no guest of nova
+    has."""
     for device in domain.iterfind("devices/*"):
         if device.tag in OWN_DEVICES:
             _check_own_device(device)
@@ -175,22 +177,22 @@ def _check_own_device(device: Element) -> None:
 
 
 def _disk(disk: Element) -> Iterator[Reference]:
-    """A disk with all that lies under it is one reference: libvirt must look into no file to find what that is."""
+    """Yield a disk with its whole backing chain as one reference: libvirt must not probe files to find the chain."""
     parts, driver = _parts(disk, {"source", "backingStore", "target", "driver", "auth"}), disk.find("driver")
     format_ = driver.get("type", "") if driver is not None else ""
     chain = [("type", disk.get("type", "")), ("device", disk.get("device", "disk")), ("format", format_),
              *_all_values(disk.find("source"))]
     backing = disk.find("backingStore")
     if backing is None and format_ not in ("", "raw"):
-        raise Refused("a disk that does not say what it lies over")
+        raise Refused("a disk without a complete backing chain")
     while backing is not None and len(backing):
         if {one.tag for one in backing} - {"format", "source", "backingStore"}:
-            raise Refused("a disk over a store of its own kind")
+            raise Refused("a disk with an unknown element in its backing chain")
         chain += [("over", backing.get("type", "")), *_all_values(backing.find("format")),
                   *_all_values(backing.find("source"))]
         backing = backing.find("backingStore")
         if backing is None:
-            raise Refused("a disk whose chain has no end")
+            raise Refused("a disk with an open backing chain")
     target = disk.find("target")
     yield Reference("disk", target.get("dev", "") if target is not None else "", tuple(chain))
     yield from (Reference("disk", "auth", _values(inner)) for part in parts if part.tag == "auth"
@@ -207,7 +209,7 @@ def _interface(interface: Element) -> Iterator[Reference]:
 
 
 def _line(line: Element) -> Iterator[Reference]:
-    """A serial port, or the console that stands for it; a channel to the guest."""
+    """Yield the references of a serial port, of the console for it, or of a channel to the guest."""
     kind, type_ = "channel" if line.tag == "channel" else "serial", line.get("type", "")
     if type_ not in LINE_TYPES:
         raise Refused(f"{line.tag} of type {type_!r}")
@@ -249,15 +251,16 @@ def _rng(rng: Element) -> Iterator[Reference]:
             yield Reference("rng", "backend", _all_values(part))
 
 
-#: How a device that has something of the host's is looked at, by its element.
+#: Checks of devices with host resources, by element.
 LOOKS = {"disk": _disk, "interface": _interface, "serial": _line, "console": _line, "channel": _line,
          "graphics": _screen, "tpm": _tpm, "rng": _rng}
 
 
-# --- for all of them
+# --- shared functions
 
 def _parts(device: Element, looked_at: Collection[str]) -> list[Element]:
-    """Those of a device that its look is about. Refused: others that are not the guest's own affair."""
+    """Return the parts of a device that its check handles. Raises Refused for others that do not belong to the guest
+    alone."""
     found = []
     for part in device:
         if part.tag in looked_at:
@@ -280,7 +283,7 @@ def _values(element: Element | None) -> tuple[tuple[str, str], ...]:
 
 
 def _all_values(element: Element | None) -> tuple[tuple[str, str], ...]:
-    """Of an element and of what is in it."""
+    """Return the values of an element and of its descendants."""
     return () if element is None else tuple((f"{one.tag} {name}" if one is not element else name, value)
                                             for one in element.iter() for name, value in _values(one))
 
@@ -297,7 +300,7 @@ def _is_firmware(path: str) -> bool:
 
 
 def _numbers(text: str) -> frozenset[int]:
-    """libvirt spells one set in several ways: 0-2,^1 or 0,2."""
+    """Return a set of numbers, which libvirt can write in several ways: 0-2,^1 or 0,2."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.removeprefix("^").partition("-")

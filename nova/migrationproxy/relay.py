@@ -1,4 +1,4 @@
-"""Two connections joined, one of them TLS, in one thread."""
+"""A relay between two connections, one of which is TLS, in one thread."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Protocol
 from nova.migrationproxy.calls import Passed
 
 CHUNK = 1 << 18
-RECORD = 1 << 14  # the most that TLS hands out at once
+RECORD = 1 << 14  # maximum of one read from TLS
 
 
 class StreamFilter(Protocol):
-    """Decides what of a stream goes on."""
+    """Filter of the data in one direction."""
 
     def pass_(self, data: bytes) -> Passed:
-        """``data`` as it came, cut anywhere. wire.BadMessage, references.Refused: the connection is to end."""
+        """Filter ``data``, a piece of the stream of any length. Raises wire.BadMessage and references.Refused: the
+        connection must end."""
         ...
 
 
 class _End:
-    """One end of a relay: a socket that does not block, and what is still to be written to it."""
+    """One end of a relay: a non-blocking socket, and the data to write to it."""
 
     def __init__(self, connection: socket.socket, filter_: StreamFilter | None) -> None:
         connection.setblocking(False)
@@ -33,20 +34,20 @@ class _End:
 
     @property
     def full(self) -> bool:
-        """Whether something waits to be written."""
+        """True if data wait to be written."""
         return bool(self._out)
 
     def may_be_read(self, other: _End) -> bool:
-        """What is read has a place to go to; a filter's refusals go back."""
+        """Return whether the next data can be forwarded; a filter's refusals go back."""
         return not self.ended and not other.full and (self._filter is None or not self.full)
 
     def put(self, data: bytes) -> None:
-        """To be written."""
+        """Queue data to write."""
         if data:
             self._out.append(memoryview(data))
 
     def take(self, other: _End) -> None:
-        """Read what there is, and hand it on."""
+        """Read available data, and forward them."""
         data = self._read()
         if self._filter is None:
             other.put(data)
@@ -56,7 +57,7 @@ class _End:
             self.put(passed.back)
 
     def _read(self) -> bytes:
-        """Up to a chunk; TLS gives it out by records."""
+        """Return at most about one chunk; TLS returns it record by record."""
         found: list[bytes] = []
         self.waits_to_read = self.waits_to_write = False
         while sum(map(len, found)) < CHUNK and not self.ended:
@@ -71,12 +72,12 @@ class _End:
                 part = b""
             self.ended = not part
             found.append(part)
-            if len(part) > RECORD:  # no TLS: that was all there is
+            if len(part) > RECORD:  # not TLS: these were all available data
                 break
         return b"".join(found)
 
     def flush(self) -> None:
-        """Write what the socket takes."""
+        """Write as much as the socket accepts."""
         while self._out:
             try:
                 sent = self.socket.send(self._out[0])
@@ -90,18 +91,18 @@ class _End:
                 del self._out[0]
 
     def pending(self) -> bool:
-        """Whether TLS holds bytes that the socket no longer shows."""
+        """Return whether TLS has buffered bytes that poll(2) cannot see."""
         return isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
 
     def events(self, may_read: bool) -> int:
-        """What poll(2) shall wait for."""
+        """Return the events to wait for with poll(2)."""
         reads = may_read and not self.ended or self.waits_to_read
         return (select.POLLIN if reads else 0) | (select.POLLOUT if self._out or self.waits_to_write else 0)
 
 
 def relay(a: socket.socket, b: socket.socket, towards_b: StreamFilter | None = None) -> None:
-    """Both ways until one of them ends, and all of it has reached the other. ``towards_b`` sees what ``a`` says. One
-    thread: a TLS connection cannot be read and written at the same time."""
+    """Relay in both directions until one ends and all of its data have reached the other. ``towards_b`` filters the
+    data from ``a``. Runs in one thread, because a TLS connection cannot be read and written concurrently."""
     ends = _End(a, towards_b), _End(b, None)
     poll = select.poll()
     for end in ends:

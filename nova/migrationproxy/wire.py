@@ -1,5 +1,5 @@
-"""libvirt's own protocol (https://libvirt.org/kbase/internals/rpc.html), as far as a migration needs it: messages in a
-stream, XDR (RFC 4506) within them. Pure.
+"""The part of libvirt's protocol (https://libvirt.org/kbase/internals/rpc.html) that a migration needs: messages in a
+stream, XDR (RFC 4506) within them. Free of I/O.
 
 Numbers of programs and procedures are part of the protocol and never change.
 """
@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 REMOTE_PROGRAM, REMOTE_VERSION = 0x20008086, 1
 KEEPALIVE_PROGRAM = 0x6B656570
-MAX_MESSAGE = 16 << 20  # bytes; libvirt's own bound is 32 MiB
+MAX_MESSAGE = 16 << 20  # bytes; libvirt's own limit is 32 MiB
 MAX_PARAMETERS = 64
 ERROR_DOMAIN_RPC, ERROR_ACCESS_DENIED, LEVEL_ERROR = 7, 88, 2
 
-_HEADER = struct.Struct(">IIIIIII")  # the length (of all), program, version, procedure, type, serial, status
+_HEADER = struct.Struct(">IIIIIII")  # the total length, program, version, procedure, type, serial, status
 
 
 class Procedure(IntEnum):
-    """Of the remote program, those of a peer-to-peer migration of today's version (v3, with parameters)."""
+    """Procedures of the remote program for a peer-to-peer migration of the current version (v3, with parameters)."""
 
     OPEN = 1
     CLOSE = 2
@@ -44,11 +44,11 @@ class Status(IntEnum):
 
 
 class BadMessage(Exception):
-    """The peer does not speak the protocol."""
+    """The peer violates the protocol."""
 
 
 class Message(NamedTuple):
-    """A call, an answer, or an event. ``type``, ``status``: see :class:`Type`, :class:`Status`."""
+    """A call, a reply, or an event. ``type``, ``status``: see :class:`Type`, :class:`Status`."""
 
     program: int
     version: int
@@ -59,18 +59,18 @@ class Message(NamedTuple):
     payload: bytes
 
     def encode(self) -> bytes:
-        """As it stands in a stream."""
+        """Return the message in its wire format."""
         return _HEADER.pack(_HEADER.size + len(self.payload), *self[:-1]) + self.payload
 
 
 class Messages:
-    """A stream cut into messages. BadMessage."""
+    """A splitter of a stream into messages. Raises BadMessage."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Message]:
-        """What is whole by now."""
+        """Add data, and return the complete messages."""
         self._rest += data
         found = []
         while len(self._rest) >= 4:
@@ -86,44 +86,44 @@ class Messages:
 
 
 class XdrReader:
-    """XDR read from the front. BadMessage at whatever does not fit."""
+    """Reader of XDR data, in order. Raises BadMessage for malformed data."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def number(self) -> int:
-        """Of 32 bits, without a sign."""
+        """Read an unsigned number of 32 bits."""
         return int.from_bytes(self._take(4))
 
     def opaque(self) -> bytes:
-        """Bytes with their length before them."""
+        """Read bytes with a length prefix."""
         length = self.number()
         found = self._take(length)
         self._take(-length % 4)
         return found
 
     def text(self) -> str:
-        """The same in UTF-8."""
+        """Read bytes with a length prefix as UTF-8 text."""
         try:
             return self.opaque().decode()
         except UnicodeDecodeError as error:
-            raise BadMessage("a text that is no UTF-8") from error
+            raise BadMessage("a text that is not valid UTF-8") from error
 
     def optional_text(self) -> str | None:
-        """None where there is none."""
+        """Read an optional text; None if it is absent."""
         return self.text() if self.number() else None
 
     def parameters(self) -> list[tuple[str, str | int]]:
-        """Typed parameters, which may repeat; numbers of 64 bits and doubles by their bits."""
+        """Read typed parameters, which may repeat; 64-bit numbers and doubles are returned as their bits."""
         count = self.number()
         if count > MAX_PARAMETERS:
             raise BadMessage(f"{count} parameters")
         return [self._parameter() for _ in range(count)]
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that no data remain."""
         if self._at != len(self._data):
-            raise BadMessage("more than the call has")
+            raise BadMessage("more data than the call has")
 
     def _parameter(self) -> tuple[str, str | int]:
         name, kind = self.text(), self.number()
@@ -137,13 +137,13 @@ class XdrReader:
 
     def _take(self, length: int) -> bytes:
         if length > len(self._data) - self._at:
-            raise BadMessage("a message that ends too early")
+            raise BadMessage("a truncated message")
         self._at += length
         return self._data[self._at - length:self._at]
 
 
 def refusal(call: Message, reason: str) -> Message:
-    """The reply to ``call`` that says why it was not passed on, as libvirt's callers read it."""
+    """Return the error reply to ``call`` with the reason of the refusal, in the format of libvirt's clients."""
     text = reason.encode()[:1000]
     message = _numbers(1, len(text)) + text + bytes(-len(text) % 4)
     nothing = _numbers(0, 0, 0, 0) + _numbers(0xFFFFFFFF, 0xFFFFFFFF) + _numbers(0)  # domain, texts; ints; network

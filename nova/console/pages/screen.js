@@ -1,9 +1,9 @@
-// A server's screen by noVNC's library alone: npm's package has no pages of noVNC's. session.js says why it closes.
+// A server's screen with only noVNC's library: npm's package has no pages. session.js shows why it was closed.
 import RFB from "../core/rfb.js";
 
 const query = new URLSearchParams(location.search);
 const title = query.get("title");
-// `path` is the WebSocket's address, relative to this page's folder, as noVNC's own pages have it
+// `path` is the WebSocket's address, relative to this page's folder, as in noVNC's own pages
 const address = new URL(query.get("path") || `?token=${encodeURIComponent(query.get("token") || "")}`, new URL("./", location.href));
 address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
 

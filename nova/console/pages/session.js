@@ -1,5 +1,5 @@
-// Put into the pages of noVNC and spice-html5 by the console proxy, which leaves the packages' files as they are.
-// It hands the token to the page's WebSockets, and says in words why one has closed.
+// Inserted into the pages of noVNC and spice-html5 by the console proxy; the packages' files stay unchanged.
+// It adds the token to the page's WebSockets, and shows a message when one is closed.
 (function () {
   "use strict";
 
@@ -13,7 +13,7 @@
     history.replaceState(history.state, "", location.href + (location.hash ? "&" : "#") + "autoconnect=true");
   }
 
-  // spice_auto.html would leave the token in a cookie for a day, for every page of this host and every script
+  // spice_auto.html would store the token in a cookie for a day, readable by every page and script of this host
   var cookie = Object.getOwnPropertyDescriptor(Document.prototype, "cookie");
   if (token && cookie && cookie.configurable) {
     Object.defineProperty(document, "cookie", {
@@ -23,7 +23,7 @@
     });
   }
 
-  // In a dashboard's frame browsers may refuse pages their storage, and noVNC would end there and then
+  // In a dashboard's frame, browsers may deny access to the storage, and noVNC would stop with an error
   try { void window.localStorage; } catch (_) {
     var kept = {};
     Object.defineProperty(window, "localStorage", { configurable: true, value: {
@@ -55,7 +55,7 @@
     return address;
   }
 
-  // The objects are the browser's own: noVNC looks at them closely.
+  // Return the browser's own objects, because noVNC checks their type.
   function Watched(address, protocols) {
     var socket = protocols === undefined ? new Real(withToken(address)) : new Real(withToken(address), protocols);
     var opened = false, mine = false;
@@ -76,7 +76,7 @@
     why(event, opened, show);
   }
 
-  // The best words stay: a console of several connections has several closes.
+  // Keep the message with the most weight: a console with several connections is closed several times.
   function show(words, weight) {
     if (weight <= shown) { return; }
     shown = weight;

@@ -240,7 +240,7 @@ def test_second_session_of_a_serial_port_closes_the_first_in_words(serial: Proxy
 def test_limit_closes_with_words(novnc: Proxy) -> None:
     clients = [Client(novnc.port, f"/?token={GOOD}") for _ in range(3)]
     code, words = clients[2].closing()
-    assert code == codes.POLICY and "as many consoles" in words
+    assert code == codes.POLICY and "maximum number of open consoles" in words
     for client in clients:
         client.close()
 

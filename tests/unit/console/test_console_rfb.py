@@ -306,7 +306,7 @@ def test_certificate_names_its_host_as_certificates_do(certificate: dict[str, An
     if taken:
         vencrypt.check_peer(certificate, (peer,))
     else:
-        with pytest.raises(vencrypt.VencryptRefused, match="not of host1"):
+        with pytest.raises(vencrypt.VencryptRefused, match="not for host1"):
             vencrypt.check_peer(certificate, (peer,))
 
 

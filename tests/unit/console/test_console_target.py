@@ -68,7 +68,7 @@ def test_connect_to_loopback_of_a_host_that_is_elsewhere_connects_to_nothing(pla
         error = refused(at(port, place), here().of(host))
         time.sleep(0.02)
     assert met == [] and error.words == target.REFUSED_ADDRESS
-    assert f"host {host} says" in error.detail and "server_proxyclient_address" in error.detail
+    assert f"host {host} reports" in error.detail and "server_proxyclient_address" in error.detail
 
 
 def test_connect_to_a_socket_of_a_host_that_is_elsewhere_connects_to_nothing(folder: Path) -> None:

@@ -38,7 +38,7 @@ def test_offer_when_the_place_is_of_another_image_then_a_stolen_host_gets_nobody
         glance: FakeGlance, proxy: RunningProxy) -> None:
     image_id = queued(glance)
     for location in (place("volume-1", "volumes"), place("--all")):
-        with pytest.raises(errors.Invalid, match="no place in Ceph"):
+        with pytest.raises(errors.Invalid, match="not a Ceph location"):
             proxy.client(image_id).offer(image_id, location)
     assert not glance.locations and glance.images[image_id]["status"] == "queued"
 
@@ -99,10 +99,10 @@ def test_take_when_the_service_goes_on_after_its_answer_then_it_is_waited_for_an
 
 
 def test_take_when_the_service_gives_it_up_then_it_is_refused() -> None:
-    with pytest.raises(errors.Conflict, match="did not take image one where it lies: it is queued"):
+    with pytest.raises(errors.Conflict, match="did not accept the location of image one: the image is queued"):
         taken(Slow(BARE, BUSY, BARE))
 
 
 def test_take_when_the_service_never_ends_then_nobody_knows() -> None:
-    with pytest.raises(errors.Unavailable, match=f"since {LONGEST_S:g} s"):
+    with pytest.raises(errors.Unavailable, match=f"for {LONGEST_S:g} s"):
         taken(Slow(BARE, BUSY))

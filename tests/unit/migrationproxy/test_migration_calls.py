@@ -58,7 +58,7 @@ def test_gate_when_a_call_belongs_to_no_migration_then_it_is_answered_and_not_pa
     passed = gate.pass_(message.encode())
     (said,) = Messages().feed(passed.back)
     assert passed.onward == b"" and said.status == Status.ERROR and said.serial == message.serial
-    assert b"the destination does not allow it" in said.payload and len(refused) == 1
+    assert b"the destination refused the call" in said.payload and len(refused) == 1
     assert gate.pass_(call(66).encode()).onward, "the connection goes on"
 
 
