@@ -1,1 +1,1 @@
-"""Tells guests what they are: the metadata service (169.254.169.254), as a WSGI application."""
+"""The metadata service for guests (169.254.169.254), as a WSGI application."""

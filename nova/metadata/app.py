@@ -1,7 +1,7 @@
-"""The application: a path of ``nova.model.guest.guest_tree`` for the guest that asks.
+"""The WSGI application: serves a path of ``nova.model.guest.guest_tree`` to the calling guest.
 
-Plain WSGI, so that it runs under our own server and under any other. One request costs at most one call of the
-conductor, mostly none: what a guest is told is remembered for a few seconds.
+It runs under nova's own server and under any other. A request needs at most one call to the conductor, usually none:
+the data of a guest are cached for a few seconds.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from nova.web.layers import Application, stacked
 
 LOG = logging.getLogger(__name__)
 
-API = "metadata"  # as api-paste.ini names it
-KNOWN = ("GET", "HEAD", "POST")  # a guest that makes up methods makes no metrics
-LONGEST_PASSWORD = 1020  # bytes, encrypted: four database columns of 255 once
+API = "metadata"  # its name in api-paste.ini
+KNOWN = ("GET", "HEAD", "POST")  # other methods share a label, so that a guest cannot create metrics
+LONGEST_PASSWORD = 1020  # bytes, encrypted: four database columns of 255 in earlier releases
 TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
 
 StartResponse = Callable[..., Any]
 
 
 class FactsSource(Protocol):
-    """What we use of the ConductorHostRPC client."""
+    """The calls of the ConductorHostRPC client."""
 
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        """All that a guest may know of itself. NotFound: no live server is meant by ``query``. Unavailable."""
+        """Return the data that a guest may have about itself. Raises NotFound if ``query`` matches no live server, and
+        Unavailable."""
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
-        """Keep what a guest posted. Conflict: a password is kept already."""
+        """Store the password that a guest posted. Raises Conflict if one is stored already."""
 
 
 class Reply(NamedTuple):
@@ -56,14 +57,14 @@ class Reply(NamedTuple):
 
 
 class GuestFiles(NamedTuple):
-    """One guest's files."""
+    """The files of one guest."""
 
     facts: GuestFacts
     files: dict[str, bytes]
 
 
 class MetadataApp:
-    """WSGI. ``host`` is the name under which the conductor knows us."""
+    """The metadata service. ``host``: the name of this host at the conductor."""
 
     def __init__(self, source: FactsSource, host: HostName, options: MetadataOptions,
                  vendor: VendorSource | None = None, today: Callable[[], datetime.date] | None = None) -> None:
@@ -74,7 +75,7 @@ class MetadataApp:
         self._turnstile = Turnstile(options.in_flight)
         self._by_server: Cache[GuestFiles] = Cache(options.cache_s)
         self._by_address: Cache[GuestFiles] = Cache(min(options.cache_s, options.address_cache_s))
-        self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, whose making asks other services
+        self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, which needs calls to other services
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         began = time.monotonic()
@@ -90,32 +91,32 @@ class MetadataApp:
         try:
             return self._reply(environ)
         except errors.Unavailable as error:
-            LOG.warning("A guest could not be answered: %s", error)
-            return _refusal(503, "The metadata cannot be had at the moment; try again.", ("Retry-After", "2"))
+            LOG.warning("cannot serve metadata to a guest: %s", error)
+            return _refusal(503, "The metadata are not available at the moment; try again.", ("Retry-After", "2"))
         except errors.NovaError as error:
             if error.status < 500 or isinstance(error, errors.NotSupported):
                 return _refusal(error.status, str(error))
-            LOG.error("A guest could not be answered: %s", error)
+            LOG.error("cannot serve metadata to a guest: %s", error)
         except Exception:
-            LOG.exception("A guest could not be answered")
+            LOG.exception("cannot serve metadata to a guest")
         return _refusal(500, "An unknown error has occurred. Please try your request again.")
 
     def _reply(self, environ: WSGIEnvironment) -> Reply:
         path = "/".join(part for part in environ.get("PATH_INFO", "").split("/") if part)
         if path == "ec2" or path.startswith("ec2/"):
             path = path[len("ec2/"):]
-        if path in ("", "openstack"):  # the same for all: nobody needs to be known
+        if path in ("", "openstack"):  # the same for all guests: the caller need not be identified
             return self._plain(environ, guest_tree.listing({}, path, self._today()) or b"")
         query = self._caller(environ)
         try:
             with self._turnstile.through(query):
                 return self._reply_to(query, path, environ)
         except Busy:
-            return _refusal(429, "Too many requests at a time; try again.", ("Retry-After", "1"),
-                            ("Connection", "close"))  # a guest that does not listen has to begin anew each time
+            return _refusal(429, "Too many concurrent requests; try again.", ("Retry-After", "1"),
+                            ("Connection", "close"))  # so that a guest that ignores this must reconnect each time
 
     def _reply_to(self, query: GuestQuery, path: str, environ: WSGIEnvironment) -> Reply:
-        """A password is asked for anew: it is what changes while somebody waits for it."""
+        """Serve a path. A password is never taken from the cache, because clients poll for its change."""
         known = self._cache_of(query).get(query, lambda: self._guest_files(query), fresh=_is_password(path))
         if _is_password(path) and path in known.files:
             return self._password(environ, query, known)
@@ -134,7 +135,7 @@ class MetadataApp:
     def _guest_files(self, query: GuestQuery) -> GuestFiles:
         facts = self._source.guest_facts(self._host, query)
         if query.project_id not in (None, facts.project_id) or query.server_uuid not in (None, facts.uuid):
-            raise errors.NotFound()  # the conductor said so already; nobody's word alone gives a guest's secrets away
+            raise errors.NotFound()  # the conductor has checked it already; secrets need more than one check
         files = guest_tree.tree(facts, self._options.tree, VendorData(static=self._vendor.static()))
         return GuestFiles(facts, files)
 
@@ -169,7 +170,7 @@ def _is_password(path: str) -> bool:
 
 
 def _body(environ: WSGIEnvironment, longest: int) -> str:
-    """The request's body as text. Invalid: too long, or not ASCII (what is encrypted is written in base64)."""
+    """Return the request's body as text. Raises Invalid if it is too long, or not ASCII (encrypted data are base64)."""
     try:
         length = int(environ.get("CONTENT_LENGTH") or 0)
     except ValueError:
@@ -189,13 +190,13 @@ def _refusal(status: int, text: str, *headers: tuple[str, str]) -> Reply:
 
 def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor: VendorSource | None = None,
           ) -> MetadataApp:
-    """The application of nova-api-metadata."""
+    """Return the application of nova-api-metadata."""
     return MetadataApp(source, host, options, vendor)
 
 
 def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = None) -> Application:
-    """The same, as nova.conf says (for ``nova.cmd``), with what the operator has around it. metadata.NoSecret is the
-    sentence to stop with."""
+    """Return the application as configured in nova.conf (for ``nova.cmd``), with the operator's own filters. Raises
+    metadata.NoSecret, with the message for the end of the process."""
     own = surroundings(conf, API)
     application = build(source, conf.host, options_from_conf(conf), vendor)
     return Beside(stacked(application, own.of("").outside), own.beside)

@@ -1,4 +1,4 @@
-"""What guests were told lately, bounded in time and number; and how much one guest may ask at a time."""
+"""A cache of guests' data, bounded in time and number, and a limit of concurrent requests per guest."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-MOST = 2000  # guests; a guest's files are some tens of KB
+MOST = 2000  # guests; the files of one guest have some tens of KB
 
 
 class Busy(Exception):
-    """As many requests of this one are in work as may be."""
+    """The limit of concurrent requests of a guest is reached."""
 
 
 class Turnstile:
-    """Lets ``most`` requests of one guest be in work at a time. More are turned away: no other guest's wait for it."""
+    """A limit of ``most`` concurrent requests of one guest. More are refused, so that other guests need not wait for
+    them."""
 
     def __init__(self, most: int) -> None:
         self._most, self._inside, self._lock = most, Counter[Hashable](), threading.Lock()
 
     @contextlib.contextmanager
     def through(self, key: Hashable) -> Iterator[None]:
-        """Count a request of ``key`` for as long as the block runs. Busy: ``most`` of them are in work already."""
+        """Count a request of ``key`` while the block runs. Raises Busy if ``most`` of them are running already."""
         with self._lock:
             if self._inside[key] >= self._most:
                 raise Busy
@@ -44,7 +45,7 @@ class Turnstile:
 
 
 class Making(Generic[Item]):
-    """One making of an item, which others wait for."""
+    """The creation of one item, for which other threads can wait."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -62,7 +63,7 @@ class Making(Generic[Item]):
             self._done.set()
 
     def wait(self) -> Item:
-        """Wait for the item, however long its making takes; what the making raised is raised here, too."""
+        """Wait for the item without a timeout. Raises the exception of its creation, if any."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -70,8 +71,8 @@ class Making(Generic[Item]):
 
 
 class Cache(Generic[Item]):
-    """Makes what it does not have. A guest that boots asks ten times in a second: one making serves them all, those
-    that come while it goes on, too."""
+    """A cache that creates missing items. A booting guest sends ten requests in a second: one creation serves all of
+    them, including requests that arrive while it runs."""
 
     def __init__(self, lasts_s: float, most: int = MOST, clock: Callable[[], float] = time.monotonic) -> None:
         self._lasts_s, self._most, self._clock = lasts_s, most, clock
@@ -80,7 +81,8 @@ class Cache(Generic[Item]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Item], fresh: bool = False) -> Item:
-        """The item of the key, at most ``lasts_s`` old (``fresh``: made now). What ``make`` raises is not kept."""
+        """Return the item of the key, at most ``lasts_s`` old (``fresh``: created now). Errors of ``make`` are not
+        cached."""
         if self._lasts_s <= 0:
             return make()
         with self._lock:
@@ -105,7 +107,8 @@ class Cache(Generic[Item]):
         return item
 
     def forget(self, key: Hashable) -> None:
-        """What is being made now may be old already: nobody new waits for it, and it is not kept."""
+        """Discard the key's item. An item that is being created may be outdated: new callers do not wait for it, and it
+        is not cached."""
         with self._lock:
             self._items.pop(key, None)
             self._makings.pop(key, None)
@@ -114,7 +117,7 @@ class Cache(Generic[Item]):
         return len(self._items)
 
     def _end(self, key: Hashable, making: Making[Item]) -> bool:
-        """Whether the making counts: nobody said meanwhile that it is to be forgotten."""
+        """Return whether the creation counts: the key was not discarded meanwhile."""
         counts = self._makings.get(key) is making
         if counts:
             del self._makings[key]

@@ -1,4 +1,4 @@
-"""Who asks: by the address a request came from, or by what a signing proxy says."""
+"""Identification of the calling guest: by its source address, or by the headers of a signing proxy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from nova.errors import NotFound
 from nova.metadata.options import MetadataOptions
 from nova.model.guest.guests import GuestQuery
 
-Caller = Callable[[Mapping[str, str]], GuestQuery]  # of a WSGI environment
+Caller = Callable[[Mapping[str, str]], GuestQuery]  # from a WSGI environment
 
 LONGEST_HEADER = 255
-NAMING = ("X-Instance-ID", "X-Tenant-ID", "X-Metadata-Provider")  # headers that say who asks
+NAMING = ("X-Instance-ID", "X-Tenant-ID", "X-Metadata-Provider")  # headers that identify the caller
 
 
 def caller_of(options: MetadataOptions) -> Caller:
-    """The rule in force: errors are Invalid 400, Forbidden 403, NotFound 404."""
+    """Return the configured identification. Its errors are Invalid 400, Forbidden 403, NotFound 404."""
     if options.behind_proxy:
         return _Signed(options.secret)
     return by_forwarded_address if options.forwarded_for else by_address
 
 
 def by_address(environ: Mapping[str, str]) -> GuestQuery:
-    """The source address is the guest's own; no header can say otherwise."""
+    """Identify the guest by its source address; no header can override it."""
     address = _address(environ.get("REMOTE_ADDR", ""))
     if address is None:
         raise NotFound()
@@ -34,7 +34,7 @@ def by_address(environ: Mapping[str, str]) -> GuestQuery:
 
 
 def by_forwarded_address(environ: Mapping[str, str]) -> GuestQuery:
-    """A proxy of the operator's says the source address; what comes past it has its own."""
+    """Identify the guest by the address in an operator's proxy header; for direct requests by their source address."""
     if not environ.get("HTTP_X_FORWARDED_FOR", "").strip():
         return by_address(environ)
     return GuestQuery(address=_forwarded(environ))
@@ -51,7 +51,7 @@ def _address(text: str) -> str | None:
 
 
 def _forwarded(environ: Mapping[str, str]) -> str:
-    """The one address in the header. A list of them would have parts that a guest can write."""
+    """Return the single address in the header. In a list of addresses, a guest could have written parts."""
     address = _address(_header(environ, "X-Forwarded-For"))
     if address is None:
         raise errors.metadata.DoubtfulHeader(header="X-Forwarded-For")
@@ -59,7 +59,7 @@ def _forwarded(environ: Mapping[str, str]) -> str:
 
 
 class _Signed:
-    """Server and project are believed when the server's id is signed, and together name one server (OSSA-2013-033)."""
+    """Identification by a signed server id: accepted only if server and project match one server (OSSA-2013-033)."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret.encode()
@@ -89,5 +89,5 @@ def _header(environ: Mapping[str, str], name: str) -> str:
     if not value:
         raise errors.metadata.MissingHeader(header=name)
     if name in NAMING and ("," in value or len(value) > LONGEST_HEADER or not value.isascii()):
-        raise errors.metadata.DoubtfulHeader(header=name)  # a comma: it was sent twice
+        raise errors.metadata.DoubtfulHeader(header=name)  # a comma means that the header was sent twice
     return value

@@ -1,4 +1,4 @@
-"""What the metadata service was configured with, as one value; and what of that config drives are made with, too."""
+"""Options of the metadata service as one value; config drives use some of them, too."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from nova.model.guest.guest_tree import TreeOptions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetadataOptions:
-    """``behind_proxy``: a signing proxy names the server that asks. ``secret`` is in no log. ``forwarded_for``: a proxy
-    that signs nothing says the guest's address. ``in_flight``: requests of one guest that are in work at a time.
+    """The options. ``behind_proxy``: a signing proxy identifies the calling server. ``secret`` is never logged.
+    ``forwarded_for``: a proxy without signatures passes the guest's address. ``in_flight``: concurrent requests of one
+    guest.
 
-    ``address_cache_s``: what is known by an address alone is remembered no longer than another server may need to get
-    that address, boot, and ask: nobody shall be told a predecessor's secrets.
+    ``address_cache_s``: data that are found by address alone are cached for less time than another server needs to get
+    that address, boot, and send a request. So no guest can get its predecessor's secrets.
     """
 
     tree: TreeOptions = TreeOptions()
@@ -34,7 +35,8 @@ class MetadataOptions:
 
 
 def from_conf(conf: Options) -> MetadataOptions:
-    """Read once, at start. metadata.NoSecret, metadata.Template: the sentence to stop with."""
+    """Read the options, once at the start. Raises metadata.NoSecret and metadata.Template, with the message for the end
+    of the process."""
     return MetadataOptions(tree=tree_options(conf), cache_s=conf.api.metadata_cache_expiration,
                            behind_proxy=conf.neutron.service_metadata_proxy,
                            secret=conf.neutron.metadata_proxy_shared_secret,
@@ -42,14 +44,14 @@ def from_conf(conf: Options) -> MetadataOptions:
 
 
 def tree_options(conf: Options) -> TreeOptions:
-    """What shows in the files. metadata.Template."""
+    """Return the options for the contents of files. Raises metadata.Template."""
     return TreeOptions(dhcp_domain=conf.api.dhcp_domain or "",
                        network_template=_template(conf.injected_network_template),
                        skip_versions=tuple((conf.api.config_drive_skip_versions or "").split()))
 
 
 def _template(path: str | None) -> str:
-    """The operator's own, or ours. One in another language would reach guests as it is."""
+    """Return the operator's template, or nova's. A template in another syntax would reach guests unchanged."""
     if not path:
         return TEMPLATE
     try:
@@ -57,7 +59,7 @@ def _template(path: str | None) -> str:
     except OSError as error:
         raise errors.metadata.Template(reason=f"its file cannot be read: {error.strerror}") from None
     except UnicodeError:
-        raise errors.metadata.Template(reason="its file is no text in UTF-8") from None
+        raise errors.metadata.Template(reason="its file is not UTF-8 text") from None
     if "$interfaces" not in text and "${interfaces}" not in text:
-        raise errors.metadata.Template(reason="it must have the word $interfaces where the guest's interfaces go")
+        raise errors.metadata.Template(reason="it must contain the word $interfaces in place of the guest's interfaces")
     return text

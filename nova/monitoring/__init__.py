@@ -1,5 +1,5 @@
-"""What a daemon says of itself to those who watch it: ``/metrics``, ``/health/live``, ``/health/ready``.
+"""Metrics and health of a daemon: ``/metrics``, ``/health/live``, ``/health/ready``.
 
-One address a daemon, whatever the number of its workers: the socket is bound before they fork, each of them may answer,
-and what each counts is in files that all of them read (prometheus_client's way for many processes).
+Each daemon has one address, for any number of workers: the socket is bound before they fork, and any of them may
+respond. All of them read each other's counters from files (prometheus_client's multiprocess mode).
 """

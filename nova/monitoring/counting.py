@@ -1,4 +1,4 @@
-"""Where a daemon's processes count: a folder of its own in memory. To be made before anything imports the library."""
+"""The folder of metrics of a daemon's processes, in memory. Create it before any import of prometheus_client."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from nova.scratch import ScratchDirectory
 
-VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client looks at it when it is imported
-_MEMORY = Path("/dev/shm")  # counting costs no disk
+VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client reads it when it is imported
+_MEMORY = Path("/dev/shm")  # counters need no disk
 _MADE: list[ScratchDirectory] = []
 
 
 def make_folder(binary: str, memory: Path = _MEMORY) -> Path:
-    """Create a folder for this daemon, which :func:`remove_folder` removes; what killed daemons left is removed now.
-    OSError."""
+    """Create this daemon's folder, which :func:`remove_folder` removes. Also removes the folders of killed daemons.
+    Raises OSError."""
     parent = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
     made = ScratchDirectory(f"{binary}-metrics-", parent)
     _MADE.append(made)
@@ -24,7 +24,7 @@ def make_folder(binary: str, memory: Path = _MEMORY) -> Path:
 
 
 def remove_folder() -> None:
-    """Remove it at the daemon's end; nothing where none was made."""
+    """Remove the folder at the daemon's end, if there is one."""
     while _MADE:
         _MADE.pop().remove()
     os.environ.pop(VARIABLE, None)

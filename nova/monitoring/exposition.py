@@ -1,4 +1,4 @@
-"""The metrics of all of a daemon's processes, as Prometheus reads them."""
+"""The metrics of all processes of a daemon, in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["CONTENT_TYPE_LATEST", "ProcessFigures", "exposed", "forget_worker"]
 
 
 class ProcessFigures:
-    """The processor time, memory and open files of each worker."""
+    """Collector of processor time, memory and open files of each worker."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
     def collect(self) -> Iterator[Metric]:
-        """The library's figures of a process, with the worker's number."""
+        """Yield the library's process metrics, with the worker's number."""
         found: dict[str, Metric] = {}
         for worker in self._workers.all():
             if not worker.pid:
@@ -37,7 +37,7 @@ class ProcessFigures:
 
 
 def exposed(collectors: tuple[Collector, ...]) -> bytes:
-    """What all processes counted, and what the collectors say now."""
+    """Return the counters of all processes, and the current values of the collectors."""
     registry = CollectorRegistry()
     if VARIABLE in os.environ:
         MultiProcessCollector(registry)
@@ -47,6 +47,6 @@ def exposed(collectors: tuple[Collector, ...]) -> bytes:
 
 
 def forget_worker(index: int) -> None:
-    """What a worker that ended had under way is nobody's now; what it counted stays."""
+    """Drop the gauges of a worker that has ended; its counters stay."""
     if VARIABLE in os.environ:
         mark_process_dead(index)

@@ -1,4 +1,4 @@
-"""Whether a daemon lives (its main loops turn, it hears what is sent to it) and is ready (what it needs answers)."""
+"""Liveness (the main loops run, RPC arrives) and readiness (all dependencies respond) of a daemon."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any, NamedTuple, Protocol
 from nova import context, errors
 from nova.monitoring.workers import Worker, Workers, WorkerState
 
-CACHED_S = 5.0  # an answer serves all who ask meanwhile: nobody can load a broker or a database by asking
+CACHED_S = 5.0  # results are shared for so long, so that frequent requests cannot load a broker or a database
 PATIENCE_S = 8.0
 
 
 class Collector(Protocol):
-    """What prometheus_client's registry asks for metrics when somebody reads them."""
+    """A source of metrics for prometheus_client's registry, read on each scrape."""
 
     def collect(self) -> Any:
-        """Families of metrics, as they are now."""
+        """Return the current families of metrics."""
 
 
 class Vitals(NamedTuple):
-    """``checks``: by name, what raises while the daemon cannot do its work. ``deaf``: why the process should be
-    replaced, empty while it hears. ``collectors``: metrics that are read, not counted."""
+    """Health checks of a worker. ``checks``: by name, functions that raise while the daemon cannot work. ``deaf``:
+    returns why the process must be replaced; empty while it receives RPC. ``collectors``: metrics that are read on
+    demand, not counted."""
 
     checks: Mapping[str, Callable[[], object]] = {}
     deaf: Callable[[], str] = lambda: ""
@@ -37,7 +38,8 @@ class CheckResult(NamedTuple):
 
 
 class Health:
-    """Of one daemon, as one of its workers sees it. ``vitals``: of that worker, once it has started."""
+    """Health of one daemon, as seen by one of its workers. ``vitals``: that worker's health checks, once it has
+    started."""
 
     def __init__(self, binary: str, host: str, workers: Workers, clock: Callable[[], float] = time.monotonic) -> None:
         self.binary, self.host, self.workers, self._clock = binary, host, workers, clock
@@ -46,12 +48,12 @@ class Health:
         self._looked_at, self._results = float("-inf"), dict[str, CheckResult]()
 
     def live(self) -> tuple[bool, dict[str, Any]]:
-        """Whether no worker's main loop stands still; and the same in detail, for JSON."""
+        """Return True if no worker's main loop is stuck, with details for JSON."""
         found = self.workers.all()
         return not any(one.stuck for one in found), self._described(found)
 
     def ready(self) -> tuple[bool, dict[str, Any]]:
-        """Whether every worker serves and what this one needs answers; and the same in detail, for JSON."""
+        """Return True if every worker serves and all dependencies of this one respond, with details for JSON."""
         found = self.workers.all()
         serving = all(one.state is WorkerState.SERVING and not one.stuck for one in found)
         results = self._looked()
@@ -61,7 +63,7 @@ class Health:
         return serving and self.vitals is not None and all(one.ok for one in results.values()), detail
 
     def checks(self) -> Mapping[str, bool]:
-        """By name, whether each check succeeded when it was made last."""
+        """Return by name whether each check succeeded in its last run."""
         return {name: one.ok for name, one in self._results.items()}
 
     def _described(self, found: list[Worker]) -> dict[str, Any]:
@@ -70,7 +72,8 @@ class Health:
                              "silent_seconds": round(one.silent_s, 1)} for one in found]}
 
     def _looked(self) -> dict[str, CheckResult]:
-        """Each check's result, at most ``CACHED_S`` old; one caller looks, the others wait for what it finds."""
+        """Return each check's result, at most ``CACHED_S`` old. One caller runs the checks, and others wait for its
+        results."""
         with self._lock:
             if self.vitals is not None and self._clock() - self._looked_at >= CACHED_S:
                 self._results = {name: self._look(check) for name, check in self.vitals.checks.items()}

@@ -1,4 +1,4 @@
-"""Whether a daemon is ready, as metrics: what ``/health/ready`` says, for whoever reads ``/metrics`` alone."""
+"""Readiness of a daemon as metrics: the result of ``/health/ready``, for monitoring that reads only ``/metrics``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from nova import concurrency
 from nova.monitoring.health import Health
 
-WAIT_S = 3.0  # Prometheus waits 10 s for the whole page, and reports a daemon that is later as down
+WAIT_S = 3.0  # Prometheus waits 10 s for the whole page, and reports a slower daemon as down
 
 
 class Readiness(NamedTuple):
-    """``checks``: by name, whether it succeeded."""
+    """The last known readiness. ``checks``: by name, True for success."""
 
     ready: bool = False
     checks: Mapping[str, bool] = {}
 
 
 class ReadyFigures:
-    """A collector of prometheus_client. Its checks go on beside a reader that has waited for long enough: that one gets
-    their results of before, and the next one those of now."""
+    """A collector for prometheus_client. If the checks take longer than a reader may wait, they continue in the
+    background: that reader gets the previous results, and the next one the new results."""
 
     def __init__(self, health: Health, wait_s: float = WAIT_S) -> None:
         self._health, self._wait_s = health, wait_s
@@ -33,12 +33,12 @@ class ReadyFigures:
         self._known = Readiness()
 
     def collect(self) -> Iterator[Metric]:
-        """``nova_ready``, and ``nova_ready_check`` of each check."""
+        """Yield ``nova_ready``, and ``nova_ready_check`` for each check."""
         known = self._looked()
         binary = self._health.binary
         ready = GaugeMetricFamily("nova_ready", "1 if the daemon can do its work.", labels=("binary",))
         ready.add_metric((binary,), float(known.ready))
-        checks = GaugeMetricFamily("nova_ready_check", "1 if what the daemon needs answers, by check.",
+        checks = GaugeMetricFamily("nova_ready_check", "1 if the dependency responds, by check.",
                                    labels=("binary", "check"))
         for name, succeeded in known.checks.items():
             checks.add_metric((binary, name), float(succeeded))

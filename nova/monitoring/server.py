@@ -1,4 +1,4 @@
-"""The address of a daemon's health and metrics, and what it answers there."""
+"""The HTTP server of a daemon's health and metrics."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class MonitoringAnswer(NamedTuple):
 
 
 def bind(options: Options, binary: str) -> socket.socket | None:
-    """The listening socket, to be made before workers fork; None where the operator wants none. One that cannot be had
-    is a warning: a cloud does not stop because nobody can watch it."""
+    """Return the listening socket, for use before workers fork; None if monitoring is disabled. A failure is only
+    logged as a warning: a cloud must run without monitoring, too."""
     group = options.monitoring
     if not group.enabled:
         return None
@@ -39,14 +39,14 @@ def bind(options: Options, binary: str) -> socket.socket | None:
     try:
         return http_server.bind(group.listen, port)
     except OSError as error:
-        LOG.warning("health and metrics cannot be read: %s:%d ([monitoring]listen, port) cannot be listened on: %s. "
-                    "Set [monitoring]port in a file of this daemon's own where two of a kind run on one machine",
+        LOG.warning("no health and metrics: cannot listen on %s:%d ([monitoring]listen, port): %s. "
+                    "If two daemons of a kind run on one machine, set [monitoring]port in each daemon's own file",
                     group.listen, port, error.strerror)
         return None
 
 
 class Monitoring:
-    """A WSGI application: the metrics and the health of one daemon."""
+    """WSGI application for the metrics and the health of one daemon."""
 
     def __init__(self, health: Health) -> None:
         self._health, self._ready = health, ReadyFigures(health)
@@ -65,11 +65,11 @@ class Monitoring:
         if page is None:
             return _said(HTTPStatus.NOT_FOUND, {"pages": sorted(self._pages)})
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return _said(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "these pages are read with GET"})
+            return _said(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "only GET and HEAD are allowed"})
         try:
             return page()
         except Exception:
-            LOG.exception("%s could not be answered", environ["PATH_INFO"])
+            LOG.exception("cannot serve %s", environ["PATH_INFO"])
             return _said(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "see the daemon's log"})
 
     def _metrics(self) -> MonitoringAnswer:
@@ -79,7 +79,7 @@ class Monitoring:
 
 
 def serve(sock: socket.socket, health: Health) -> http_server.Server:
-    """Answer on a socket that the daemon's other workers share, beside the caller."""
+    """Start to serve on a socket that the daemon's other workers share, in background threads."""
     server = http_server.Server(sock, Monitoring(health), MONITORING)
     server.start()
     return server

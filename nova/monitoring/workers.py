@@ -1,4 +1,4 @@
-"""What a daemon's processes know of each other: a few numbers a worker, in memory that they share."""
+"""State of a daemon's workers, in shared memory: a few numbers per worker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-STUCK_S = 120.0  # a worker whose main loop did not turn for so long does not come to itself any more
-_SLOT = struct.Struct("=dqq")  # when it turned last (CLOCK_MONOTONIC), pid, state
+STUCK_S = 120.0  # a worker whose main loop has not run for so long does not recover
+_SLOT = struct.Struct("=dqq")  # last run of the main loop (CLOCK_MONOTONIC), pid, state
 
 
 class WorkerState(enum.IntEnum):
@@ -21,7 +21,7 @@ class WorkerState(enum.IntEnum):
 
 
 class Worker(NamedTuple):
-    """``silent_s``: since its main loop turned."""
+    """State of a worker. ``silent_s``: seconds since its main loop ran."""
 
     number: int
     pid: int
@@ -30,27 +30,27 @@ class Worker(NamedTuple):
 
     @property
     def stuck(self) -> bool:
-        """Its main loop stands still. One that stops has its own time to do so in."""
+        """True if its main loop does not run. A stopping worker has its own timeout."""
         return self.state in (WorkerState.STARTING, WorkerState.SERVING) and self.silent_s > STUCK_S
 
 
 class Workers:
-    """One slot a worker, written by that worker alone; to be made before they fork."""
+    """The table of workers: one slot each, written only by that worker. Create it before they fork."""
 
     def __init__(self, count: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.count, self._clock = count, clock
         self._memory = mmap.mmap(-1, count * _SLOT.size)
 
     def turn(self, index: int, pid: int, state: WorkerState) -> None:
-        """Worker ``index``'s main loop turned."""
+        """Record that the main loop of worker ``index`` has run."""
         _SLOT.pack_into(self._memory, index * _SLOT.size, self._clock(), pid, state)
 
     def gone(self, index: int) -> None:
-        """It has ended, and the next one has not begun yet."""
+        """Record that the worker has ended, and its successor has not started yet."""
         _SLOT.pack_into(self._memory, index * _SLOT.size, self._clock(), 0, WorkerState.ABSENT)
 
     def all(self) -> list[Worker]:
-        """As they are now."""
+        """Return the current states."""
         now, found = self._clock(), []
         for index in range(self.count):
             turned, pid, state = _SLOT.unpack_from(self._memory, index * _SLOT.size)

@@ -1,6 +1,6 @@
-"""What the HTTP APIs share, whatever they serve: who asks, request ids, one log line a request, errors as answers,
-bodies and queries held against tables, versions, the mapper that finds an operation's row, and what runs it.
+"""The layers that all HTTP APIs share: authentication context, request ids, access log, error responses, validation of
+bodies and queries against tables, microversions, the router, and the dispatcher.
 
-Nothing here knows an operation, a version's number or a body's form: an API hands in its own (``errors.Speech``,
+This package knows no operation, no version number and no body format. An API passes in its own (``errors.Speech``,
 ``schema.Body``, ``routing.APIRoute``, ``microversions.Microversions``, and the checks of a ``dispatch.Dispatcher``).
 """

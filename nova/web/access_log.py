@@ -1,4 +1,4 @@
-"""One line a request, after its answer was made."""
+"""The access log: one line per request, written after its response."""
 from __future__ import annotations
 
 import logging
@@ -13,9 +13,9 @@ from nova.web.paths import ExcInfo
 
 
 class AccessLog:
-    """Client, method, path, status, length, version and seconds. Tokens are in headers, so never in it.
+    """A log of client, method, path, status, length, version and seconds. Tokens are in headers, so never in it.
 
-    ``api``: what metrics call it. ``logger``: the name that the lines are logged under.
+    ``api``: its label in metrics. ``logger``: the name of the logger for the lines.
     """
 
     def __init__(self, application: Callable[..., Json], api: str, logger: str) -> None:

@@ -1,8 +1,8 @@
-"""Operators' own WSGI filters and applications, as ``api-paste.ini`` names them, around an API of ours.
+"""Operators' own WSGI filters and applications around an API, as configured in ``api-paste.ini``.
 
-Deployment tools install that file, and operators add to it: rate limits, audit, a health check. Here the file says what
-stands around our application, and not what our application is made of: upstream's own factories do nothing, since the
-application does their work. Loaded by PasteDeploy, whose documentation describes the format.
+Deployment tools install that file, and operators add to it: rate limits, audit, a health check. Here the file defines
+only the surroundings of nova's application, not its parts: upstream's factories have no effect, because the application
+does their work. Loaded with PasteDeploy, whose documentation describes the format.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from nova import errors
 from nova.web.layers import Application, Middleware, stacked
 
 OPTION, DEFAULT = "[wsgi]api_paste_config", "api-paste.ini"
-#: Keys by which a section names what makes it, in the order in which PasteDeploy looks.
+#: Keys by which a section names its factory, in PasteDeploy's order of precedence.
 FACTORIES = ("use", "paste.filter_factory", "paste.filter_app_factory", "paste.app_factory", "paste.composite_factory")
 AUTHENTICATION = ("keystonemiddleware.auth_token:filter_factory",
                   "nova.api.openstack.auth:NoAuthMiddleware.factory",
                   "nova.api.openstack.auth:NoAuthMiddlewareV2_18.factory")
-#: What upstream's file names, in this release and older ones: our application does its work, or needs none.
+#: Factories in upstream's file, of this release and older ones: nova's application does their work, or does not need
+#: it.
 UPSTREAM = frozenset((
     *AUTHENTICATION,
     "nova.api.auth:InjectContext.factory",
@@ -58,49 +59,51 @@ UPSTREAM = frozenset((
 
 @dataclass
 class OwnFilters:
-    """What the operator has before a version of an API: ``outside`` and ``inside`` of its authentication. The first one
-    sees a request first."""
+    """The operator's filters for a version of an API: ``outside`` and ``inside`` of its authentication. The first one
+    receives a request first."""
 
     outside: list[Middleware] = field(default_factory=list)
     inside: list[Middleware] = field(default_factory=list)
 
     def around(self, application: Application, authenticate: Middleware) -> Application:
-        """The application behind them all."""
+        """Return the application behind all filters."""
         return stacked(application, (*self.outside, authenticate, *self.inside))
 
 
 @dataclass
 class Surroundings:
-    """Of one API. ``versions``: by the first part of the path, empty for the root. ``beside``: applications of the
-    operator's own, likewise."""
+    """The filters and additional applications of one API. ``versions``: by the first part of the path, empty for the
+    root. ``beside``: applications of the operator, by the same key."""
 
     versions: dict[str, OwnFilters] = field(default_factory=dict)
     beside: dict[str, Application] = field(default_factory=dict)
 
     def of(self, version: str) -> OwnFilters:
-        """Empty where the file has no such version."""
+        """Return the filters of a version; empty if the file has no such version."""
         return self.versions.get(version, OwnFilters())
 
 
 def surroundings(conf: cfg.ConfigOpts, api: str) -> Surroundings:
-    """Those of the application ``api`` (``osapi_compute``, ``metadata``). config.Unusable names section and file."""
+    """Return the surroundings of the application ``api`` (``osapi_compute``, ``metadata``). Raises config.Unusable,
+    which names section and file."""
     path = _found(conf)
     return _File(path, conf.api.auth_strategy).surroundings(api) if path else Surroundings()
 
 
 def _found(conf: cfg.ConfigOpts) -> Path | None:
-    """Beside the files of the configuration. None: there is none, and none is asked for."""
+    """Return the file, which is searched for next to the configuration files. None: it does not exist, and is not
+    configured."""
     name = conf.wsgi.api_paste_config
     for folder in dict.fromkeys([*(Path(file).parent for file in conf.config_file or ()), Path("/")]):
         if (folder / name).is_file():
             return folder / name
     if name == DEFAULT:
         return None
-    raise errors.config.Unusable(option=OPTION, reason=f"there is no file {name}")
+    raise errors.config.Unusable(option=OPTION, reason=f"no such file: {name}")
 
 
 class _File:
-    """One ``api-paste.ini``. ``strategy``: which of the pipelines that depend on it is in use."""
+    """One ``api-paste.ini``. ``strategy``: selects among the pipelines that depend on the authentication strategy."""
 
     def __init__(self, path: Path, strategy: str) -> None:
         self._path, self._strategy = path, strategy
@@ -110,7 +113,7 @@ class _File:
             self._sections.read_string(path.read_text(), str(path))
         except (OSError, ValueError, configparser.Error) as error:
             reason = str(error).splitlines()[0]
-            raise errors.config.Unusable(option=OPTION, reason=f"{path} is no INI file: {reason}") from None
+            raise errors.config.Unusable(option=OPTION, reason=f"{path} is not an INI file: {reason}") from None
 
     def surroundings(self, api: str) -> Surroundings:
         found = Surroundings()
@@ -124,7 +127,7 @@ class _File:
         return found
 
     def _mounted(self, api: str) -> Iterator[tuple[str, str]]:
-        """(path, name) of what the application has; the whole of one that is no composite."""
+        """Yield the (path, name) pairs of the application; a single one if it is not a composite."""
         title = self._title(api, ("composite", "pipeline", "app"))
         if title is None:
             return
@@ -132,10 +135,10 @@ class _File:
         yield from (paths if title.startswith("composite:") and paths else [("/", api)])
 
     def _line(self, name: str) -> Sequence[str]:
-        """The names of a pipeline's filters and, last, of its application."""
+        """Return the names of a pipeline's filters, followed by its application."""
         title = self._title(name, ("composite", "pipeline", "app"))
         if title is None:
-            raise self._wrong(name, "there is no such section")
+            raise self._wrong(name, "the section does not exist")
         section = self._sections[title]
         line = section.get("pipeline") if title.startswith("pipeline:") else section.get(self._strategy)
         return line.split() if line else [name]
@@ -152,16 +155,16 @@ class _File:
         return self._factory(name, kinds) in UPSTREAM
 
     def _factory(self, name: str, kinds: Sequence[str]) -> str:
-        """As ``module:object`` of the section with that name."""
+        """Return the factory of the section with that name, as ``module:object``."""
         title = self._title(name, kinds)
         if title is None:
-            raise self._wrong(f"{kinds[0]}:{name}", "there is no such section")
+            raise self._wrong(f"{kinds[0]}:{name}", "the section does not exist")
         values: Mapping[str, str] = self._sections[title]
         made = next((values[key] for key in FACTORIES if key in values), "")
         return made.removeprefix("call:").removeprefix("egg:").strip()
 
     def _load(self, load: Callable[..., Application], name: str) -> Application:
-        """config.Unusable, whatever a factory of somebody else raises."""
+        """Load a filter or application. Raises config.Unusable for any error of a third-party factory."""
         try:
             return load(f"config:{self._path}", name=name)
         except Exception as error:

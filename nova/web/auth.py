@@ -1,4 +1,4 @@
-"""Who asks: the context of a request, from Keystone's token check or (``noauth2``) from what the caller says."""
+"""Identification of the caller: the context of a request, from Keystone's token check or from ``noauth2`` headers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from nova.model.base import Json
 from nova.policies import Policy
 
 KEYSTONE, NOAUTH = "keystone", "noauth2"
-#: Without Keystone: what these users may be; any other is a member of the project.
+#: Roles of these users without Keystone; any other user is a member of the project.
 NOAUTH_ROLES = {"admin": ("admin", "manager", "member", "reader"), "service": ("service",)}
 UNAUTHORIZED = b"Authentication required"
 
 
 class Context:
-    """Base: makes ``environ["nova.context"]`` of what :meth:`identify` finds, and runs the request in it."""
+    """Base: creates ``environ["nova.context"]`` from the fields of :meth:`identify`, and runs the request in it."""
 
     def __init__(self, application: WSGIApplication, policy: Policy) -> None:
         self.application = application
         self.policy = policy
 
     def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
-        """Fields of the RequestContext; None when nobody is named."""
+        """Return fields of the RequestContext; None if the headers name no user."""
         raise NotImplementedError
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -45,7 +45,7 @@ class Context:
 
 
 class KeystoneContext(Context):
-    """Behind keystonemiddleware's auth_token, which has checked the token and set the headers."""
+    """The context from the headers of keystonemiddleware's auth_token, which has validated the token."""
 
     def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
         if headers.get("X-Identity-Status") != "Confirmed" or not headers.get("X-User-Id"):
@@ -60,10 +60,11 @@ class KeystoneContext(Context):
 
 
 class NoAuth(Context):
-    """For trials on one machine: believes the caller. User ``admin`` is an administrator, ``service`` a service.
+    """Authentication that trusts the caller, for tests on one machine. User ``admin`` is an administrator, ``service``
+    a service.
 
-    Who asks is in ``X-Auth-Token: USER:PROJECT``, or in X-Auth-User and X-Auth-Project-Id. A request for the root
-    of the API that only names a user is a log-in: the answer's headers carry the token and the endpoint.
+    The caller is in ``X-Auth-Token: USER:PROJECT``, or in X-Auth-User and X-Auth-Project-Id. A request for the root of
+    the API that only names a user is a log-in: the response headers contain the token and the endpoint.
     """
 
     def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
@@ -88,13 +89,14 @@ class NoAuth(Context):
 
 
 def is_log_in(request: webob.Request) -> bool:
-    """Whether a client of ``noauth2`` asks for a token: GET of the root with X-Auth-User and without X-Auth-Token."""
+    """Return whether a client of ``noauth2`` requests a token: GET of the root with X-Auth-User and without
+    X-Auth-Token."""
     return (request.method == "GET" and "X-Auth-Token" not in request.headers
             and "X-Auth-User" in request.headers and request.path_info in ("", "/"))
 
 
 def unauthorized(start_response: StartResponse) -> Iterable[bytes]:
-    """Answer 401, in plain text."""
+    """Send a 401 response, in plain text."""
     start_response("401 Unauthorized", [("Content-Type", "text/plain; charset=UTF-8"),
                                         ("Content-Length", str(len(UNAUTHORIZED)))])
     return [UNAUTHORIZED]

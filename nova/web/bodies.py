@@ -1,8 +1,8 @@
-"""Request bodies: from bytes to values that every room behind the door can hold.
+"""Decoding of request bodies, to values that all later layers can store.
 
-JSON lets more through than databases and messages take, and is vague where two readers may differ. What is doubtful
-is refused here, for all operations alike: a key that comes twice, integers beyond 64 bits, NUL characters, nesting
-that no operation asks for. Lone surrogates, NaN and numbers beyond a double are no JSON to the decoder.
+JSON permits values that databases and messages cannot store, and texts that two parsers may read differently. Such
+bodies are refused here, for all operations: duplicate keys, integers beyond 64 bits, NUL characters, and deeper nesting
+than any operation needs. The decoder itself refuses lone surrogates, NaN and numbers beyond a double.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from nova.web.specs import MAX_INTEGER
 JSON = "application/json"
 WITH_BODY = ("POST", "PUT")
 MAX_DEPTH = 50  # the deepest body of the API, scheduler hints aside, has 6 levels
-DIGITS = 18  # of an integer that is within 64 bits for sure
+DIGITS = 18  # an integer with so many digits always fits into 64 bits
 
 
 def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Json:
-    """The decoded body of a POST or PUT; None where there is none. api.MediaType, api.MalformedBody,
+    """Return the decoded body of a POST or PUT; None without a body. Raises api.MediaType, api.MalformedBody or
     api.UnusableBody."""
     if http.method not in WITH_BODY:
         return None
@@ -39,7 +39,7 @@ def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Json:
 
 
 def decode(raw: bytes) -> Json:
-    """The value of a JSON text. api.MalformedBody, api.UnusableBody."""
+    """Return the value of a JSON text. Raises api.MalformedBody and api.UnusableBody."""
     try:
         value = msgspec.json.decode(raw)
     except RecursionError:
@@ -66,7 +66,7 @@ _TOO_DEEP = f"It is nested too deeply: at most {MAX_DEPTH} levels."
 
 
 def _check_depth(value: object) -> None:
-    """Level by level, so that nothing here recurses."""
+    """Check the nesting level by level, without recursion."""
     level, depth = [value], 0
     while level:
         if depth > MAX_DEPTH:
@@ -84,8 +84,9 @@ def _children(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _has_long_integer(raw: bytes) -> bool:
-    """Whether an integer may be beyond 64 bits. api.UnusableBody when an object has a key twice: which one counts would
-    be anybody's guess. (The library's reader shows both; the other, that made the value, is ten times as fast.)
+    """Return whether an integer may exceed 64 bits. Raises api.UnusableBody for a duplicate key in an object, whose
+    value would be ambiguous. (The library's reader shows both; the other one, which created the value, is ten times as
+    fast.)
     """
     long: list[str] = []
     json.loads(raw, object_pairs_hook=_object, parse_int=lambda text: long.append(text) if len(text) > DIGITS else None)
@@ -100,7 +101,8 @@ def _object(pairs: list[tuple[str, object]]) -> None:
 
 
 def _check_scalars(body: object) -> None:
-    """api.UnusableBody, naming the place, for a NUL character (in a key, too) and for an integer beyond 64 bits."""
+    """Raise api.UnusableBody, which names the place, for a NUL character (also in a key) or an integer beyond 64
+    bits."""
     waiting = [("", body)]
     while waiting:
         where, value = waiting.pop()

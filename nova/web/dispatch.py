@@ -1,4 +1,4 @@
-"""From a request to its answer, the same way for every API: a row of its routes, checks in its order, the handler."""
+"""Processing of a request, the same for every API: a row of its routes, the checks in their order, and the handler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Site:
-    """What an application is made of; the same for all requests."""
+    """The parts of an application that are the same for all requests."""
 
     conductor: Any  # a client of the API's contract
     policy: Policy
@@ -34,7 +34,7 @@ class Site:
 @dataclass
 class APIRequest:
     """One request: its operation, the values of the path's parameters, and the version, N of MAJOR.N. ``query`` and
-    ``body`` are the handler's when they are checked.
+    ``body`` are available to the handler, after their validation.
     """
 
     http: webob.Request
@@ -49,11 +49,12 @@ class APIRequest:
 
     @property
     def conductor(self) -> Json:
-        """A client of the API's contract: nova.rpc.contracts.conductor, or that of Placement."""
+        """Client of the API's contract: nova.rpc.contracts.conductor, or the one of Placement."""
         return self.site.conductor
 
     def authorize(self, project_id: str | None = None, user_id: str | None = None, rule: str | None = None) -> None:
-        """Forbidden unless the operation's rule (or ``rule``) lets the caller act on what is the project's and user's.
+        """Raise Forbidden unless the operation's rule (or ``rule``) permits the caller to act on the project's and
+        user's resources.
 
         Without a project the target is the caller's own.
         """
@@ -63,7 +64,7 @@ class APIRequest:
             self.site.policy.authorize(self.context, name, self.target(project_id, user_id))
 
     def target(self, project_id: str | None, user_id: str | None) -> dict[str, str | None]:
-        """What a policy rule is asked about (oslo.policy's target): None is the caller's own."""
+        """Return the target of a policy rule, as oslo.policy defines it; None means the caller's own."""
         return {"project_id": project_id or self.context.project_id, "user_id": user_id or self.context.user_id}
 
 
@@ -71,19 +72,20 @@ Asked = TypeVar("Asked", bound=APIRequest)
 
 
 class Dispatcher(Generic[Asked]):
-    """Base: a WSGI application behind authentication. Errors are raised, not answered.
+    """Base of APIs: a WSGI application behind authentication. Errors are raised, not converted to responses.
 
-    ``checks``: what must hold before the handler is called, in the order of the API's contract.
+    ``checks``: conditions that are checked before the handler is called, in the order of the API's contract.
     """
 
     checks: tuple[Callable[[Asked], None], ...]
 
     def begin(self, environ: WSGIEnvironment) -> Asked | None:
-        """The request, its operation found; None where there is nothing, not even a fault of the API's own."""
+        """Return the request with its operation; None if the path has none, so that even the API's own error format is
+        not used."""
         raise NotImplementedError
 
     def reply(self, request: Asked, answer: object) -> tuple[int, Headers, bytes]:
-        """Status, headers and content of what the handler gave."""
+        """Return status, headers and content for the handler's result."""
         raise NotImplementedError
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -96,18 +98,19 @@ class Dispatcher(Generic[Asked]):
             check(request)
         answer = row.handler(request, **request.named)
         if row.policy is not None and not request.policy_asked:
-            raise errors.Bug(f"{row.id} did not ask its policy rule")
+            raise errors.Bug(f"{row.id} did not check its policy rule")
         return send(start_response, *self.reply(request, answer))
 
 
 def check_policy(request: APIRequest) -> None:
-    """Forbidden by the row's rule; nothing where the handler asks it, once it has found what it is about."""
+    """Raise Forbidden if the row's rule denies it. Skipped for handlers that check it themselves, after they have read
+    the object."""
     if request.row.policy is not None and not request.row.looks_first:
         request.authorize()
 
 
 class Beside:
-    """What is mounted beside an API, by the first part of the path; all else is the API's. Notes the path for logs."""
+    """A mount of other applications next to an API, by the first part of the path. Also records the path for logs."""
 
     def __init__(self, application: WSGIApplication, beside: dict[str, WSGIApplication]) -> None:
         self.application = application
@@ -121,18 +124,18 @@ class Beside:
 
 
 def encoded(body: object) -> bytes:
-    """``body`` as JSON; None: nothing; bytes: as they are."""
+    """Return ``body`` as JSON; None as empty bytes; bytes unchanged."""
     return b"" if body is None else body if isinstance(body, bytes) else _encode(body)
 
 
 def send(start_response: StartResponse, status: int, headers: Headers, content: bytes) -> Iterable[bytes]:
-    """The answer of a WSGI application (PEP 3333), whole."""
+    """Send the complete response of a WSGI application (PEP 3333)."""
     start_response(f"{status} {responses[status]}", headers)
     return [content]
 
 
 def plain_not_found(start_response: StartResponse) -> Iterable[bytes]:
-    """What unknown paths, and known ones with another method, get: plain text, no version headers."""
+    """Send the response for unknown paths, or known ones with another method: plain text, without version headers."""
     content = b"404 Not Found\n\nThe resource could not be found.\n"
     return send(start_response, 404, [("Content-Type", "text/plain; charset=UTF-8"),
                                       ("Content-Length", str(len(content)))], content)

@@ -1,4 +1,4 @@
-"""The one place where errors become answers, and where versioned answers get their headers."""
+"""Conversion of errors to responses, and headers of versioned responses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ JSON = "application/json; charset=UTF-8"
 
 
 class Speech(NamedTuple):
-    """How an API words errors. ``described``: (status, body) of one, for the request; ``headers``: what every answer
-    has, by the request's environ; ``kind``: the media type of errors.
+    """The error format of an API. ``described``: returns (status, body) for an error and the request; ``headers``:
+    returns the headers of every response, for the request's environ; ``kind``: the media type of errors.
     """
 
     described: Callable[[Exception, dict[str, Any]], tuple[int, bytes]]
@@ -30,7 +30,8 @@ class Speech(NamedTuple):
 
 
 class Errors:
-    """An error's status decides the body; what is unexpected is logged once, with its traceback, and shows nothing."""
+    """Conversion of errors to responses. An unexpected error is logged once, with its traceback, and its response has
+    no details."""
 
     def __init__(self, application: Callable[..., Json], speech: Speech) -> None:
         self.application = application
@@ -43,7 +44,7 @@ class Errors:
         try:
             return self.application(environ, start)
         except webob.exc.HTTPException:
-            raise  # a library's middleware answers with it
+            raise  # library middleware uses it for its own responses
         except Exception as error:
             return self._answer(error, environ, start)
 

@@ -1,4 +1,4 @@
-"""Named formats of texts in request bodies and queries: name -> (accepts the text?, what would be accepted)."""
+"""Named formats of texts in request bodies and queries: name -> (predicate, description of valid texts)."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 _TRUE = ("True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t")
 _FALSE = ("False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f")
 
-#: Every spelling of a boolean that the API takes, and what it means.
+#: Every accepted spelling of a boolean, and its value.
 BOOLEANS: dict[object, bool] = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
 
 
 def is_uuid(text: str) -> bool:
-    """32 hexadecimal digits, in any case, with or without hyphens where RFC 9562 has them."""
+    """True for 32 hexadecimal digits, in any case, with or without hyphens at the positions of RFC 9562."""
     return _UUID.fullmatch(text) is not None
 
 
 def is_printable(text: str) -> bool:
-    """No control characters, no line ends, nothing unassigned."""
+    """True for text without control characters, line ends or unassigned characters."""
     return text.isprintable() or not any(
         category[0] == "C" or category in ("Zl", "Zp") for category in map(unicodedata.category, text))
 
 
 def is_name(text: str) -> bool:
-    """Printable, not empty, and with no blank at either end."""
+    """True for printable text that is not empty, without a blank at either end."""
     return is_printable(text) and text == text.strip() and text != ""
 
 
 def is_loose_name(text: str) -> bool:
-    """Under /v2: blanks at the ends are allowed, but not nothing else."""
+    """True for a name under /v2: blanks at the ends are allowed, but not only blanks."""
     return is_printable(text) and text.strip() != ""
 
 
 def is_zone_name(text: str) -> bool:
-    """A name without a colon, which stands between zone and host in a create."""
+    """True for a name without a colon, which separates zone and host in a create request."""
     return is_name(text) and ":" not in text
 
 
 def is_ipv4(text: str) -> bool:
-    """Four numbers with dots (RFC 791); no prefix, no leading zeros."""
+    """True for four numbers with dots (RFC 791), without a prefix or leading zeros."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -55,7 +55,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """An address in any form of RFC 4291; no prefix, and no zone (``%eth0``)."""
+    """True for an address in any form of RFC 4291, without a prefix or a zone (``%eth0``)."""
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
@@ -64,12 +64,12 @@ def is_ipv6(text: str) -> bool:
 
 
 def canonical_address(text: str | None) -> str | None:
-    """An accepted IP address in its one short form, of at most 39 characters; "no address" stays as it is."""
+    """Return the shortest form of a valid IP address, of at most 39 characters; an empty value stays unchanged."""
     return str(ipaddress.ip_address(text)) if text else text
 
 
 def is_cidr(text: str) -> bool:
-    """An address with a prefix or mask, of IPv4 or IPv6; bits of hosts may be set."""
+    """True for an IPv4 or IPv6 address with a prefix or mask; host bits may be set."""
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -78,7 +78,7 @@ def is_cidr(text: str) -> bool:
 
 
 def is_base64(text: str) -> bool:
-    """The standard alphabet with its padding (RFC 4648); white space is ignored."""
+    """True for the standard alphabet with padding (RFC 4648); white space is ignored."""
     try:
         base64.b64decode(re.sub(r"\s", "", text).encode(), validate=True)
     except (binascii.Error, ValueError):
@@ -87,7 +87,7 @@ def is_base64(text: str) -> bool:
 
 
 def is_regex(text: str) -> bool:
-    """A regular expression that Python takes, and not empty."""
+    """True for a regular expression that Python can compile and that is not empty."""
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError):
@@ -96,7 +96,7 @@ def is_regex(text: str) -> bool:
 
 
 def is_time(text: str) -> bool:
-    """A date, or date and time, that :func:`to_time` takes."""
+    """True for a date, or date and time, that :func:`to_time` can parse."""
     try:
         to_time(text)
     except ValueError:
@@ -105,22 +105,23 @@ def is_time(text: str) -> bool:
 
 
 def is_mac(text: str) -> bool:
-    """Six pairs of hexadecimal digits with colons, in any case."""
+    """True for six pairs of hexadecimal digits with colons, in any case."""
     return _MAC.fullmatch(text) is not None
 
 
 def to_time(text: str) -> datetime.datetime:
-    """ISO 8601 -> UTC without zone. ValueError when it is no time. A ``+`` lost to URL decoding is a blank."""
+    """Convert ISO 8601 text to UTC without zone. Raises ValueError for any other text. A ``+`` may be a blank, after
+    URL decoding."""
     text = text.strip()
     if len(text) < 10:
-        raise ValueError(f"{text} is no ISO 8601 date and time")
+        raise ValueError(f"{text} is not an ISO 8601 date and time")
     time = datetime.datetime.fromisoformat(re.sub(r" (\d\d:?\d\d)$", r"+\1", text) if "T" in text else text)
     if time.tzinfo is None:
         return time
     try:
         return time.astimezone(datetime.UTC).replace(tzinfo=None)
     except OverflowError:
-        raise ValueError(f"{text} is before the first year, or after the last") from None
+        raise ValueError(f"{text} is before the first year or after the last one") from None
 
 
 FORMATS: dict[str, tuple[Callable[[str], bool], str]] = {

@@ -1,4 +1,4 @@
-"""Values held against a JSON Schema by the library jsonschema-rs, and its errors in our words."""
+"""Validation of values against a JSON Schema with the library jsonschema-rs, with nova's own error messages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nova.web.formats import FORMATS
 Schema = dict[str, Any]
 Path = tuple[str | int, ...]
 
-MAX_INTEGER = 2**63 - 1  # what databases hold
-_UNEXPECTED = ("additionalProperties", "falseSchema")  # the second: of an object that may have no key at all
+MAX_INTEGER = 2**63 - 1  # the maximum of databases
+_UNEXPECTED = ("additionalProperties", "falseSchema")  # the second: for an object that may have no keys
 _SPOKEN = {"null": "null", "string": "a string", "object": "an object", "array": "an array", "integer": "an integer",
            "number": "a number", "boolean": "true or false"}
 
 
 class Problem(NamedTuple):
-    """What is wrong. ``path``: keys and indexes down to the value; ``unexpected``: it has a key too many."""
+    """A validation error. ``path``: keys and indexes to the value; ``unexpected``: it has an unknown key."""
 
     path: Path
     text: str
@@ -33,7 +33,7 @@ def _repetition(kind: object, value: list[object]) -> str:
     texts = [msgspec.json.encode(item, order="sorted") for item in value]
     first: dict[bytes, int] = {}
     again = next((index for index, text in enumerate(texts) if first.setdefault(text, index) != index), len(texts) - 1)
-    return f"Its items must differ from each other: item {again} is there already."
+    return f"Its items must differ from each other: item {again} is a duplicate."
 
 
 def _least(kind: Json, value: Json) -> str:
@@ -46,10 +46,10 @@ def _most(kind: Json, value: Json) -> str:
     return f"It is greater than the maximum of {kind.limit}."
 
 
-#: Patterns that users meet, as a person would say them.
+#: Patterns in user-visible messages, with a description in plain language.
 IN_WORDS = {r"^(?! )[a-zA-Z0-9. _-]+(?<! )$":
             "It may have letters (a to z), digits, '.', '-', '_', and blanks between them, and nothing else."}
-#: The library's kind of error, by the keyword's name -> what we say. ``kind`` has the keyword's own value.
+#: The library's error kind, by the keyword's name -> nova's message. ``kind`` has the keyword's own value.
 WORDS: dict[str, Callable[[Any, Any], str]] = {
     "type": lambda kind, value: f"It must be {' or '.join(_SPOKEN[name] for name in kind.types)}.",
     "enum": lambda kind, value: f"It must be one of: {', '.join(map(str, kind.options))}.",
@@ -82,26 +82,26 @@ _NUMBERS = frozenset(each for pattern in (INTEGER_TEXT, NUMBER_TEXT) for each in
 
 
 def _is_another_kind(kind: Json) -> bool:
-    """Whether an alternative that fails so is of another kind than the value. A text that fails the pattern of its own
-    kind is that kind, and its pattern is what it should be told."""
+    """Return whether such a failed alternative means another type than the value's. A text that fails the pattern of
+    its own type has that type, and the message must show its pattern."""
     return kind.name in ("type", "enum") or (kind.name == "pattern" and kind.pattern in _NUMBERS)
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A schema, compiled. The alternatives of an ``anyOf`` that has a ``description`` are kinds of one thing."""
+    """A compiled schema. Alternatives of an ``anyOf`` with a ``description`` are types of one value."""
 
     schema: Schema
     _validator: Draft202012Validator
 
     @classmethod
     def of(cls, schema: Schema) -> Judge:
-        """Compile the schema (JSON Schema, draft 2020-12, with our formats checked)."""
+        """Compile the schema (JSON Schema, draft 2020-12, with checks of nova's formats)."""
         return cls(schema, Draft202012Validator(
             schema, formats={name: check for name, (check, _) in FORMATS.items()}, validate_formats=True))
 
     def problem(self, value: object) -> Problem | None:
-        """What is wrong with ``value``, as far as the first fault; None when nothing is."""
+        """Return the first fault of ``value``; None if it is valid."""
         try:
             self._validator.validate(value)
         except ValidationError as error:
@@ -125,7 +125,7 @@ class Judge:
         if kinds := self._kinds(error):
             return self._first(fitting[0]) if fitting else Problem(path, f"It must be {kinds}.")
         if len(fitting) == 1 and any(len(one.instance_path) > len(path) for one in fitting[0]):
-            return self._first(fitting[0])  # what is inside is wrong, of the one alternative that is meant
+            return self._first(fitting[0])  # the value matches this one alternative, but a part of it is wrong
         texts = dict.fromkeys(self._first(choice).text for choice in choices)
         return Problem(path, " Or: ".join(texts))
 
@@ -133,7 +133,7 @@ class Judge:
         return self._described(min(errors, key=lambda error: len(error.instance_path)))
 
     def _kinds(self, error: ValidationError) -> str | None:
-        """The description beside an ``anyOf``."""
+        """Return the description next to an ``anyOf``."""
         place: Any = self.schema
         for step in error.schema_path[:-1]:
             place = place[step]

@@ -1,4 +1,4 @@
-"""Users' keys: made, and read when imported. Private keys leave this module only towards who asked for them."""
+"""Creation of users' key pairs, and validation of imported keys. Private keys are returned only to their requesters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RSA_BITS = 2048
 COMMENT = "Generated-by-Nova"
 LONGEST = 16384  # bytes of a public key; a 16384 bit RSA key has 2,800
 CERTIFICATE_LIFE = datetime.timedelta(days=3650)
-USER_PRINCIPAL_NAME = x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")  # what Windows looks a certificate's user up by
+USER_PRINCIPAL_NAME = x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")  # by which Windows finds a certificate's user
 
-#: OpenSSH's key types: how many fields the binary form has after the type's name.
+#: OpenSSH's key types, with the number of fields after the type's name in the binary form.
 SSH_FIELDS = {
     "ssh-rsa": 2, "ssh-dss": 4, "ssh-ed25519": 1, "ecdsa-sha2-nistp256": 2, "ecdsa-sha2-nistp384": 2,
     "ecdsa-sha2-nistp521": 2, "sk-ssh-ed25519@openssh.com": 2, "sk-ecdsa-sha2-nistp256@openssh.com": 3}
@@ -31,7 +31,7 @@ SSH_FIELDS = {
 
 @dataclass(frozen=True, repr=False)
 class MadeKey:
-    """A new key pair, as text. Its repr shows nothing, so that no log can."""
+    """A new key pair, as text. Its repr is empty, so that no log can contain the key."""
 
     public_key: str
     private_key: str
@@ -39,13 +39,13 @@ class MadeKey:
 
 
 def make(type: str, user_id: str) -> MadeKey:
-    """A new pair of ``type``. Takes 0.1 to 1 s of a CPU: call it beside the event loop."""
+    """Create a key pair of ``type``. Takes 0.1 to 1 s of CPU time: call it outside the event loop."""
     return _make_x509(user_id) if type == X509 else _make_ssh()
 
 
 def fingerprint(type: str, public_key: str) -> str:
-    """The fingerprint of an imported key: MD5 of an SSH key, SHA-1 of a certificate. server.KeypairBadKey says what is
-    wrong."""
+    """Return the fingerprint of an imported key: MD5 of an SSH key, SHA-1 of a certificate. Raises server.KeypairBadKey
+    with the reason."""
     if len(public_key.encode()) > LONGEST:
         raise errors.server.KeypairBadKey(reason=f"it is longer than {LONGEST} bytes")
     return _certificate_fingerprint(public_key) if type == X509 else _ssh_fingerprint(public_key)
@@ -56,7 +56,7 @@ def _hex(digest: bytes) -> str:
 
 
 def _ssh_fingerprint(public_key: str) -> str:
-    """Of one line ``type base64 [comment]``."""
+    """Return the fingerprint of one line ``type base64 [comment]``."""
     line = public_key.strip()
     if "\n" in line or "\r" in line or "\0" in line:
         raise errors.server.KeypairBadKey(reason="an SSH public key is one line")
@@ -68,20 +68,21 @@ def _ssh_fingerprint(public_key: str) -> str:
         blob = base64.b64decode(words[1], validate=True)
         fields = _ssh_fields(blob)
     except (binascii.Error, ValueError, struct.error) as error:
-        raise errors.server.KeypairBadKey(reason="the part after its type is no key in base64") from error
+        raise errors.server.KeypairBadKey(reason="the part after its type is not a key in base64") from error
     if fields[:1] != [words[0].encode()] or len(fields) != 1 + SSH_FIELDS[words[0]] or b"" in fields:
-        raise errors.server.KeypairBadKey(reason=f"the part after its type is no {words[0]} key")
+        raise errors.server.KeypairBadKey(reason=f"the part after its type is not a valid {words[0]} key")
     return _hex(hashlib.md5(blob, usedforsecurity=False).digest())
 
 
 def _ssh_fields(blob: bytes) -> list[bytes]:
-    """The length-prefixed fields of a key's binary form. struct.error, ValueError when they don't fill it exactly."""
+    """Return the length-prefixed fields of a key's binary form. Raises struct.error or ValueError if they do not fill
+    it exactly."""
     fields, at = [], 0
     while at < len(blob):
         (length,) = struct.unpack_from(">I", blob, at)
         field = blob[at + 4:at + 4 + length]
         if len(field) != length:
-            raise ValueError("cut off")
+            raise ValueError("truncated")
         fields.append(field)
         at += 4 + length
     return fields
@@ -91,8 +92,8 @@ def _certificate_fingerprint(text: str) -> str:
     try:
         certificate = x509.load_pem_x509_certificate(text.encode())
     except ValueError as error:
-        raise errors.server.KeypairBadKey(reason="it is no X.509 certificate in PEM form") from error
-    return _hex(certificate.fingerprint(hashes.SHA1()))  # a name for it, not a proof
+        raise errors.server.KeypairBadKey(reason="it is not an X.509 certificate in PEM form") from error
+    return _hex(certificate.fingerprint(hashes.SHA1()))  # an identifier, not a proof
 
 
 def _make_ssh() -> MadeKey:
@@ -103,7 +104,7 @@ def _make_ssh() -> MadeKey:
 
 
 def _make_x509(user_id: str) -> MadeKey:
-    """A certificate that authenticates ``user_id`` as a client, signed by its own key."""
+    """Create a self-signed certificate that authenticates ``user_id`` as a client."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, user_id[:64])])
     now = datetime.datetime.now(datetime.UTC)
@@ -126,7 +127,7 @@ def _private_text(key: rsa.RSAPrivateKey) -> str:
 
 
 def _utf8_string(text: str) -> bytes:
-    """DER of an ASN.1 UTF8String."""
+    """Return the DER encoding of an ASN.1 UTF8String."""
     data = text.encode()
     length = len(data).to_bytes((len(data).bit_length() + 7) // 8 or 1, "big")
     prefix = length if len(data) < 128 else bytes([0x80 | len(length)]) + length

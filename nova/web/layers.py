@@ -1,4 +1,4 @@
-"""The middleware around an API, as a configuration says."""
+"""The middleware around an API, as configured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 Application = Callable[..., Any]
 Middleware = Callable[[Application], Application]
 
-#: Headers a browser's script may send and read, whatever the API.
+#: Headers that a browser's script may send and read, for any API.
 CORS_REQUEST = ("X-Auth-Token", "X-Openstack-Request-Id", "X-Identity-Status", "X-Roles", "X-Service-Catalog",
                 "X-User-Id", "X-Tenant-Id")
 CORS_ANSWER = ("X-Auth-Token", "X-Openstack-Request-Id", "X-Subject-Token", "X-Service-Token")
@@ -30,14 +30,14 @@ CORS_METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH")
 
 
 def stacked(application: Application, layers: Sequence[Middleware]) -> Application:
-    """The application behind the layers; the first of them sees a request first."""
+    """Return the application behind the layers; the first of them receives a request first."""
     for middleware in reversed(layers):
         application = middleware(application)
     return application
 
 
 def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
-    """By ``[api]auth_strategy``: Keystone's token check, or believing the caller."""
+    """Return the middleware for ``[api]auth_strategy``: Keystone's token check, or trust in the caller."""
     if conf.api.auth_strategy == auth.NOAUTH:
         return lambda application: auth.NoAuth(application, policy)
 
@@ -46,8 +46,9 @@ def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
 
 def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str], always_cors: bool = True
                        ) -> tuple[Middleware, ...]:
-    """oslo.middleware's, each skipped where it would do nothing: passing through one costs 0.1 ms. ``always_cors``
-    False: OPTIONS is the API's own matter as long as ``[cors]allowed_origin`` is not set, else it is always 200."""
+    """Return oslo.middleware's layers, each skipped if it would have no effect: each costs 0.1 ms. ``always_cors``
+    False: the API handles OPTIONS itself while ``[cors]allowed_origin`` is not set; with CORS the response is always
+    200."""
     cors.set_defaults(allow_headers=[*CORS_REQUEST, *version_headers], allow_methods=list(CORS_METHODS),
                       expose_headers=[*CORS_ANSWER, *version_headers])
     conf.register_opts(cors.CORS_OPTS, "cors")
@@ -63,7 +64,7 @@ def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str], alw
 
 
 def only_with(keys: tuple[str, ...], make: Middleware) -> Middleware:
-    """The middleware, for requests whose environ has a value at one of ``keys``; others go past it."""
+    """Return the middleware for requests whose environ has a value at one of ``keys``; other requests skip it."""
 
     def around(application: Application) -> Application:
         inner = make(application)
@@ -77,12 +78,12 @@ def only_with(keys: tuple[str, ...], make: Middleware) -> Middleware:
     return around
 
 
-MOST_DIGITS = 18  # more are no length, and dear to read
+MOST_DIGITS = 18  # a longer number is not a valid length, and is expensive to parse
 
 
 class BodyLimit:
-    """oslo.middleware's limit, which counts what is read, behind one for bodies that tell their length: the library's
-    own answer to these leaves the limit out.
+    """The limit of request bodies: oslo.middleware's, which counts the bytes that are read. Bodies with a declared
+    length are checked before it, because the library's own response to them does not state the limit.
     """
 
     def __init__(self, application: Callable[..., Json], conf: cfg.ConfigOpts) -> None:
@@ -94,19 +95,20 @@ class BodyLimit:
         digits = length.lstrip("0") if length.isdecimal() else ""
         if len(digits) <= MOST_DIGITS and int(digits or 0) <= self.most:
             return self.counting(environ, start_response)
-        text = f"The body of the request is too large: at most {self.most} bytes are taken.\n".encode()
+        text = f"The body of the request is too large: at most {self.most} bytes are accepted.\n".encode()
         start_response("413 Request Entity Too Large", [("Content-Type", "text/plain; charset=UTF-8"),
                                                         ("Content-Length", str(len(text)))])
         return [text]
 
-LONGEST_TOKEN = 8192  # what servers, Keystone's too, take as one header; no token of theirs is near it
+LONGEST_TOKEN = 8192  # maximum header size of web servers, Keystone's too; all of its tokens are much shorter
 
-TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  # those that the library looks at
+TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  # the ones that the library reads
 
 
 class TokenAuthentication:
-    """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours. Projects take
-    turns, by the tokens that were good lately; of other tokens, addresses do: each costs a question to Keystone."""
+    """Authentication with keystonemiddleware's auth_token, configured by ``[keystone_authtoken]``. Its 503 becomes an
+    error of the API. Projects share the worker fairly, by their recently valid tokens. Requests with other tokens share
+    by address: each costs a call to Keystone."""
 
     def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:
         self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
@@ -125,7 +127,7 @@ class TokenAuthentication:
 
     def _checked(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         held: list[tuple[Any, ...]] = []
-        if any(len(environ.get(name, "")) > LONGEST_TOKEN for name in TOKENS):  # none of Keystone's: 401, as for others
+        if any(len(environ.get(name, "")) > LONGEST_TOKEN for name in TOKENS):  # not from Keystone: 401, as for others
             for name in TOKENS:
                 environ.pop(name, None)
 
@@ -137,6 +139,6 @@ class TokenAuthentication:
 
         content = self.checker(environ, start)
         if held:
-            LOG.warning("Keystone does not answer: a request was refused with 503")
+            LOG.warning("Keystone does not respond: refused a request with 503")
             raise errors.api.IdentityAway
         return content

@@ -1,4 +1,5 @@
-"""Which version of an API a request asks for. A version is ``MAJOR.N``; inside, it is the number N."""
+"""Microversion negotiation: selects the version of a request. A version is ``MAJOR.N``; in the code it is the number
+N."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from nova import errors
 from nova.web import paths
 
 HEADER = "OpenStack-API-Version"
-LONGEST = 64  # characters of a version that is worth an answer with its name
+LONGEST = 64  # characters of a version that an error message repeats
 
 
 @dataclass(frozen=True)
 class Microversions:
     """The versions of ``service``, from ``major.first`` to ``major.last``.
 
-    ``form``: what is a version, be there such a one or not. ``old_header``: names a version alone. ``bare_is_none``:
-    a service without a version asks for none; else that is malformed. ``tells_refused``: the answer to a version out
-    of range has the version headers, too.
+    ``form``: the syntax of versions, whether they exist or not. ``old_header``: a header with only a version.
+    ``bare_is_none``: True to ignore a service without a version; False to treat it as malformed. ``tells_refused``: the
+    response to an unsupported version has the version headers, too.
     """
 
     service: str
@@ -42,11 +43,11 @@ class Microversions:
         return {self.text(version): version for version in range(self.first, self.last + 1)}
 
     def text(self, version: int) -> str:
-        """``MAJOR.N``, as headers and documents have it."""
+        """Return ``MAJOR.N``, as in headers and documents."""
         return f"{self.major}.{version}"
 
     def asked(self, headers: Mapping[str, str]) -> str:
-        """The version that the headers ask for, as text; the first when they ask for none.
+        """Return the requested version, as text; the first version if the headers request none.
 
         The header may name several services, separated by commas.
         """
@@ -58,7 +59,7 @@ class Microversions:
         return old or self.text(self.first)
 
     def chosen(self, headers: Mapping[str, str]) -> int:
-        """The version to serve; ``malformed`` or ``out_of_range``."""
+        """Return the version to serve. Raises ``malformed`` or ``out_of_range``."""
         wanted = self.asked(headers)
         if wanted.lower() == "latest":
             return self.last
@@ -70,7 +71,7 @@ class Microversions:
         raise self.out_of_range(asked=wanted, minimum=self.text(self.first), maximum=self.text(self.last))
 
     def choose(self, environ: WSGIEnvironment, http: webob.Request) -> int:
-        """The same, noted in ``environ`` for the answer's headers."""
+        """Return the version to serve, and record it in ``environ`` for the response headers."""
         try:
             version = self.chosen(http.headers)
         except self.out_of_range as error:

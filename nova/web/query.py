@@ -1,4 +1,4 @@
-"""A query string's pairs."""
+"""Parsing of query strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova.model.base import Json
 
 
 def query_pairs(environ: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """The query string's (name, value) pairs, in order. api.BadQuery."""
+    """Return the query string's (name, value) pairs, in order. Raises api.BadQuery."""
     try:
         text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
         return urllib.parse.parse_qsl(text, keep_blank_values=True, errors="strict")

@@ -1,4 +1,4 @@
-"""Gives every request its id, and puts it on the answer."""
+"""Request ids: assigns one to every request, and sends it in the response."""
 from __future__ import annotations
 
 import re
@@ -14,9 +14,10 @@ _FORM = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class RequestId:
-    """environ ``nova.request_id``: ours; ``nova.global_request_id``: the caller's own, where it has the form of one.
+    """Middleware that sets environ ``nova.request_id`` to a new id, and ``nova.global_request_id`` to the caller's id,
+    if it is well-formed.
 
-    ``names``: the answer's headers with it.
+    ``names``: the response headers with the request id.
     """
 
     def __init__(self, application: Callable[..., Json], names: tuple[str, ...] = (HEADER,)) -> None:
@@ -32,6 +33,6 @@ class RequestId:
             return start_response(status, [*headers, *((name, request_id) for name in self.names)], exc_info)
 
         parent = tracing.valid(environ.get("HTTP_TRACEPARENT"))
-        nobody = context.RequestContext(request_id=request_id, traceparent=parent)  # before anybody is known
+        nobody = context.RequestContext(request_id=request_id, traceparent=parent)  # before authentication
         with context.entered(nobody):
             return self.application(environ, start)

@@ -1,4 +1,4 @@
-"""A table of routes, and which of its rows a path means: the ``routes`` library's mapper over them, made once."""
+"""A table of routes, and the lookup of a path's rows: with one mapper of the ``routes`` library, created once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nova.web.schema import Body, Query
 
 
 class HasPath(Protocol):
-    """A row: ``path`` has its parameters in braces, each a whole segment."""
+    """A row with a ``path``, whose parameters are in braces; each is a whole segment."""
 
     @property
     def method(self) -> str:
-        """The HTTP method, in capitals."""
+        """HTTP method, in upper case."""
 
     @property
     def path(self) -> str: ...
@@ -28,8 +28,9 @@ class HasPath(Protocol):
 class APIRoute:
     """A row of an API's table of routes, served from version ``since`` to ``until``.
 
-    ``policy``: the rule asked before the handler, with the caller's own project as target; with ``looks_first`` the
-    handler asks it (``req.authorize``) on what it has found, so that a missing object is 404 before 403.
+    ``policy``: the rule that is checked before the handler, with the caller's own project as target. With
+    ``looks_first`` the handler checks it (``req.authorize``) on the object that it has read, so that a missing object
+    is 404 before 403.
     """
 
     method: str
@@ -48,23 +49,24 @@ class APIRoute:
 
     @property
     def id(self) -> str:
-        """Method and path, as the API reference lists operations."""
+        """Method and path, as in the API reference."""
         return f"{self.method} {self.path}"
 
 
 Row = TypeVar("Row", bound=HasPath)
 AnyRoute = TypeVar("AnyRoute", bound=APIRoute)
 
-_NAME = "[^/]+"  # the library's own would leave a line end behind it out
-_END = "end_"  # a group of the library's expression that is none of the path's parameters
+_NAME = "[^/]+"  # the library's own pattern would drop a trailing line end
+_END = "end_"  # a group of the library's expression that is not a parameter of the path
 
 
 class Router(Generic[Row]):
-    """Literals stand before parameters. A slash at a path's end is nothing, but where a name may stand it is an empty
-    name, which no row has. ValueError: two rows name the parameters of one path differently.
+    """The lookup of a path's rows. Literals take precedence over parameters. A trailing slash is ignored, except where
+    a name could follow: there it is an empty name, which no row has. Raises ValueError if two rows name the parameters
+    of one path differently.
 
-    Each method has a mapper of its own: what the library's one expression of all paths lets through is a hit then. A
-    miss behind it is tried against every path of the first segment, and that many times over.
+    Each method has its own mapper, so that a match of the library's combined expression for all paths is a hit. A miss
+    after it would be tried against every path of the first segment, many times over.
     """
 
     def __init__(self, routes: Iterable[Row]) -> None:
@@ -81,7 +83,7 @@ class Router(Generic[Row]):
                            for method in methods}
 
     def match(self, method: str, path: str) -> tuple[list[Row], dict[str, str]] | None:
-        """The rows of all versions and actions at this method and path, with the parameters' values."""
+        """Return the rows of all versions and actions at this method and path, with the parameters' values."""
         mapper = self._by_method.get(method)
         found = mapper.routematch(path) if mapper is not None else None
         if found is None:
@@ -91,13 +93,13 @@ class Router(Generic[Row]):
         return self._rows[route.name][method], values
 
     def rows(self, path: str) -> list[Row]:
-        """The rows of all methods at this path."""
+        """Return the rows of all methods at this path."""
         found = self._of_all.routematch(path)
         return [] if found is None else [row for rows in self._rows[found[1].name].values() for row in rows]
 
     def _mapper(self, paths: Iterable[str]) -> Mapper:
         mapper = Mapper(controller_scan=None, register=False)
-        mapper.encoding = None  # paths come as text
+        mapper.encoding = None  # paths are text already
         for path in sorted(paths, key=_literals_first):
             requirements = dict.fromkeys(parameters(path), _NAME)
             requirements[_END] = r"\Z" if _shape(path) in self._before_names else r"/?\Z"
@@ -107,17 +109,17 @@ class Router(Generic[Row]):
 
 
 def at_version(rows: Iterable[AnyRoute], version: int) -> list[AnyRoute]:
-    """Those of ``rows`` that are served at ``version``."""
+    """Return the rows that are served at ``version``."""
     return [row for row in rows if within(version, row.since, row.until)]
 
 
 def parameters(path: str) -> tuple[str, ...]:
-    """The names in braces."""
+    """Return the names in braces."""
     return tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
 
 
 def _shape(path: str) -> str:
-    """The path without its parameters' names."""
+    """Return the path without the names of its parameters."""
     return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
 

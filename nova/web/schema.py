@@ -1,8 +1,8 @@
-"""Request bodies and query strings as tables of fields, and the JSON Schema they are compiled to, per version.
+"""Tables of fields for request bodies and query strings, compiled to JSON Schema per version.
 
-A row names a path: ``server.networks[].uuid`` steps into an object by ``.``, into a list's items by ``[]``;
-``/regex/`` stands for every key that matches. Rows hold from ``since`` to ``until``; at one version a path has at most
-one row. What comes out is a converted copy: spellings of booleans are bool, numbers given as text are numbers.
+A row names a path: ``server.networks[].uuid`` descends into an object at ``.``, and into a list's items at ``[]``;
+``/regex/`` matches every such key. Rows apply from ``since`` to ``until``; at one version a path has at most one row.
+Validation returns a converted copy: spellings of booleans become bool, numbers in texts become numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nova.web.judging import Judge, Problem, Schema
 from nova.web.ranges import minor, within
 from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, shown
 
-REFUSE, ACCEPT = "refuse", "accept"  # what to do with keys that no row names
+REFUSE, ACCEPT = "refuse", "accept"  # the treatment of keys without a row
 BODY = "(body)"
 
 
@@ -38,7 +38,7 @@ class Field:
 
 def row(path: str, type: str | tuple[str, ...] = "any", *, required: bool = False, since: str | None = None,
         until: str | None = None, unknown: str = REFUSE, or_: tuple[Spec, ...] = (), **rules: Json) -> Field:
-    """A row of a table; ``rules`` are :class:`Spec`'s."""
+    """Return a row of a table; ``rules`` are fields of :class:`Spec`."""
     return Field(path, Spec(type=type, **rules), required, since, until, unknown, or_)
 
 
@@ -51,13 +51,13 @@ _SEGMENT = re.compile(r"/(?:[^/\\]|\\.)+/(?![^.\[])|\[\]|[^.\[\]]+")
 
 
 def segments(path: str) -> list[str]:
-    """``a.b[]./re/`` -> ``["a", "b", "[]", "/re/"]``."""
+    """Split a path: ``a.b[]./re/`` -> ``["a", "b", "[]", "/re/"]``."""
     return [] if path == BODY else _SEGMENT.findall(path)
 
 
 @dataclass
 class SchemaNode:
-    """A field of the compiled tree: what it may be itself, and what may be in it."""
+    """A field of the compiled tree: the specification of its value, and its children."""
 
     spec: Spec = field(default_factory=Spec)
     required: bool = False
@@ -66,10 +66,11 @@ class SchemaNode:
     keys: dict[str, SchemaNode] = field(default_factory=dict)
     patterns: list[tuple[re.Pattern[str], SchemaNode]] = field(default_factory=list)
     item: SchemaNode | None = None
-    elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions it is known at
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions that have it
 
     def converted(self, value: object) -> object:
-        """A copy in which texts of numbers and booleans are such. What is no value of ours stays, for the judge."""
+        """Return a copy with texts of numbers and booleans converted. Other values stay unchanged, for the
+        validator."""
         if isinstance(value, dict) and self._looks_in():
             found = ((key, item, self.node_of(key)) for key, item in value.items())
             return {key: item if node is None else node.converted(item) for key, item, node in found}
@@ -78,7 +79,7 @@ class SchemaNode:
         return converted(self.spec, value)
 
     def known(self, value: object) -> Json:
-        """A copy without the keys that no row names."""
+        """Return a copy without the keys that have no row."""
         if isinstance(value, dict) and self._looks_in():
             found = ((key, item, self.node_of(key)) for key, item in value.items())
             return {key: item if node is None else node.known(item) for key, item, node in found
@@ -91,7 +92,7 @@ class SchemaNode:
         return bool(self.keys or self.patterns or self.unknown == REFUSE) and self.spec.types != ("any",)
 
     def schema(self, lenient: bool) -> Schema:
-        """As JSON Schema. ``lenient``: as /v2 takes it, where unknown keys are dropped."""
+        """Return the JSON Schema. ``lenient``: for /v2, where unknown keys are dropped."""
         schema = of_spec(self.spec)
         for place in [schema, *schema.get("anyOf", ()), *schema.get("allOf", ())]:
             if place.get("type") == "object":
@@ -114,7 +115,7 @@ class SchemaNode:
         return found
 
     def refusal(self, body: Json, problem: Problem) -> errors.Invalid:
-        """The problem with the field's name in our spelling. Of a list of plain items the list is the field."""
+        """Return the problem as an error with the field's path. For a list of plain items the list is the field."""
         node: SchemaNode | None = self
         where, text, value = BODY, problem.text, body
         for step in problem.path:
@@ -128,7 +129,7 @@ class SchemaNode:
         return _refused(where, value, text)
 
     def node_of(self, key: str) -> SchemaNode | None:
-        """The node of what stands at ``key``; None where no row says anything of it."""
+        """Return the node at ``key``; None if no row has it."""
         return self.keys.get(key) or next((node for pattern, node in self.patterns if pattern.search(key)), None)
 
     def _unexpected(self, key: str) -> str:
@@ -141,7 +142,7 @@ def _refused(where: str, value: object, reason: str) -> errors.Invalid:
 
 
 def unexpected(name: str, known: Iterable[str], elsewhere: Mapping[str, list[str]]) -> str:
-    """Why a key or parameter is refused. ``elsewhere``: name -> the versions that know it."""
+    """Return why a key or parameter is refused. ``elsewhere``: name -> the versions that have it."""
     text = f"Additional properties are not allowed ('{shown(name)}' was unexpected)."
     if name in elsewhere:
         return f"{text} It is known {' and '.join(elsewhere[name])}, not at the version of this request."
@@ -149,14 +150,14 @@ def unexpected(name: str, known: Iterable[str], elsewhere: Mapping[str, list[str
 
 
 def span(since: str | None, until: str | None) -> str:
-    """``from 2.32 to 2.36``, ``from 2.42 on``, ``up to 2.56``."""
+    """Return a range of versions as text: ``from 2.32 to 2.36``, ``from 2.42 on``, ``up to 2.56``."""
     if until is None:
         return f"from {since} on"
     return f"up to {until}" if since is None else f"at {since}" if since == until else f"from {since} to {until}"
 
 
 def compile_fields(fields: Iterable[Field], version: int) -> SchemaNode:
-    """The tree for one version. ValueError when two rows of one path hold at it."""
+    """Return the tree for one version. Raises ValueError if two rows of one path apply to it."""
     root, seen, others = SchemaNode(), set(), []
     for entry in fields:
         if not within(version, entry.since, entry.until):
@@ -175,7 +176,7 @@ def compile_fields(fields: Iterable[Field], version: int) -> SchemaNode:
 
 
 def _note(root: SchemaNode, entry: Field) -> None:
-    """Remember a row of other versions where its key would be looked for."""
+    """Record a row of other versions at the node where its key would be looked up."""
     *parents, last = segments(entry.path) or [""]
     node: SchemaNode | None = root
     for segment in parents:
@@ -199,7 +200,7 @@ def _step(node: SchemaNode, segment: str) -> SchemaNode:
 
 
 class Body:
-    """A request body's table. ``legacy``: rows that replace those of the same path under /v2.
+    """The table of a request body. ``legacy``: rows that replace those of the same path under /v2.
 
     The body itself is an object that refuses unknown keys, unless a row for ``(body)`` says otherwise.
     """
@@ -219,7 +220,7 @@ class Body:
         return compile_fields([*(entry for entry in self.fields if entry.path not in replaced), *self.legacy], version)
 
     def check(self, body: Json, version: int, legacy: bool = False) -> Json:
-        """A converted copy of ``body``, or api.BadInput. Under /v2 unknown keys are taken out, not refused."""
+        """Return a converted copy of ``body``. Raises api.BadInput. Under /v2 unknown keys are dropped, not refused."""
         node, judge = self.judged(version, legacy)
         made = node.converted(body)
         problem = judge.problem(made)
@@ -228,7 +229,7 @@ class Body:
         return node.known(made) if legacy else made
 
     def schema(self, version: int, legacy: bool = False) -> Schema:
-        """What bodies are held against, a copy to write into."""
+        """Return the JSON Schema of bodies, as a copy that may be modified."""
         return self.compiled(version, legacy).schema(legacy)
 
     def _judged(self, version: int, legacy: bool) -> tuple[SchemaNode, Judge]:
@@ -238,7 +239,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Param:
-    """A query parameter; ``name`` in slashes is a pattern. ``repeat``: it may come several times."""
+    """A query parameter; a ``name`` in slashes is a pattern. ``repeat``: it may be given several times."""
 
     name: str
     spec: Spec
@@ -247,11 +248,11 @@ class Param:
     until: str | None = None
 
     def schema(self) -> Schema:
-        """As the OpenAPI document has it."""
+        """Return the schema for the OpenAPI document."""
         return {"type": "array", "items": self.of_one()} if self.repeat else self.of_one()
 
     def of_one(self) -> Schema:
-        """One value's. Numbers stand in a query as text, so that one form of them is enough."""
+        """Return the schema of one value. Numbers in a query are always text, so one form of them is enough."""
         if "integer_like" in self.spec.types and not self.spec.allowed:
             return number(self.spec, "integer")
         if "number_like" in self.spec.types and not self.spec.allowed:
@@ -259,7 +260,7 @@ class Param:
         return of_spec(self.spec)
 
     def problem(self, value: object) -> str | None:
-        """What is wrong with one converted value; None when nothing is."""
+        """Return the fault of one converted value; None if it is valid."""
         found = _judge_of_one(self).problem(value)
         return None if found is None else found.text
 
@@ -271,7 +272,7 @@ def _judge_of_one(entry: Param) -> Judge:
 
 def param(name: str, type: str | tuple[str, ...] = "string", *, repeat: bool = True, since: str | None = None,
           until: str | None = None, **rules: Json) -> Param:
-    """A row of a query's table; ``rules`` are fields of :class:`~nova.web.specs.Spec`."""
+    """Return a row of a query's table; ``rules`` are fields of :class:`~nova.web.specs.Spec`."""
     return Param(name, Spec(type=type, **rules), repeat, since, until)
 
 
@@ -292,17 +293,17 @@ class Values:
         return iter(self._values)
 
     def all(self, name: str) -> list[Json]:
-        """All values given, converted, in their order; empty when there is none."""
+        """Return all given values, converted, in their order; empty if the parameter is absent."""
         return self._values.get(name, [])
 
     def one(self, name: str, default: object = None) -> Json:
-        """The last value given."""
+        """Return the last given value."""
         values = self._values.get(name)
         return values[-1] if values else default
 
 
 class Query:
-    """A query string's table. Unknown parameters are dropped, and refused from ``refuse_unknown`` on."""
+    """The table of a query string. Unknown parameters are dropped, and refused from version ``refuse_unknown`` on."""
 
     def __init__(self, *params: Param, refuse_unknown: str | None = None) -> None:
         self.params = params
@@ -310,7 +311,7 @@ class Query:
         self.compiled = functools.cache(self._compile)
 
     def _compile(self, version: int) -> tuple[dict[str, Param], list[tuple[re.Pattern[str], Param]], bool]:
-        """(parameters by name, by pattern, whether others are refused)."""
+        """Return (parameters by name, by pattern, True if others are refused)."""
         names: dict[str, Param] = {}
         patterns = []
         for entry in self.params:
@@ -325,13 +326,13 @@ class Query:
         return names, patterns, self.refuse_unknown is not None and version >= minor(self.refuse_unknown)
 
     def may_repeat(self, name: str, version: int) -> bool:
-        """Whether the parameter may come several times; so it is for those that there are not."""
+        """Return whether the parameter may be given several times; True for unknown ones."""
         names, patterns, _ = self.compiled(version)
         entry = names.get(name) or next((found for pattern, found in patterns if pattern.search(name)), None)
         return entry is None or entry.repeat
 
     def check(self, pairs: Iterable[tuple[str, str]], version: int) -> Values:
-        """The known parameters, converted. api.BadInput names the parameter."""
+        """Return the known parameters, converted. Raises api.BadInput, which names the parameter."""
         names, patterns, refuse = self.compiled(version)
         values: dict[str, list[Any]] = {}
         for name, value in pairs:
@@ -342,9 +343,9 @@ class Query:
                                               reason=self._unexpected(name, names))
                 continue
             made = converted(entry.spec, value)
-            problem = "It may hold no NUL character." if "\0" in value else entry.problem(made)
+            problem = "It must not contain a NUL character." if "\0" in value else entry.problem(made)
             if problem is None and name in values and not entry.repeat:
-                problem = "It may be given once only."
+                problem = "It may be given only once."
             if problem is not None:
                 raise errors.api.BadInput(field=name, value=shown(value), reason=problem)
             values.setdefault(name, []).append(made)

@@ -1,8 +1,8 @@
-"""Requests that were taken already: one that somebody read on its way is not taken again.
+"""Replay protection: requests that were accepted already. An intercepted request is not accepted again.
 
-The workers of a daemon are processes that serve one socket, so they share a table, which is made before they fork and
-never grows. What stands in it is proven; where so much comes that a part of the table is full, what would be over first
-is forgotten.
+The workers of a daemon are processes with one shared socket, so they share a table, which is created before they fork
+and never grows. It contains only authenticated requests. If a part of the table is full, the entry that expires first
+is overwritten.
 """
 
 from __future__ import annotations
@@ -17,38 +17,40 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-#: Of a proof; until when (Unix seconds) its request would be taken, and when it came first; of who sent it then.
+#: Digest of a proof; the expiry of its request and its first arrival (Unix seconds); digest of the sender at that time.
 SLOT = struct.Struct("<QIIQ")
 SLOTS_OF_PART, PARTS = 16, 4096
 LATEST = 2 ** 32 - 1
 
 
 class Sighting(NamedTuple):
-    """When a request came first (whole Unix seconds), and a number that stands for who sent it."""
+    """The first arrival of a request (whole Unix seconds), and a number that represents its sender."""
 
     at: int
     sender: int
 
     def is_by(self, sender: str) -> bool:
-        """Whether that one sent it."""
+        """Return whether that sender sent it."""
         return self.sender == number_of(sender)
 
 
 class SeenRequests:
-    """``clock``: seconds of Unix time. ``parts``: what the table holds, of 384 bytes each: 1.5 MiB if not given."""
+    """A table of accepted requests. ``clock``: seconds of Unix time. ``parts``: its size, in parts of 384 bytes
+    (default: 1.5 MiB in total)."""
 
     def __init__(self, clock: Callable[[], float] = time.time, parts: int = PARTS) -> None:
         self._clock, self._parts, self._threads = clock, parts, threading.Lock()
-        self._table = mmap.mmap(-1, SLOT.size * SLOTS_OF_PART * parts)  # shared with who is forked from here
-        # a lock of other processes than this one, which the kernel takes back when its holder dies
+        self._table = mmap.mmap(-1, SLOT.size * SLOTS_OF_PART * parts)  # shared with processes forked from this one
+        # a lock among processes, which the kernel releases when its holder dies
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
 
     def add(self, proof: str, until: float) -> bool:
-        """Whether a request with this proof is new. ``until``: when it is too old to be taken."""
+        """Return whether a request with this proof is new, and record it. ``until``: when it becomes too old to be
+        accepted."""
         return self.earlier(proof, until) is None
 
     def earlier(self, proof: str, until: float, sender: str = "") -> Sighting | None:
-        """How a request with this proof came first; None: now, by ``sender``."""
+        """Return the first arrival of a request with this proof; None if it arrives now, from ``sender``."""
         digest = hashlib.blake2b(proof.encode("utf-8", "surrogateescape"), digest_size=16).digest()
         known, part = int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little") % self._parts
         with self._threads:
@@ -72,5 +74,5 @@ class SeenRequests:
 
 
 def number_of(sender: str) -> int:
-    """A number of 64 bits that stands for a name, as a sighting has it."""
+    """Return the 64-bit number that represents a name in a sighting."""
     return int.from_bytes(hashlib.blake2b(sender.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")

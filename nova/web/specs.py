@@ -1,4 +1,4 @@
-"""What one value may be: as JSON Schema, which is what judges it, and as what it is converted to."""
+"""Specification of one value: its JSON Schema, which validates it, and its conversion."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import msgspec
 from nova.web.formats import BOOLEANS, FORMATS
 from nova.web.judging import INTEGER_TEXT, MAX_INTEGER, NUMBER_TEXT, Judge, Schema, unsigned
 
-MOST_SHOWN = 200  # characters of a value that came in
+MOST_SHOWN = 200  # characters of an input value in a message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What one value may be. ``type``: a JSON type's name or several, ``any``, ``boolean_like``, ``integer_like``
-    and ``number_like`` (numbers, or text of them; the result is a number). ``one_of``: other shapes, one must fit.
+    """The valid values of one field. ``type``: a JSON type's name or several, ``any``, ``boolean_like``,
+    ``integer_like`` and ``number_like`` (numbers, or text of them; the result is a number). ``one_of``: further
+    specifications, one of which must match.
     """
 
     type: str | tuple[str, ...] = "any"
@@ -36,20 +37,21 @@ class Spec:
     unique_items: bool = False
     min_keys: int | None = None
     max_keys: int | None = None
-    any_key: tuple[str, ...] = ()  # one of these keys at least
+    any_key: tuple[str, ...] = ()  # at least one of these keys
     items: Spec | None = None
     one_of: tuple[Spec, ...] = ()
-    huge: bool = False  # integers beyond 64 bits are let through: what reads them cuts them down
+    huge: bool = False  # integers beyond 64 bits are accepted: the code that uses them limits them
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Its types as a tuple, also where ``type`` is a single name."""
+        """Types as a tuple, also if ``type`` is a single name."""
         return (self.type,) if isinstance(self.type, str) else self.type
 
 
 @functools.cache
 def expression(pattern: str) -> re.Pattern[str]:
-    """A pattern of the contract, compiled. ``$`` is the very end there; Python's lets one more line end follow."""
+    """Compile a pattern of the contract. ``$`` means the very end there; Python's ``$`` also matches before a line
+    end."""
     return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
 
 
@@ -58,7 +60,7 @@ LONGEST_NUMBER = 40  # characters
 
 
 def _integer(value: object) -> object:
-    """1.0 is an integer by JSON Schema."""
+    """Return 1.0 as an integer, as JSON Schema defines it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -83,14 +85,14 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {"integer": _integer, "integer_like"
 
 
 def converted(spec: Spec, value: object) -> object:
-    """The number or boolean that a text means where it may; any other value as it is."""
+    """Return the number or boolean of a text, if the spec permits it; any other value unchanged."""
     for kind in spec.types:
         if kind in _CONVERT:
             return _CONVERT[kind](value)
     return value
 
 
-#: What the kinds of a value are called, where several may stand.
+#: Names of a value's types, for messages about several types.
 SPOKEN = {"integer_like": "an integer", "number_like": "a number", "string": "a string", "object": "an object",
           "boolean_like": "a boolean (true, false, or one of the texts true, on, yes, 1, false, off, no, 0)",
           "array": "an array", "integer": "an integer", "number": "a number", "boolean": "true or false"}
@@ -113,9 +115,10 @@ def _text(spec: Spec) -> Schema:
 
 
 def number(spec: Spec, kind: str) -> Schema:
-    """The schema of an ``integer`` or ``number``. Integers are bounded by 64 bits, unless the spec says ``huge``."""
+    """Return the schema of an ``integer`` or ``number``. Integers are limited to 64 bits, unless the spec has
+    ``huge``."""
     schema = {"type": kind, **_rules(spec, _NUMBER)}
-    if kind == "integer" and not spec.huge:  # of other numbers a body's reader sees to it
+    if kind == "integer" and not spec.huge:  # the JSON decoder limits other numbers
         schema.setdefault("maximum", MAX_INTEGER)
         if "exclusiveMinimum" not in schema:
             schema.setdefault("minimum", -MAX_INTEGER)
@@ -123,7 +126,8 @@ def number(spec: Spec, kind: str) -> Schema:
 
 
 def _number_text(spec: Spec, pattern: str) -> Schema:
-    """A number given as text; its bounds hold too, which a schema of a text cannot say: but for the sign."""
+    """Return the schema of a number in text form. Bounds apply as well, but a schema of a text can only express the
+    sign."""
     if spec.min is not None and spec.min >= 0:
         pattern = unsigned(pattern)
     return {"type": "string", "pattern": pattern, "maxLength": min(spec.max_length or LONGEST_NUMBER, LONGEST_NUMBER),
@@ -147,7 +151,7 @@ def _object(spec: Spec) -> Schema:
 
 
 def _any(spec: Spec) -> Schema:
-    """Every kind of value; a rule holds for its own kind."""
+    """Return the schema for any type; each rule applies to its own type."""
     schema = {**_text(spec), **_rules(spec, {**_NUMBER, **_ARRAY, **_OBJECT})}
     del schema["type"]
     return schema
@@ -169,12 +173,12 @@ _KINDS: dict[str, Callable[[Spec], list[Schema]]] = {
 
 
 def any_of(choices: list[Schema]) -> Schema:
-    """One schema as it is, several as their ``anyOf``."""
+    """Return a single schema unchanged, several as their ``anyOf``."""
     return choices[0] if len(choices) == 1 else {"anyOf": choices}
 
 
 def of_spec(spec: Spec) -> Schema:
-    """What one value may be."""
+    """Return the JSON Schema of one value."""
     if spec.allowed:
         return {"enum": list(spec.allowed)}
     schema = any_of([schema for kind in spec.types for schema in _KINDS[kind](spec)])
@@ -187,12 +191,12 @@ def of_spec(spec: Spec) -> Schema:
 
 @functools.cache
 def judge(spec: Spec) -> Judge:
-    """The compiled schema of a spec; made once for each spec."""
+    """Return the compiled schema of a spec; created once for each spec."""
     return Judge.of(of_spec(spec))
 
 
 def problem_of(spec: Spec, value: object) -> str | None:
-    """What is wrong with ``value`` by ``spec`` alone, and what would be accepted; None when nothing is."""
+    """Return the fault of ``value`` by ``spec`` alone, with the valid values; None if it is valid."""
     problem = judge(spec).problem(converted(spec, value))
     if problem is None:
         return None
@@ -200,7 +204,7 @@ def problem_of(spec: Spec, value: object) -> str | None:
 
 
 def shown(value: object) -> str:
-    """A value for a message: cut where it is long, and without what is inside (a password may be)."""
+    """Return a value for a message: truncated if long, and without its contents (which may include a password)."""
     if isinstance(value, dict):
         text = f"an object with the keys {', '.join(value)}" if value else "an empty object"
     elif isinstance(value, list):

@@ -1,8 +1,8 @@
-"""Turns of projects: while several of them ask, each has a few requests at work in a process, and its others wait.
+"""Fair sharing between projects: while several projects send requests, each runs only a few at a time in a process.
 
-What one project asks at a time is otherwise what all others wait behind: requests of a process share one processor. A
-project that asks alone is not held up. A request counts for a moment only: one that takes longer waits for something
-else, and keeps no processor from anybody.
+Without it, one project's parallel requests delay all others, because the requests of a process share one processor. A
+project that is alone is not limited. A request counts only for a moment: a longer one waits for other work, and does
+not occupy the processor.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from collections.abc import Callable, Iterator
 
 from nova import errors
 
-SHARED, COUNTS_S = 3, 0.25  # requests of one project that are at work while others ask; for so long a request counts
-STRANGER_S = 0.05  # likewise, of a token that is to be checked by Keystone
-ALONE_S = 2.0  # for so long no other project has asked
+SHARED, COUNTS_S = 3, 0.25  # running requests of one project while others are active; seconds that a request counts
+STRANGER_S = 0.05  # likewise, for a token that Keystone must validate
+ALONE_S = 2.0  # without requests of another project, a project is not limited
 MOST_WAITING = 200  # requests of one project
 WAIT_S = 30.0
 GOOD_S, MOST_GOOD = 300.0, 10_000
 
 
 class GoodTokens:
-    """Tokens that Keystone has called good in the last minutes, by their digests, and the projects that they are of.
-    ``clock``: seconds."""
+    """Tokens that Keystone has validated in the last minutes, by their digests, with their projects. ``clock``:
+    seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._found: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
 
     def project_of(self, token: str) -> str | None:
-        """Empty: of none. None: nobody knows the token."""
+        """Return a token's project; empty if it has none. None: the token is unknown."""
         with self._lock:
             until, project = self._found.get(_digest(token), (0.0, ""))
             return project if until > self._clock() else None
 
     def note(self, token: str, project: str | None) -> None:
-        """What Keystone has said of it; None: it is not good."""
+        """Record Keystone's result for a token; None: it is invalid."""
         with self._lock:
             self._found.pop(_digest(token), None)
             if project is not None:
@@ -53,7 +53,8 @@ def _digest(token: str) -> bytes:
 
 
 class _Project:
-    """``begun``: when its requests at work began. At most ``most`` of them are, and each counts for ``counts_s``."""
+    """Requests of one project. ``begun``: start times of running requests: at most ``most``, and each counts for
+    ``counts_s``."""
 
     def __init__(self, lock: threading.Lock, most: int, counts_s: float) -> None:
         self.most, self.counts_s = most, counts_s
@@ -66,22 +67,23 @@ class _Project:
 
 
 class ProjectTurns:
-    """Of one process. ``clock``: seconds. ``shared``: how many requests of a project are at work while others ask."""
+    """Turns of projects in one process. ``clock``: seconds. ``shared``: running requests of a project while others are
+    active."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, shared: int = SHARED) -> None:
         self._clock, self._lock, self._shared = clock, threading.Lock(), shared
         self._projects: dict[str, _Project] = {}
-        self._newest, self._newest_at = "", float("-inf")  # the project that asked last
-        self._other_at = float("-inf")  # when another one than that asked last
+        self._newest, self._newest_at = "", float("-inf")  # the project of the last request, and its time
+        self._other_at = float("-inf")  # the last request of any other project
 
     def turn_of_strangers(self, address: str) -> contextlib.AbstractContextManager[None]:
-        """The same for a request whose token nobody knows: one from each address at a time. api.ProjectBusy."""
+        """Run a request with an unknown token: one from each address at a time. Raises api.ProjectBusy."""
         return self.turn(f"unknown tokens from {address}", 1, STRANGER_S)
 
     @contextlib.contextmanager
     def turn(self, project: str, most: int = 0, counts_s: float = COUNTS_S) -> Iterator[None]:
-        """Do a request of that project within it; waits for the turn. ``most``: in place of ``shared``.
-        api.ProjectBusy."""
+        """Run a request of that project in this context, after waiting for its turn. ``most``: replaces ``shared``.
+        Raises api.ProjectBusy."""
         with self._lock:
             one = self._projects.setdefault(project, _Project(self._lock, most or self._shared, counts_s))
             try:
@@ -100,7 +102,8 @@ class ProjectTurns:
                 self._forget(project, one)
 
     def _wait(self, project: str, one: _Project) -> None:
-        """Until it is the turn of one more request. The lock is held, and released meanwhile. api.ProjectBusy."""
+        """Wait for the turn of one more request. The lock is held, and released during the wait. Raises
+        api.ProjectBusy."""
         until = self._note(project) + WAIT_S
         one.waiting += 1
         try:
@@ -116,7 +119,7 @@ class ProjectTurns:
             del self._projects[project]
 
     def _note(self, project: str) -> float:
-        """Who asked when; now."""
+        """Record the time of a project's request, and return it."""
         now = self._clock()
         if project != self._newest:
             self._other_at = self._newest_at

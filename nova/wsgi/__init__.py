@@ -1,6 +1,6 @@
-"""The APIs as WSGI applications for servers that are not ours: uWSGI, gunicorn, mod_wsgi.
+"""The APIs as WSGI applications for other servers: uWSGI, gunicorn, mod_wsgi.
 
-``nova.wsgi.osapi_compute:application``, ``nova.wsgi.metadata:application`` and ``nova.wsgi.placement:application``,
-the first two as other releases of the field name them. Importing one reads the configuration; nothing is connected
-before a worker's first request.
+They are ``nova.wsgi.osapi_compute:application``, ``nova.wsgi.metadata:application`` and
+``nova.wsgi.placement:application``; other releases have the same names for the first two. An import reads the
+configuration; connections are opened at a worker's first request.
 """

@@ -1,8 +1,8 @@
-"""A WSGI application that each process makes for itself at its first request, from nova.conf.
+"""A WSGI application that each process creates from nova.conf at its first request.
 
-Servers import the application once and fork their workers after that; connections must not be shared by them. So the
-import reads and checks the configuration, and a process connects when it is first asked something. Nothing is patched:
-a request has a native thread, the server's.
+Servers import the application once and fork their workers after that, and workers must not share connections. So the
+import reads and validates the configuration, and a process connects at its first request. No library is monkey-patched:
+each request has a native thread of the server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _loading = threading.Lock()
 
 
 class PerProcess:
-    """The application ``name`` of ``enabled_apis``, made by ``make()`` at a process's first request."""
+    """The application ``name`` of ``enabled_apis``, created with ``make()`` at a process's first request."""
 
     def __init__(self, name: str, make: Callable[[], Api]) -> None:
         self.name, self._make = name, make
@@ -67,27 +67,27 @@ class PerProcess:
 
 
 def _end(api: Api, pid: int) -> None:
-    """Give the broker its connections back; not those of a parent that forked us."""
+    """Close this process's connections to the broker, but not those of the parent process."""
     if pid == os.getpid():
         with contextlib.suppress(Exception):
             api.close()
 
 
 def made(name: str, binary: str) -> Application:
-    """The application, its configuration read and checked.
+    """Return the application, after reading and validating its configuration.
 
-    When that is wrong, the sentence is in the server's log, and each request is answered with 503: the server serves
-    other applications, too, and an import must not end its process.
+    If that is invalid, the reason is in the server's log, and each request gets a 503 response: the server may run
+    other applications, and an import must not end its process.
     """
     try:
         return _made(name, binary)
-    except SystemExit:  # configuration.fail has said why
+    except SystemExit:  # configuration.fail has logged the reason
         return _refuse
 
 
 def _made(name: str, binary: str) -> PerProcess:
     _need_threads()
-    with _loading:  # servers may import two applications at once; logs are set up once
+    with _loading:  # servers may import two applications concurrently; logs are set up once
         options = _options(binary)
     try:
         check_rules(options, (name,))
@@ -113,10 +113,11 @@ def _options(binary: str) -> Options:
 
 
 def arguments(environ: Json) -> list[str]:
-    """The configuration's files as words of a command line. Without the variables: none, which means the defaults.
+    """Return the configuration files as command line arguments; empty without the variables, which selects the
+    defaults.
 
-    OS_NOVA_CONFIG_FILES is a list parted by semicolons, in OS_NOVA_CONFIG_DIR (/etc/nova). An ``.ini`` file in it
-    is a paste pipeline of older releases; ours is no file.
+    OS_NOVA_CONFIG_FILES is a list separated by semicolons, in OS_NOVA_CONFIG_DIR (/etc/nova). An ``.ini`` file in it is
+    a paste pipeline of older releases, and is ignored.
     """
     if FILES not in environ:
         return []
@@ -127,33 +128,33 @@ def arguments(environ: Json) -> list[str]:
 
 
 def _server_words() -> list[str]:
-    """What uWSGI's ``pyargv`` says, which Debian's packages use; other servers' arguments are their own."""
+    """Return uWSGI's ``pyargv``, which Debian's packages use; other servers have their own arguments."""
     return sys.argv[1:] if _uwsgi_options() is not None else []
 
 
 def _uwsgi_options() -> set[str] | None:
-    """The names of what is set in uWSGI's configuration; None under another server."""
+    """Return the names of the options in uWSGI's configuration; None under another server."""
     try:
-        import uwsgi  # a module that only that server's processes have
+        import uwsgi  # exists only in that server's processes
     except ImportError:
         return None
     return {name.decode() if isinstance(name, bytes) else name for name in uwsgi.opt}
 
 
 def _need_threads() -> None:
-    """Under uWSGI: threads of ours must run, or no answer of the broker would ever be read."""
+    """Check that uWSGI permits threads: nova needs its own threads to read replies from the broker."""
     said = _uwsgi_options()
     if said is None:
         return
     if said.isdisjoint({"enable-threads", "threads", "gevent"}):
-        configuration.fail("uWSGI runs us without threads: say enable-threads = true in its configuration")
+        configuration.fail("uWSGI runs this application without threads: set enable-threads = true in its options")
 
 
 def run(name: str, binary: str, argv: list[str] | None = None) -> int:
-    """The script run as a program: serve until interrupted, one process, for trials."""
+    """Run the script as a program: serve until interrupted, in one process, for tests."""
     options = _options(binary)
     address, port = ALL[name].address(options)
-    parser = argparse.ArgumentParser(description=f"Serve {name} from this process, for trials. In production give "
+    parser = argparse.ArgumentParser(description=f"Serve {name} from this process, for tests. In production, pass "
                                                  "this file to uWSGI, or the module to gunicorn.")
     parser.add_argument("--host", default=address, help="address (default: the configured one)")
     parser.add_argument("--port", "-p", type=int, default=port, help="port (default: the configured one)")

@@ -156,7 +156,7 @@ def test_file_when_it_is_wrong_then_one_line_says_so(tmp_path: Path, text: str) 
 def test_file_when_the_option_names_one_that_is_not_there_then_it_is_missed(tmp_path: Path) -> None:
     made = conf(tmp_path, None)
     made.set_override("api_paste_config", "/nowhere/api-paste.ini", group="wsgi")
-    with pytest.raises(errors.config.Unusable, match="there is no file /nowhere/api-paste.ini"):
+    with pytest.raises(errors.config.Unusable, match="no such file: /nowhere/api-paste.ini"):
         surroundings(made, app.API)
 
 
