@@ -1,1 +1,1 @@
-"""Keeps one host's guests as ordered."""
+"""The compute service: runs the guests of one host according to the conductor's orders."""

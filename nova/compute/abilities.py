@@ -1,4 +1,4 @@
-"""What this host's driver can do, asked before it is tried."""
+"""Capabilities of this host's driver, checked before they are used."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ P = TypeVar("P")
 
 
 def able(part: P | None, host: HostName, what: str) -> P:
-    """The driver's part. host.Cannot: it has none, and ``what`` (to pause guests) is not to be had on this host."""
+    """Return the driver's part. Raises host.Cannot if the driver has none; ``what`` ("pause guests") names the action
+    in the error."""
     if part is None:
         raise errors.host.Cannot(host=host, what=what)
     return part
 
 
-#: A standard trait -> the parts that a driver with it has.
+#: Standard trait -> the driver parts that it requires.
 TRAITS: Mapping[str, tuple[str, ...]] = {
     "COMPUTE_NODE": (),
     "COMPUTE_SAME_HOST_COLD_MIGRATE": ("cold_moves",),
@@ -31,6 +32,6 @@ TRAITS: Mapping[str, tuple[str, ...]] = {
 
 
 def traits_of(driver: Driver) -> frozenset[str]:
-    """The standard traits that say what parts the driver has; most parts have none."""
+    """Return the standard traits that describe the driver's parts; most parts have no trait."""
     return frozenset(trait for trait, parts in TRAITS.items()
                      if all(getattr(driver, part) is not None for part in parts))

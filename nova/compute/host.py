@@ -1,4 +1,4 @@
-"""This host: its name, its clock, its folder, and files in it that are replaced whole or not at all."""
+"""This host: its name, clock and state directory, and atomic replacement of small files there."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from nova.model.base import HostName, Time, utcnow
 
 
 class HostClock:
-    """The time; tests hand in another."""
+    """The system clock; tests replace it."""
 
     def now(self) -> Time:
-        """UTC without zone: what peers' times are compared with."""
+        """Return the current time in UTC without a zone, for comparison with the times of peers."""
         return utcnow()
 
     def monotonic(self) -> float:
-        """Seconds that never jump: what durations are measured with."""
+        """Return seconds that never jump, for measuring durations."""
         return time.monotonic()
 
 
 @dataclass(frozen=True)
 class Host:
-    """``state_path`` is the daemon's own folder; ``my_ip`` the address other hosts reach this one by."""
+    """The local host. ``state_path`` is the daemon's own directory; ``my_ip`` is the address at which other hosts reach
+    this one."""
 
     name: HostName
     state_path: Path
@@ -35,7 +36,7 @@ class Host:
 
 
 def checked_uuid(given: str) -> str:
-    """``given``, which names a file of ours: only a uuid in its usual form may. Raises Invalid."""
+    """Return ``given``, the name of one of nova's files, if it is a UUID in canonical form; else raise Invalid."""
     try:
         good = str(uuid.UUID(given)) == given
     except ValueError:
@@ -46,9 +47,11 @@ def checked_uuid(given: str) -> str:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a small file so that readers, and we after a kill, see the old or the new, never a part.
+    """Write a small file atomically: readers, and this process after a kill, see the old or the new content, never a
+    part.
 
-    Not synced to disk: it has to outlive the process, and after a machine's crash no guest runs that it would protect.
+    The file is not synced to disk: it must outlive the process, and after a machine crash no guest runs that it would
+    protect.
     """
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_bytes(content)

@@ -1,7 +1,7 @@
-"""Every order that this host takes: one row a kind, with who carries it out and what is to be seen to around it.
+"""Table of all orders that this host accepts: for each kind, its handler and the wrappers around it.
 
-An order is a call of ComputeRPC for many guests. ``nova.compute.orders`` admits, joins and fences it and gives each
-guest an outcome of its own; what differs from kind to kind is said here, and nowhere else.
+An order is a call of ComputeRPC for many guests. ``nova.compute.orders`` admits, joins and fences orders, and gives
+each guest its own outcome. The differences between kinds are defined only here.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 
 class Doers(NamedTuple):
-    """Those that carry orders out. Each takes an order, its work and its batch's gate, and gives the guest's power
-    state then, or a whole outcome where there is more to tell; it raises what went wrong."""
+    """The handlers of orders. Each takes an order, its work and its batch's admission check, and returns the guest's
+    power state, or a whole outcome if there is more to report. It raises errors."""
 
     guests: Guests
     life: Life
@@ -100,8 +100,8 @@ KINDS = (BUILD, DESTROY, START, STOP, REBOOT, PAUSE, UNPAUSE, SUSPEND, RESUME, R
 
 
 class TakesOrders:
-    """The part of the service that takes orders: a call of the contract for each row, made below from it. Base of
-    ``ComputeService``."""
+    """Mixin for ``ComputeService`` that accepts orders; its methods, one for each row of the table, are generated
+    below."""
 
     def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What is done now and then, spread out so that many hosts don't do it at the same moment."""
+"""Periodic jobs, spread out so that many hosts do not run them at the same moment."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nova.compute.host import HostClock
 
 LOG = logging.getLogger(__name__)
 
-USUAL_S = 60.0  # where an operator writes 0
-SPREAD = 0.1  # each pause is longer or shorter by up to this part
+USUAL_S = 60.0  # used if the operator sets 0
+SPREAD = 0.1  # fraction by which each pause is randomly lengthened or shortened
 
 
 @dataclass
 class PeriodicJob:
-    """``interval_s`` as operators give it: 0 is :data:`USUAL_S`, negative never."""
+    """A periodic job. ``interval_s`` as the operator sets it: 0 means :data:`USUAL_S`, negative means never."""
 
     name: str
     interval_s: float
@@ -28,12 +28,13 @@ class PeriodicJob:
 
     @property
     def pause_s(self) -> float:
-        """Seconds between two runs, before they are spread."""
+        """Seconds between two runs, before jitter."""
         return self.interval_s or USUAL_S
 
 
 class Periodic:
-    """One thread that does the jobs when they are due, one after another; a failing one is logged and comes again."""
+    """One thread that runs the jobs when they are due, one after another. A failed job is logged and runs again
+    later."""
 
     def __init__(self, jobs: list[PeriodicJob], clock: HostClock) -> None:
         self._jobs, self._clock = [job for job in jobs if job.interval_s >= 0], clock
@@ -45,11 +46,11 @@ class Periodic:
         concurrency.spawn(self._loop, name="periodic")
 
     def stop(self) -> None:
-        """The job that runs is not waited for; no other begins. It may be called again."""
+        """Start no further job; does not wait for the running one. May be called again."""
         self._stop.set()
 
     def run_due(self) -> float:
-        """Do what is due; seconds until the next."""
+        """Run the jobs that are due, and return the seconds until the next."""
         for job in self._jobs:
             if job.due <= self._clock.monotonic() and not self._stop.is_set():
                 self._run(job)
@@ -63,5 +64,6 @@ class Periodic:
         try:
             job.do()
         except Exception as error:
-            LOG.warning("'%s' failed and comes again: %s", job.name, error, exc_info=LOG.isEnabledFor(logging.DEBUG))
+            LOG.warning("periodic job '%s' failed and will run again: %s",
+                        job.name, error, exc_info=LOG.isEnabledFor(logging.DEBUG))
         job.due = self._clock.monotonic() + job.pause_s * random.uniform(1 - SPREAD, 1 + SPREAD)

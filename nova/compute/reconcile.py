@@ -1,4 +1,5 @@
-"""What is here against what should be: at start, and now and then. Destroys what a record says is gone, no more."""
+"""Reconciliation of the guests on this host with the conductor's records, at start and periodically. Destroys only
+guests that a record marks as gone."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
-NAMED = 5  # of many, in a line
+NAMED = 5  # names listed in a log line
 
 
 def _some(names: Sequence[str]) -> str:
@@ -33,7 +34,7 @@ def _some(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Desk:
-    """What keeps the host's guests in order, handed about together."""
+    """The objects that manage the host's guests, passed around together."""
 
     driver: Driver
     guests: Guests
@@ -45,13 +46,14 @@ class Desk:
 
 
 class Reconciler:
-    """``options``: resume_guests_state_on_host_boot, running_deleted_instance_action and its timeout."""
+    """Reconciles guests with records. ``options``: resume_guests_state_on_host_boot, running_deleted_instance_action
+    and its timeout."""
 
     def __init__(self, desk: Desk, conductor: ConductorHostRPC, options: Options, host: Host) -> None:
         self._desk, self._conductor, self._options, self._host = desk, conductor, options, host
 
     def at_start(self) -> None:
-        """Before orders are taken. What is in the middle of an operation is left to that operation."""
+        """Reconcile before orders are accepted. Guests in the middle of an operation are left to that operation."""
         states = {guest.server_uuid: guest.power_state for guest in self._desk.driver.guests()}
         have = {*states, *self._desk.markers.all()}
         source_copies = self._source_copies()
@@ -70,23 +72,25 @@ class Reconciler:
         self._desk.events.report_all([guest.server_uuid for guest in down if guest.server_uuid not in states])
 
     def _tell_of_options(self, here: Sequence[ExpectedGuest]) -> None:
-        """Options that were changed under guests that are here: an operator hears of it before the next order fails."""
+        """Warn of options that changed while guests exist here, so that an operator learns of it before the next order
+        fails."""
         if self._desk.driver.kept_orders is None:
             return
         orders = [(guest, self._desk.driver.kept_orders.kept_order(guest.server_uuid)) for guest in here]
         lost = [guest.server_uuid for guest, order in orders if order is None]
         if lost:
-            LOG.warning("%d guests that are here have no folder in [DEFAULT]instances_path, so orders to them will "
+            LOG.warning("%d guests on this host have no directory in [DEFAULT]instances_path, so orders to them will "
                         "fail: %s. Was the option changed, or is a disk not mounted?", len(lost), _some(lost))
         renamed = [f"{order.instance_name} (now {guest.instance_name})" for guest, order in orders
                    if order is not None and order.instance_name != guest.instance_name]
         if renamed:
-            LOG.warning("%d guests that are here have other names than the conductors' [DEFAULT]instance_name_template "
-                        "gives: %s. Set the option back: tools find guests by their names", len(renamed),
-                        _some(renamed))
+            LOG.warning("%d guests on this host have names that differ from the conductors' "
+                        "[DEFAULT]instance_name_template: %s. Restore the option: tools find guests by their names",
+                        len(renamed), _some(renamed))
 
     def sweep(self) -> int:
-        """Find guests that a record says are gone, and do as running_deleted_instance_action says; how many."""
+        """Apply running_deleted_instance_action to guests that a record marks as gone, and return how many there
+        are."""
         action = self._options.running_deleted_instance_action
         if action == "noop":
             return 0
@@ -95,8 +99,8 @@ class Reconciler:
         found = [guest for guest in self._expected(have) if self._is_due(guest) and guest.server_uuid in have
                  and not self._desk.orders.busy(guest.server_uuid)]
         for guest in found:
-            LOG.warning("guest %s is here although it was deleted or moved away (action: %s)", guest.instance_name,
-                        action, extra={"server": guest.server_uuid})
+            LOG.warning("guest %s is still on this host although it was deleted or moved away (action: %s)",
+                        guest.instance_name, action, extra={"server": guest.server_uuid})
             if action == "reap":
                 self._remove(guest, have)
             elif action == "shutdown":
@@ -104,11 +108,12 @@ class Reconciler:
         return len(found)
 
     def _is_due(self, guest: ExpectedGuest) -> bool:
-        """Whether a record says that the guest is gone, and for long enough."""
+        """True if a record has marked the guest as gone for at least running_deleted_instance_timeout."""
         return guest.gone and guest.gone_s >= self._options.running_deleted_instance_timeout
 
     def _source_copies(self) -> frozenset[str]:
-        """A source copy waits for its operation or its confirmation, unless a record says the guest is gone."""
+        """Return the servers with a source copy here. A source copy waits for its operation or its confirmation, unless
+        a record marks the guest as gone."""
         moves = self._desk.driver.cold_moves
         return moves.kept_sources() if moves is not None else frozenset()
 
@@ -116,7 +121,7 @@ class Reconciler:
         return self._conductor.expected_guests(self._host.name, tuple(sorted(have)))
 
     def _remove(self, guest: ExpectedGuest, have: set[str]) -> None:
-        """Remove one that is gone; one that fails is tried again at the next sweep."""
+        """Remove a guest that a record marks as gone. After a failure, the next sweep tries again."""
         uuid = guest.server_uuid
         if uuid not in have:
             return
@@ -128,7 +133,7 @@ class Reconciler:
                 self._desk.fences.note(uuid, guest.epoch, destroyed=True)
             LOG.info("removed guest %s, which was deleted or moved away", guest.instance_name, extra={"server": uuid})
         except Exception:
-            LOG.exception("guest %s, which was deleted or moved away, could not be removed", guest.instance_name,
+            LOG.exception("guest %s was deleted or moved away, but could not be removed", guest.instance_name,
                           extra={"server": uuid})
 
     def _shut_down(self, guest: ExpectedGuest) -> None:
@@ -141,27 +146,30 @@ class Reconciler:
             LOG.exception("guest %s could not be shut down", guest.instance_name, extra={"server": guest.server_uuid})
 
     def _newer(self, guest: ExpectedGuest) -> bool:
-        """Whether the guest here was built after what the record speaks of: it has come back."""
+        """True if the guest here was built after the epoch of the record, so the guest has come back."""
         return self._desk.fences.known(guest.server_uuid).built > guest.epoch
 
     def _tell_of_strangers(self, have: set[str], expected: tuple[ExpectedGuest, ...]) -> None:
         for uuid in sorted(have - {guest.server_uuid for guest in expected}):
-            LOG.warning("guest %s is on this host, and no record says that it belongs here or is gone; it is left as "
-                        "it is. If it is not wanted, remove it by hand", uuid, extra={"server": uuid})
+            LOG.warning("guest %s is on this host, but no record says that it belongs here or is gone; leaving it "
+                        "unchanged. If it is not wanted, remove it manually", uuid, extra={"server": uuid})
 
     @staticmethod
     def _tell_of_copies(source_copies: frozenset[str]) -> None:
-        """What nobody removes where the host's cleanups were dropped: such a cleanup is all that speaks of it then."""
+        """Log the source copies here. If the host's pending cleanups were dropped, such a cleanup is the only record of
+        the copy, and no process removes it."""
         copies = ", ".join(f"{uuid}_resize" for uuid in sorted(source_copies))
         if copies:
-            LOG.info("copies of guests that left by a cold move are here until it is confirmed or reverted: %s. One "
-                     "whose server is in no such move (openstack server show) is not wanted: remove it by hand", copies)
+            LOG.info("source copies of guests that left by a cold migration stay until it is confirmed or reverted: "
+                     "%s. If a copy's server is in no such migration (openstack server show), remove the copy manually",
+                     copies)
 
     def _resume(self, down: list[ExpectedGuest], states: dict[str, PowerState]) -> None:
-        """Start guests that should run, where the operator wants that; the others' states are reported after this."""
+        """Start guests that should be running, if the operator enabled that; the states of the others are reported
+        afterwards."""
         for guest in down:
             if guest.server_uuid not in states:
-                LOG.error("guest %s should be on this host and is not", guest.instance_name,
+                LOG.error("guest %s should be on this host but is missing", guest.instance_name,
                           extra={"server": guest.server_uuid})
         wanted = [guest for guest in down if guest.power_state == PowerState.RUNNING
                   and states.get(guest.server_uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE)]
@@ -179,16 +187,16 @@ class Reconciler:
             with self._desk.orders.alone(guest.server_uuid):
                 self._connect(guest.server_uuid)
                 self._desk.driver.lifecycle.start(guest.server_uuid)
-            LOG.info("started guest %s again", guest.instance_name, extra={"server": guest.server_uuid})
+            LOG.info("restarted guest %s", guest.instance_name, extra={"server": guest.server_uuid})
         except Exception:
-            LOG.exception("guest %s ran before and could not be started again", guest.instance_name,
+            LOG.exception("guest %s ran before this start and could not be restarted", guest.instance_name,
                           extra={"server": guest.server_uuid})
 
     def _connect(self, server_uuid: str) -> None:
-        """A host that was rebooted has no taps, no bridges, no mounts, and perhaps no way to filter. (Its rules are
-        those that the conductor has just told: the kept order's are old.) Nobody waits for the network service's word
-        here: events come to who takes orders, and there is no telling yet which interfaces it believes to be connected
-        still."""
+        """Plug interfaces and connect volumes: a rebooted host has no taps, bridges or mounts, and may have no packet
+        filter. The conductor has just sent the filter rules; those of the kept order are outdated. This does not wait
+        for network events: they arrive only when orders are accepted, and it is unknown which interfaces the network
+        service still considers connected."""
         driver = self._desk.driver
         order = driver.kept_orders.kept_order(server_uuid) if driver.kept_orders is not None else None
         if order is not None:

@@ -1,6 +1,6 @@
-"""nova-compute: keeps ComputeRPC, and this host's guests as ordered.
+"""The nova-compute service: serves ComputeRPC and runs this host's guests as ordered.
 
-``start`` is everything between a bare process and one that may take orders; the RPC server is started after it.
+``start`` prepares the process until it can accept orders; the RPC server is started after it.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ BINARY = "nova-compute"
 EXPIRE_S, CLEANUP_S, ASK_FOR_CLEANUPS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
 HYPERVISOR_S = 15.0
 MEND_FILTER_S, ASK_FOR_RULES_S, GIVEN_UP_S = 30.0, 120.0, 20.0
-LONGEST_WAIT_S = 30.0  # between two tries at start
+LONGEST_WAIT_S = 30.0  # between two attempts at start
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ComputeParts:
-    """What the service is made from. ``conductor``: a ConductorHostRPC client; ``options``: group ``[DEFAULT]``;
-    ``tree``: what of ``[api]`` shows in config drives; ``secret``: the host's; ``store``: where snapshots go.
-    """
+    """The dependencies of the service. ``conductor``: a ConductorHostRPC client; ``options``: group ``[DEFAULT]``;
+    ``tree``: the parts of ``[api]`` that affect config drives; ``secret``: the host's signing key; ``store``:
+    destination of snapshots."""
 
     driver: Driver
     conductor: Any
@@ -87,24 +87,24 @@ class ComputeParts:
     tree: TreeOptions = TreeOptions()
     secret: HostSecret | None = None
     store: ImageStore | None = None
-    additions: tuple[ProviderConfig, ...] = ()  # what files give this host's providers
-    consoles: Offers = field(default_factory=dict)  # what this host's configuration has of them
-    console_bases: Mapping[ConsoleType, str] = field(default_factory=dict)  # upstream mode: where users find proxies
-    vendor: VendorSource = field(default_factory=NoVendorData)  # what config drives say of the operator's own
-    listens: bool = True  # to the driver's events; else the periodic report tells of all power states
-    filters: HostFilter | None = None  # packet filters of this host; None: whoever keeps the networks filters
-    hairpins: TurnOn | None = None  # for taps on nova-network's bridges; None: there are none
-    live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
-    most_disks: int = -1  # of one guest; below 0: any number
+    additions: tuple[ProviderConfig, ...] = ()  # additions to this host's providers from files
+    consoles: Offers = field(default_factory=dict)  # console types that this host's configuration offers
+    console_bases: Mapping[ConsoleType, str] = field(default_factory=dict)  # upstream mode: base URLs of the proxies
+    vendor: VendorSource = field(default_factory=NoVendorData)  # the operator's vendordata for config drives
+    listens: bool = True  # to the driver's events; else the periodic report sends all power states
+    filters: HostFilter | None = None  # packet filters of this host; None: the network backend filters
+    hairpins: TurnOn | None = None  # for taps on nova-network's bridges; None if there are none
+    live_waits: bool = True  # live migration waits until the network service has seen the interfaces
+    most_disks: int = -1  # for each guest; below 0: unlimited
 
 
 class ComputeService(TakesOrders, HostInfo, ConsoleReports):
-    """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
+    """ComputeRPC for one host. Each guest's error is an outcome of its own; calls raise only errors of the caller."""
 
     def __init__(self, parts: ComputeParts, host: Host) -> None:
         self._parts, self._host, self._driver = parts, host, parts.driver
         self._stopping = threading.Event()
-        self._cleanups_pending = False  # a heartbeat's answer said so
+        self._cleanups_pending = False  # set by the answer to a heartbeat
         self.host_id = ""
         self._lock: identity.Lock | None = None
         host.state_path.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._plug_events = PlugEvents(host.clock, host.name)
         self._firewall = NoGuard() if parts.filters is None else Firewall(
             parts.conductor, host.name, parts.filters, lambda: {guest.server_uuid for guest in parts.driver.guests()})
-        # "aside" is what earlier releases named the folder of source copies' marks: hosts have it on disk.
+        # Earlier releases named the directory of the source copies' marks "aside"; hosts have it on disk.
         tools = BuildTools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
                            Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
                            self._plug_events, _patience(parts), self._firewall, parts.most_disks)
@@ -135,7 +135,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                                                               self._usage.send_last))
 
         def around(kind: OrderKind, do: Do) -> Do:
-            """What is to be seen to around an order of this kind, the outermost last."""
+            """Wrap the handler of an order of this kind, the outermost wrapper last."""
             done = guarding(self._firewall, kind, reflecting(parts.hairpins, kind, do))
             return holding(holds, kind, counting(self._condition, kind, done))
         table = {kind: around(kind, kind.doer(by)) for kind in order_table.KINDS}
@@ -147,13 +147,12 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._strangers = StrangerReports(desk, parts.conductor, host)
         self._periodic = Periodic(self._jobs(), host.clock)
 
-    # --- its life
+    # --- lifecycle
 
     def start(self) -> Registered | None:
-        """Become ready for orders; None when it was told to stop before it was. Waits for the hypervisor and the
-        conductor as long as it takes, and says so. Raises what an operator must cure: Refused, host.DamagedId,
-        host.TwoDaemons.
-        """
+        """Prepare to accept orders; return None if the service was told to stop before that. Waits for the hypervisor
+        and the conductor as long as needed, and logs it. Raises errors that an operator must fix: Refused,
+        host.DamagedId, host.TwoDaemons."""
         self._lock = identity.Lock(self._host.state_path)
         self.host_id = identity.host_id(self._host.state_path)
         if self._parts.images is not None:
@@ -174,15 +173,17 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         return registered
 
     def register(self) -> Registered:
-        """Make this host known; at start, and when a heartbeat's answer says that it isn't. Takes on its cleanups."""
+        """Register this host with the conductor, at start and if a heartbeat's answer says that it is unknown. Also
+        takes over its pending cleanups."""
         return self._register(self._patiently)
 
     def heard(self, alive: Alive) -> Registered | None:
-        """A heartbeat's answer: register again (and tell all that the conductor forgot) when it wants that."""
+        """Handle a heartbeat's answer: if the conductor no longer knows this host, register again and resend all
+        reports."""
         if alive.known:
             self._cleanups_pending = alive.owes
             return None
-        LOG.warning("the conductor does not know this host any more: registering again")
+        LOG.warning("the conductor no longer knows this host; registering again")
         try:
             registered = self.register()
         except _StopRequested:
@@ -193,38 +194,44 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         return registered
 
     def abort_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
-        """See the contract. host.Misaddressed. ``epoch``: the server's, as the caller knows it."""
+        """Abort a live migration (see the contract). ``epoch``: the server's, as the caller knows it. Raises
+        host.Misaddressed."""
         self._check_host(host)
         self._live.abort(server_uuid, epoch)
 
     def force_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
-        """See the contract. host.Misaddressed. ``epoch``: the server's, as the caller knows it."""
+        """Force a live migration to complete (see the contract). ``epoch``: the server's, as the caller knows it.
+        Raises host.Misaddressed."""
         self._check_host(host)
         self._live.force(server_uuid, epoch)
 
     def refresh_firewall(self, host: HostName) -> None:
-        """See the contract; nothing where others filter. host.Misaddressed; Unavailable: the rules are as before."""
+        """Refresh the packet filter rules (see the contract); does nothing if the network backend filters. Raises
+        host.Misaddressed; Unavailable if the rules could not be changed."""
         self._check_host(host)
         self._firewall.refresh()
 
     def network_events(self, host: HostName, events: tuple[NetworkEvent, ...]) -> None:
-        """See the contract. host.Misaddressed, which nobody hears: it is a cast."""
+        """Accept network events (see the contract). Raises host.Misaddressed, which reaches no caller: this is a
+        cast."""
         self._check_host(host)
         self._plug_events.come(events)
 
     def look_for_debts(self, host: HostName) -> None:
-        """See the contract. It asks beside the caller; what fails is asked again by the job."""
+        """Check for pending cleanups (see the contract) in another thread; after a failure, the periodic job asks
+        again."""
         self._cleanups_pending = True
         concurrency.spawn(self._ask_now, name="cleanups")
 
     def look_for_strangers(self, host: HostName) -> None:
-        """See the contract. It looks beside the caller."""
+        """Check for orphans (see the contract) in another thread."""
         self._check_host(host)
         concurrency.spawn(self._strangers.look, True, name="strangers")
 
     def stop(self, patience_s: float = 30.0, no_more: Callable[[float], object] = lambda _seconds: None) -> bool:
-        """Take no more guests and let what runs end within the time; whether it did. Guests run on. ``no_more`` waits
-        until no order comes any more: what came in the meantime is done, too."""
+        """Accept no more new guests and wait up to ``patience_s`` for running orders; return whether they ended. Guests
+        keep running. ``no_more`` waits until no more orders arrive; orders that arrived in the meantime are also
+        carried out."""
         self._stopping.set()
         self._periodic.stop()
         ended = self._batches.stop(patience_s)
@@ -235,14 +242,14 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         return ended
 
     def abandon(self) -> None:
-        """Let go of what another process may take, as if this one had been killed: nothing is ended."""
+        """Release all that another process may take over, as if this process had been killed. Stops nothing."""
         self._stopping.set()
         self._periodic.stop()
         self._driver.close()
         if self._lock is not None:
             self._lock.release()
 
-    # --- within
+    # --- internals
 
     def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
@@ -272,10 +279,11 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             self._ask_for_cleanups()
         except errors.NovaError as error:
             self._cleanups_pending = True
-            LOG.info("could not ask for pending cleanups, and will again: %s", error)
+            LOG.info("could not ask for pending cleanups, will retry: %s", error)
 
     def _ask_for_cleanups(self) -> None:
-        """What a moment's silence of ours left to clean up, while we ran: it comes with a registration only."""
+        """Fetch pending cleanups that arose while this host was briefly unreachable: they come only with a
+        registration."""
         if not self._cleanups_pending:
             return
         self._cleanups_pending = False
@@ -290,21 +298,21 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                         lambda: self._driver.disks.drop_images(images.sweep(users.images_in_use())))]
         return [
             *of_images,
-            PeriodicJob("look whether the hypervisor answers", HYPERVISOR_S, self._watch.look),
+            PeriodicJob("check the hypervisor", HYPERVISOR_S, self._watch.look),
             PeriodicJob("sync power states", options.sync_power_state_interval, self._events.report_all),
             PeriodicJob("refresh the inventory", options.update_resources_interval,
                         lambda: self._inventory.send(self.host_id)),
-            PeriodicJob("tell of failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
-            PeriodicJob("look for guests that are gone", options.running_deleted_instance_poll_interval,
+            PeriodicJob("report failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
+            PeriodicJob("remove deleted guests", options.running_deleted_instance_poll_interval,
                         self._reconciler.sweep),
-            PeriodicJob("look for what no record knows", LOOK_S, self._strangers.look),
-            PeriodicJob("do pending cleanups", CLEANUP_S, self._cleanups.do_open),
+            PeriodicJob("check for orphans", LOOK_S, self._strangers.look),
+            PeriodicJob("carry out pending cleanups", CLEANUP_S, self._cleanups.do_open),
             PeriodicJob("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
-            PeriodicJob("mend the packet filter", MEND_FILTER_S, self._mend_filter),
-            PeriodicJob("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
-            PeriodicJob("tell of volumes that guests gave up late", GIVEN_UP_S, self.doers.volumes.tell_of_given_up),
-            PeriodicJob("tell how volumes are used", self._usage.interval_s, self._usage.send_all),
-            PeriodicJob("drop old fences", min(EXPIRE_S, options.fence_retention.total_seconds() / 2),
+            PeriodicJob("repair the packet filter", MEND_FILTER_S, self._mend_filter),
+            PeriodicJob("refresh the packet filter", ASK_FOR_RULES_S, self._firewall.refresh),
+            PeriodicJob("report volumes that guests released late", GIVEN_UP_S, self.doers.volumes.tell_of_given_up),
+            PeriodicJob("report volume usage", self._usage.interval_s, self._usage.send_all),
+            PeriodicJob("remove expired fences", min(EXPIRE_S, options.fence_retention.total_seconds() / 2),
                         self._expire_fences),
         ]
 
@@ -313,12 +321,12 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._reflect()
 
     def _reflect(self) -> None:
-        """Guests reach themselves also after they were started without an order."""
+        """Enable hairpin mode also for guests that were started without an order."""
         if self._parts.hairpins is not None and (taps := self._firewall.taps()):
             turn_on(self._parts.hairpins, taps)
 
     def _tell_of_builds(self) -> None:
-        """That builds fail here, or succeed again, is told before the next one comes."""
+        """Report that builds fail here, or succeed again, before the next build arrives."""
         if self._condition.take_news():
             self._inventory.send(self.host_id)
 
@@ -326,13 +334,14 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         return self._fences.expire({guest.server_uuid for guest in self._driver.guests()})
 
     def _patiently(self, what: str, function: Callable[[], T]) -> T:
-        """Try until it works: at start, what we need may start later than we. Only Unavailable is waited for."""
+        """Call the function until it succeeds: at start, the services that it needs may start later. Retries only
+        Unavailable."""
         pause = 1.0
         while True:
             try:
                 return function()
             except errors.Unavailable as error:
-                LOG.warning("cannot %s yet, and try again in %.0f s: %s", what, pause, error)
+                LOG.warning("cannot %s yet, retrying in %.0f s: %s", what, pause, error)
             if self._stopping.wait(pause * random.uniform(0.8, 1.2)):
                 raise _StopRequested
             pause = min(2 * pause, LONGEST_WAIT_S)
@@ -350,4 +359,4 @@ def _limits(options: Options) -> OrderLimits:
 
 
 class _StopRequested(Exception):
-    """SIGTERM came while we waited for a peer."""
+    """SIGTERM arrived while the service waited for a peer."""

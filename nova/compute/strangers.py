@@ -1,8 +1,9 @@
-"""What is on this host and in no record: told to the conductors when it changes, and removed when they say so.
+"""Orphan detection: reports guests and source copies here without a record, and removes them on the conductors'
+request.
 
-What is seen once may be in the middle of something; what is seen twice in a row is told. The conductors judge whether a
-record explains it. Nothing is removed here but what their answer names, at once, and only while this host has seen no
-newer order for the server.
+An orphan that is seen once may be in the middle of an operation; an orphan that is seen twice in a row is reported. The
+conductors check whether a record explains it. Only orphans that their answer names are removed, immediately, and only
+if this host has seen no newer order for the server.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
-LOOK_S = 600.0  # seconds between two looks
+LOOK_S = 600.0  # seconds between two checks
 
 Found = dict[tuple[StrangerKind, str], FoundStranger]
 
 
 class StrangerReports:
-    """One look at a time."""
+    """Reports orphans to the conductors; runs one check at a time."""
 
     def __init__(self, desk: Desk, conductor: ConductorHostRPC, host: Host) -> None:
         self._desk, self._conductor, self._host = desk, conductor, host
@@ -34,7 +35,7 @@ class StrangerReports:
         self._lock = threading.Lock()
 
     def look(self, ask: bool = False) -> None:
-        """Report, where it changed; ``ask``: in any case, for somebody wants something removed."""
+        """Send a report if it changed; with ``ask`` always, because a removal was requested."""
         with self._lock:
             now = self._found()
             report = _report(self._host.name, {key: one for key, one in now.items() if key in self._before})
@@ -46,16 +47,16 @@ class StrangerReports:
         try:
             removals = self._conductor.report_strangers(self._host.name, report)
         except errors.PeerTooOld:
-            return  # the conductors are upgraded first: soon
+            return  # the conductors are upgraded soon
         self._reported = report
         reported = {(one.kind, one.server_uuid) for one in report.found}
         removed = [one for one in removals if (one.kind, one.server_uuid) in reported and self._remove(one)]
         if removed:
-            self._reported = None  # the next look tells what is left
+            self._reported = None  # the next check reports the rest
 
     def _found(self) -> Found:
-        """Guests, half-built ones too, and source copies that are not in the conductor's list; none that an order works
-        on."""
+        """Return guests (including half-built ones) and source copies that are not in the conductor's list, except
+        those with an order in progress."""
         driver, fences = self._desk.driver, self._desk.fences
         states = {guest.server_uuid: guest.power_state for guest in driver.guests()}
         copies = driver.cold_moves.kept_sources() if driver.cold_moves is not None else frozenset()
@@ -69,21 +70,22 @@ class StrangerReports:
                 for kind, uuid in sorted(strange) if not self._desk.orders.busy(uuid)}
 
     def _remove(self, one: StrangerRemoval) -> bool:
-        """Whether it is gone. One that fails is logged, and tried again when it is asked for again."""
+        """Remove an orphan, and return whether it is gone. A failure is logged; the removal is retried when it is
+        requested again."""
         uuid = one.server_uuid
         try:
             with self._desk.orders.alone(uuid):
                 if self._desk.fences.known(uuid).epoch != one.epoch:
-                    LOG.warning("the stranger stays: an order came for its server", extra={"server": uuid})
+                    LOG.warning("keeping the orphan: a newer order arrived for its server", extra={"server": uuid})
                     return False
                 if one.kind is StrangerKind.SOURCE_COPY:
                     self._desk.guests.forget(uuid)
                 else:
                     self._desk.guests.remove(uuid, keep_disks=one.keep_disks)
                     self._desk.fences.note(uuid, one.epoch, destroyed=True)
-            LOG.warning("removed a %s that no record knows, as an operator said", one.kind, extra={"server": uuid})
+            LOG.warning("removed an orphaned %s at an operator's request", one.kind, extra={"server": uuid})
         except Exception:
-            LOG.exception("a %s that no record knows could not be removed", one.kind, extra={"server": uuid})
+            LOG.exception("could not remove an orphaned %s", one.kind, extra={"server": uuid})
             return False
         return True
 

@@ -1,1 +1,1 @@
-"""What may reach this host's guests, and what they may send."""
+"""Packet filters: the traffic that this host's guests may receive and send."""

@@ -1,9 +1,9 @@
-"""What may reach this host's guests, and what they may send: asked for whole, kept in memory, brought to the kernel.
+"""State of this host's packet filter: fetched as a whole, kept in memory, and applied to the kernel.
 
-States, not deltas. A refresh asks after whoever wanted it has come, so many of them wait for one asking, and the newest
-word is applied last. An order for a guest that is new here brings the guest's part along; where that and what is known
-differ, the whole is asked for, since neither says which is newer. A guest has its rules before it runs. Where the
-conductor says that whoever keeps the networks filters, what stands here of ours goes, and nothing is added.
+The filter handles states, not deltas. A refresh fetches the state after its callers arrived, so many callers share one
+fetch, and the newest state is applied last. An order for a new guest includes the guest's rules. If they differ from
+the known rules, the whole state is fetched, since neither shows which is newer. A guest has its rules before it runs.
+If the conductor says that the network backend filters, nova's own rules are removed, and none are added.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ LOG = logging.getLogger(__name__)
 
 class _Held(NamedTuple):
     guest: GuestFirewall
-    turn: int  # when it was put here
+    turn: int  # turn in which it was stored
 
 
 class _Turns:
-    """Whoever comes wants something done that begins after it came; those who waited find it done."""
+    """Coalesces requests: each caller needs a run of the work that begins after its request; waiting callers share one
+    run."""
 
     def __init__(self) -> None:
         self._count, self._working = threading.Lock(), threading.Lock()
@@ -51,7 +52,7 @@ class _Turns:
 
 
 class Firewall:
-    """``here``: the uuids of guests that the hypervisor has."""
+    """The packet filter state of this host. ``here``: returns the UUIDs of the guests that the hypervisor has."""
 
     def __init__(self, conductor: ConductorHostRPC, host: HostName, filters: HostFilter,
                  here: Callable[[], Collection[str]]
@@ -59,20 +60,20 @@ class Firewall:
         self._conductor, self._host, self._filters, self._here = conductor, host, filters, here
         self._guests: dict[str, _Held] = {}
         self._dropped: tuple[AllowedTraffic, ...] = ()
-        self._gone: set[str] = set()  # guests that left, whose rows may still say otherwise
-        self._turn = 0  # each order that brings a guest is one
-        self._known = False  # what the conductor says
-        self._elsewhere = False  # it says that others filter
-        self._withdrawn = False  # and nothing of ours stands here any more
-        self._lock = threading.Lock()  # of the above
+        self._gone: set[str] = set()  # guests that left, whose rows may not show it yet
+        self._turn = 0  # incremented by each order that brings a guest
+        self._known = False  # the state has been received from the conductor
+        self._elsewhere = False  # the conductor says that the network backend filters
+        self._withdrawn = False  # and nova's own rules have been removed
+        self._lock = threading.Lock()  # protects the above
         self._asking, self._applying = _Turns(), _Turns()
 
     def refresh(self) -> None:
-        """What is committed when it is called is in the kernel when it is answered. Unavailable."""
+        """Apply to the kernel all that is committed at the time of the call. Raises Unavailable."""
         self._asking.take(self._ask)
 
     def mend(self) -> None:
-        """Bring the kernel back to what is wanted, whoever changed it. Asks nobody."""
+        """Restore the wanted rules in the kernel, regardless of the cause of a change. Does not ask the conductor."""
         if self._known and not self._elsewhere:
             self._apply()
 
@@ -106,15 +107,16 @@ class Firewall:
             try:
                 self._apply()
             except Exception as error:
-                LOG.warning("rules of a guest that is gone are still there: %s", error, extra={"server": server_uuid})
+                LOG.warning("could not remove the rules of a guest that is gone: %s",
+                            error, extra={"server": server_uuid})
 
     def taps(self) -> tuple[str, ...]:
-        """Devices of the guests that are known."""
+        """Return the devices of all known guests."""
         with self._lock:
             held = tuple(self._guests.values())
         return tuple(one.device for guest, _ in held for one in guest.interfaces)
 
-    # -- within
+    # -- internals
 
     def _held(self, server_uuid: str) -> GuestFirewall | None:
         with self._lock:
@@ -127,11 +129,12 @@ class Firewall:
 
     def _ask(self) -> None:
         while not self._take():
-            LOG.debug("an order came while the packet filter's state was read: it is read again")
+            LOG.debug("an order arrived while the packet filter's state was read; reading it again")
         self._apply()
 
     def _take(self) -> bool:
-        """Ask, and believe the answer. False: an order brought a guest meanwhile that the answer contradicts."""
+        """Fetch the state and store it. Return False if, meanwhile, an order brought a guest that the answer
+        contradicts."""
         begun = self._turn
         whole: HostFirewall = self._conductor.host_firewall(self._host)
         if whole.kept_elsewhere:
@@ -154,7 +157,8 @@ class Firewall:
         return True
 
     def _here_still(self, fresh: Mapping[str, GuestFirewall]) -> set[str]:
-        """Guests that nobody names any more and that are here all the same: their rules stay, for they could send."""
+        """Return guests that are no longer in the fetched state but are still on this host: their rules stay, because
+        they could send."""
         with self._lock:
             others = set(self._guests) - set(fresh)
         return others & set(self._here()) if others else set()
@@ -171,30 +175,32 @@ class Firewall:
             state = HostFirewall(host=self._host, dropped=self._dropped,
                                  guests=tuple(held.guest for held in self._guests.values()))
         if self._filters.apply(state):
-            LOG.info("the packet filter has the rules of %d guests", len(state.guests))
+            LOG.info("applied the packet filter rules of %d guests", len(state.guests))
 
     def _withdraw(self) -> None:
-        """What an earlier life of ours left would hold guests back whom others filter. Never fails: no reason to keep
-        guests from starting. The next word of the conductor's tries again."""
+        """Remove rules that an earlier process left: they would restrict guests that the network backend filters. Never
+        fails, because this must not keep guests from starting; the conductor's next state tries again."""
         if self._withdrawn:
             return
         try:
             if self._filters.withdraw():
-                LOG.info("whoever keeps the networks filters: nova-compute's own rules are removed")
+                LOG.info("the network backend filters packets; removed nova-compute's own rules")
             self._withdrawn = True
         except errors.NovaError as error:
-            LOG.warning("whoever keeps the networks filters, but nova-compute's own rules are there still: %s", error)
+            LOG.warning("the network backend filters packets, but nova-compute's own rules could not be removed: %s",
+                        error)
 
 
 def _missing(build: BuildOrder, known: GuestFirewall) -> tuple[GuardedInterface, ...]:
-    """Interfaces of the order that the guest is not known to have."""
+    """Return the interfaces of the order that the known rules of the guest do not cover."""
     devices = {interface.device for interface in known.interfaces}
     return tuple(one for one in security_rules.guarded(build.interfaces) if one.device not in devices)
 
 
 def _closed(build: BuildOrder) -> GuestFirewall:
-    """A guest that nobody says anything about may send as itself, and gets answers."""
-    LOG.warning("nothing is known of the security groups of guest %s: it is let reach others, and nobody reaches it",
+    """Return rules for a guest with unknown security groups: it may send from its own addresses and receives replies
+    only."""
+    LOG.warning("the security groups of guest %s are unknown: it may open connections, but receives none",
                 build.instance_name, extra={"server": build.server_uuid})
     return GuestFirewall(server_uuid=build.server_uuid, id=build.id, instance_name=build.instance_name,
                          interfaces=security_rules.guarded(build.interfaces))

@@ -1,10 +1,10 @@
-"""Connections that the kernel knows, when the rules that let them in are no more: it would let them go on for ever.
+"""Tracked connections whose allowing rules were removed: without action, the kernel would keep them open forever.
 
-Those that others began with a guest have to be let in by a rule again. To forget them is not enough: the next packet
-that the guest sends of a TCP connection would begin it anew, as the guest's own, and its answers come in. So TCP's are
-kept and marked: what is marked does not pass as established any more (:mod:`nova.compute.filter.packet_rules`), and
-each packet of who began it is let in by a rule or by none. Of what has no beginning of its own (UDP, ping) the next
-packet decides.
+Connections that others opened to a guest must match a rule again. Deleting them from the connection table is not
+enough: the guest's next packet of a TCP connection would reopen it as the guest's own, and its replies would come in.
+So TCP connections are kept and marked. A marked connection no longer passes as established
+(:mod:`nova.compute.filter.packet_rules`), and each packet of its originator needs an allowing rule. For protocols
+without a handshake (UDP, ping), the next packet decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PATIENCE_S = 10.0  # for all addresses of a change
 
 
 def narrowed(before: HostFirewall, after: HostFirewall) -> tuple[str, ...]:
-    """Addresses of guests that get less than they got. Pure."""
+    """Return the addresses of guests that may receive less than before. Pure."""
     less_for_all = bool(set(after.dropped) - set(before.dropped))
     known = {guest.server_uuid: guest for guest in before.guests}
     return _of(guest for guest in after.guests if guest.server_uuid in known
@@ -33,7 +33,7 @@ def narrowed(before: HostFirewall, after: HostFirewall) -> tuple[str, ...]:
 
 
 def everybody(state: HostFirewall) -> tuple[str, ...]:
-    """Addresses of all guests. Pure."""
+    """Return the addresses of all guests. Pure."""
     return _of(state.guests)
 
 
@@ -43,16 +43,17 @@ def _of(guests: Iterable[GuestFirewall]) -> tuple[str, ...]:
 
 
 def judge_anew(runner: CommandRunner, addresses: Iterable[str], patience_s: float = PATIENCE_S) -> None:
-    """Connections whose answers come from these addresses. Never fails: the rules hold for all that is new."""
+    """Recheck connections whose replies come from these addresses. Never fails: the rules apply to all new
+    connections."""
     end = time.monotonic() + patience_s
     for address in addresses:
         if time.monotonic() >= end:
-            LOG.warning("connections of guests that get less by their security groups now may last: there are too many")
+            LOG.warning("too many connections to recheck: some that the security groups no longer allow may stay open")
             return
         try:
             mark_connections(runner, address)
         except errors.host.CommandFailed as error:
-            LOG.warning("connections that security groups do not let in any more may last: %s", error)
+            LOG.warning("connections that the security groups no longer allow may stay open: %s", error)
             return
 
 

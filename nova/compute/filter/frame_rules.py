@@ -1,12 +1,12 @@
-"""What a guest may send from each of its interfaces, as rules of ebtables. Pure.
+"""Frames that a guest may send from each of its interfaces, as ebtables rules. Pure.
 
-A chain a tap, asked in the bridges' PREROUTING, which is before a frame is either passed on or for the host itself.
-Sources are tied to the interface: its MAC, its addresses. These stand here, and not in libvirt's nwfilter, for those
-come and go with the domain: rules of ours are there before a guest runs, survive its restart and libvirtd's, change
-with the security groups in the same step, and are compared with what is in the kernel now and then.
+Each tap has a chain, called in the bridges' PREROUTING, which is before a frame is either forwarded or delivered to the
+host. Sources are bound to the interface: its MAC and its addresses. These rules are not libvirt nwfilters, because
+nwfilters come and go with the domain. Nova's rules exist before a guest runs, and survive its restart and libvirtd's.
+They change together with the security groups, and are compared with the kernel's periodically.
 
-A tap whose bridge gives frames back (``hairpins.py``) would give its guest also what it said to all, which to IPv6
-means that another has its address: those are dropped.
+A tap in hairpin mode (``hairpins.py``) would also return a guest's own multicast frames to it. For IPv6 that means a
+duplicate address, so those frames are dropped.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from nova.privileged.iptables import Table
 TABLE = "nat"
 TAPS, ECHOES = f"{OWN}taps", f"{OWN}echoes"
 
-#: What no guest sends: answers of DHCP servers, router advertisements, redirects, tagged frames.
+#: Frames that no guest may send: DHCP server replies, router advertisements, redirects, tagged frames.
 NEVER = (
     "-p IPv4 --ip-proto udp --ip-sport 67 --ip-dport 68 -j DROP",
     "-p IPv6 --ip6-proto udp --ip6-sport 547 --ip6-dport 546 -j DROP",
     "-p IPv6 --ip6-proto ipv6-icmp --ip6-icmp-type router-advertisement -j DROP",
     "-p IPv6 --ip6-proto ipv6-icmp --ip6-icmp-type redirect -j DROP",
 )
-REDIRECTS = "-p IPv4 --ip-proto icmp --ip-icmp-type redirect -j DROP"  # only who routes has a reason for them
+REDIRECTS = "-p IPv4 --ip-proto icmp --ip-icmp-type redirect -j DROP"  # only routers have a reason to send them
 DHCP_REQUEST = "-p IPv4 --ip-src 0.0.0.0 --ip-dst 255.255.255.255 --ip-proto udp --ip-sport 68 --ip-dport 67 -j RETURN"
 ADDRESS_PROBE = "-p ARP --arp-ip-src 0.0.0.0 -j RETURN"
 DUPLICATE_DETECTION = "-p IPv6 --ip6-src :: --ip6-proto ipv6-icmp -j RETURN"
-ANNOUNCEMENT = "-p RARP -j RETURN"  # how QEMU tells switches where a migrated guest is now
+ANNOUNCEMENT = "-p RARP -j RETURN"  # QEMU announces a migrated guest's new location to switches
 
 
 def table(state: HostFirewall) -> Table:
-    """All of this host's rules for frames, whole: a chain for each tap of each guarded guest, and the jumps to them."""
+    """Return the complete table of this host's frame rules: a chain for each tap of each guarded guest, and the jumps
+    to them."""
     taps = sorted((one for guest in state.guests for one in guest.interfaces), key=lambda one: one.device)
     chains = {TAPS: tuple(f"-i {one.device} -j {PROGRAM}-{one.device}" for one in taps),
               ECHOES: tuple(f"-s {one.mac} -d Multicast -o {one.device} -j DROP" for one in taps),

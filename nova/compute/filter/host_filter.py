@@ -1,7 +1,7 @@
-"""This host's packet filters, brought to a state: frames by ebtables, packets by iptables and ip6tables.
+"""This host's packet filters: applies a state to frames by ebtables, and to packets by iptables and ip6tables.
 
-Each of the three is written in one transaction of the kernel's, and only where it differs; one that is refused changes
-nothing. So at any moment the old rules or the new ones hold, never none.
+Each of the three is written in one kernel transaction, and only if it differs; a rejected transaction changes nothing.
+So at any moment either the old or the new rules apply, never none.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
-CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or filter "
-        "nothing here: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
+CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or turn "
+        "filtering off: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
 
 
-Forbids = Callable[[Iterable[str]], Forbidden]  # what guests with these addresses are kept from now
+Forbids = Callable[[Iterable[str]], Forbidden]  # returns the ranges that guests with these addresses may not reach now
 
 
 class HostFilter(Protocol):
     def apply(self, state: HostFirewall) -> bool:
-        """Make the host hold the state's rules, and no others of ours; whether anything had to change. Repeats
-        harmlessly. Unavailable: it could not be done, and what was there holds."""
+        """Apply the state's rules, and remove any other rules of nova; return whether anything changed. Idempotent.
+        Raises Unavailable if it failed; the previous rules then still apply."""
 
     def withdraw(self) -> bool:
-        """Leave nothing of ours, whoever of us made it; whether there was anything. Makes nothing, and turns nothing
-        on. Unavailable: it could not be done."""
+        """Remove all rules of nova, including those of earlier processes; return whether there were any. Creates and
+        enables nothing. Raises Unavailable if it failed."""
 
     def lacks(self) -> str:
-        """Why the rules do not hold whatever is applied; empty when they do."""
+        """Return why applied rules are not enforced; empty if they are."""
 
 
 class PacketFilters:
-    """The kernel's. ``switches``: where it says whether bridges ask iptables about what they pass on."""
+    """The kernel's packet filters. ``switches``: the kernel settings that make bridges pass forwarded packets to
+    iptables."""
 
     def __init__(self, runner: CommandRunner, state_path: Path, options: RuleOptions, foreign: Foreign | None = None,
                         switches: Path = BRIDGE_SWITCHES) -> None:
-        self.forbids: Forbids = lambda addresses: Forbidden()  # until somebody who knows says
+        self.forbids: Forbids = lambda addresses: Forbidden()  # until a caller sets it
         lock = state_path / LOCK
         self._packets = {4: PacketFilter(runner, lock, foreign, IPV4), 6: PacketFilter(runner, lock, foreign, IPV6)}
         self._frames, self._runner = frame_filter(runner, state_path), runner
@@ -63,7 +64,7 @@ class PacketFilters:
         before, self._applied = self._applied, state
         if before is not None:
             flows.judge_anew(self._runner, flows.narrowed(before, state))
-        elif any(rewritten):  # whatever stood here from before this process, it was something else
+        elif any(rewritten):  # any rules from before this process were different
             flows.judge_anew(self._runner, flows.everybody(state))
         return changed or any(rewritten)
 
@@ -77,11 +78,12 @@ class PacketFilters:
         return self._lacks
 
     def _ask_for_bridged_packets(self) -> None:
-        """Without this, what one guest sends another on the same bridge passes every security group."""
+        """Make bridges pass packets to iptables; otherwise traffic between guests on the same bridge bypasses every
+        security group."""
         lacks = "; ".join(filter_bridged(self._switches))
         if lacks and not self._lacks:
-            LOG.error("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
-                        "cure it, %s", lacks, CURE)
+            LOG.error("SECURITY GROUPS ARE NOT ENFORCED between guests on one bridge; no guest is started here (%s). "
+                      "To fix it, %s", lacks, CURE)
         self._lacks = lacks
 
 

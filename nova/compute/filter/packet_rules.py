@@ -1,9 +1,9 @@
-"""Which rules a compute host has in iptables and ip6tables, from what its guests may get. Pure.
+"""Rules of a compute host for iptables and ip6tables, derived from the traffic that its guests may receive. Pure.
 
-Chains and rules are those that operators know (contract: security groups on compute hosts), in the form in which
-iptables-save prints them. Packets for a guest go through its chain, by its addresses; whatever no rule lets in ends in
-``sg-fallback``. What passes between two guests on one bridge comes through FORWARD, too, where bridges call iptables
-(:mod:`nova.compute.filter.host_filter` sees to that).
+Operators know these chains and rules (contract: security groups on compute hosts); the format is that of
+iptables-save. Packets for a guest pass through its chain, selected by its addresses; packets that no rule accepts end
+in ``sg-fallback``. Traffic between two guests on one bridge also passes through FORWARD if bridges call iptables
+(:mod:`nova.compute.filter.host_filter` enables that).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from nova.privileged.forbidden_rules import MetadataService
 from nova.privileged.iptables import Table
 
 PROGRAM, TABLE = "nova-compute", "filter"
-OWN = f"{PROGRAM}-"  # how names of all chains of ours begin
+OWN = f"{PROGRAM}-"  # prefix of the names of all chains of this program
 TOP = "nova-filter-top"  # shared with nova-network
 INSTANCE = f"{PROGRAM}-inst-"
 ANY = -1
-NEIGHBOUR_TYPES = (135, 136)  # without these nobody finds a guest's IPv6 address
+NEIGHBOUR_TYPES = (135, 136)  # neighbour discovery: without these types, a guest's IPv6 address cannot be resolved
 LINK_LOCAL = ipaddress.IPv6Network("fe80::/64")
 NOTHING = Forbidden()
 
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """``same_net``: guests of one network reach each other whatever their groups say; ``drop``: the target of what
-    nothing lets in."""
+    """Options of the rules. ``same_net``: guests of one network reach each other regardless of their groups; ``drop``:
+    the target for packets that no rule accepts."""
 
     same_net: bool = True
     drop: str = "DROP"
@@ -40,12 +40,12 @@ class RuleOptions:
 
 
 def chain(name: str) -> str:
-    """Our program's own chain."""
+    """Return the name of a chain of this program."""
     return f"{PROGRAM}-{name}"
 
 
 def table(state: HostFirewall, options: RuleOptions, version: int, forbidden: Forbidden = NOTHING) -> Table:
-    """The whole filter table of IPv4 or IPv6, the same for the same state in any order."""
+    """Return the whole filter table of IPv4 or IPv6; it does not depend on the order of the state."""
     guests = sorted(state.guests, key=lambda guest: guest.id)
     cards = [interface for guest in guests for interface in guest.interfaces]
     begun = _unique([*(_dhcp_requests() if version == 4 else ()), *_entries(cards, forbidden, version)])
@@ -66,7 +66,7 @@ def table(state: HostFirewall, options: RuleOptions, version: int, forbidden: Fo
 
 
 def link_local(mac: str) -> ipaddress.IPv6Address:
-    """The address that a card's MAC makes (RFC 4291, appendix A): the only link-local one that a guest may use."""
+    """Return the link-local address of a MAC (RFC 4291, appendix A): a guest may use no other link-local address."""
     high, low = int(mac.replace(":", "")[:6], 16), int(mac.replace(":", "")[6:], 16)
     return LINK_LOCAL[((high ^ 0x020000) << 40) | 0xFFFE << 24 | low]
 
@@ -86,15 +86,16 @@ def _addresses(interface: GuardedInterface, version: int) -> Iterator[str]:
 
 
 def _entries(cards: Iterable[GuardedInterface], forbidden: Forbidden, version: int) -> Iterator[str]:
-    """Only what comes by a guest's bridge is asked about: a host's own traffic is none the slower for many guests."""
+    """Yield entry rules only for packets from the guests' bridges, so that many guests do not slow down the host's own
+    traffic."""
     for bridge in sorted({card.bridge or "" for card in cards}):
         yield from forbidden_rules.entries(forbidden, version, bridge or None, chain("forbidden"))
 
 
 def _sent_by(card: GuardedInterface, version: int) -> Iterator[str]:
-    """What comes from an interface. Its bridge may be the host's own way out, too, so it is known by its source, which
-    :mod:`nova.compute.filter.frame_rules` ties to it; a guest that passes on others' packets has a bridge of its
-    project's."""
+    """Yield matches for packets from an interface. Its bridge may also be the host's uplink, so packets are matched by
+    their source, which :mod:`nova.compute.filter.frame_rules` binds to the interface. A guest that forwards others'
+    packets has a bridge of its project."""
     if card.routes_for_others and card.bridge:
         yield f"-i {card.bridge}"
         return
@@ -135,7 +136,7 @@ def _neighbours(guest: GuestFirewall, options: RuleOptions, version: int) -> Ite
 
 
 def _rules(traffic: AllowedTraffic, version: int, target: str) -> Iterator[str]:
-    """One rule, where the traffic is of this version."""
+    """Yield the rule for this traffic, if it applies to this IP version."""
     source = ""
     if traffic.cidr is not None:
         cidr = ipaddress.ip_network(traffic.cidr)
@@ -148,7 +149,7 @@ def _rules(traffic: AllowedTraffic, version: int, target: str) -> Iterator[str]:
 
 
 def _match(traffic: AllowedTraffic, version: int) -> str | None:
-    """None: there is no such protocol in this version."""
+    """Return the match expression; None if this IP version has no such protocol."""
     protocol = traffic.protocol
     if protocol is None:
         return ""

@@ -1,1 +1,1 @@
-"""What becomes of guests on their host: made, started, moved, snapshotted, found again."""
+"""The lifecycle of guests on their host: build, start, move, snapshot and recovery."""

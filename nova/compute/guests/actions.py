@@ -1,6 +1,6 @@
-"""What happens to a guest on its host beside power: pause, suspend, rescue, rebuild, and what its agent does for us.
+"""Guest actions other than power: pause, suspend, rescue, rebuild, and requests to the guest agent.
 
-As in ``guests.py``: each function does one order and returns the guest's power state, or raises.
+As in ``lifecycle.py``, each function carries out one order and returns the guest's power state, or raises.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from nova.virt.interface import Rescuing
 LOG = logging.getLogger(__name__)
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
-#: What a rebuild that keeps ephemeral disks keeps: all but the root disk.
+#: Disk kinds that a rebuild with preserved ephemeral disks keeps: all but the root disk.
 KEPT_IN_REBUILD = frozenset({"ephemeral", "swap"})
-#: What is known of its volumes: those that its new self has are connected still.
+#: Kept records of volumes: the volumes that the rebuilt guest keeps stay connected.
 VOLUMES = frozenset({"volume"})
 
 
@@ -44,7 +44,7 @@ class Life:
     def __init__(self, tools: BuildTools, guests: Guests) -> None:
         self._tools, self._driver, self._guests = tools, tools.driver, guests
 
-    # --- paused and suspended
+    # --- pause and suspend
 
     def pause(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         pausing = able(self._driver.pausing, self._tools.host, "pause guests")
@@ -52,11 +52,11 @@ class Life:
         return pausing.pause(order.server_uuid)
 
     def unpause(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
-        """A guest that went down with its host while it was paused is started."""
+        """Unpause the guest, or start it if it went down with its host while it was paused."""
         pausing = able(self._driver.pausing, self._tools.host, "pause guests")
         state = self._driver.lifecycle.power_state(order.server_uuid)
         if (state is None or state in OFF) and order.build is not None:
-            LOG.warning("paused guest %s is not in memory any more, and is started", order.instance_name,
+            LOG.warning("paused guest %s is no longer in memory; starting it", order.instance_name,
                         extra={"server": order.server_uuid})
             return self._guests.start(order, work, gate)
         gate.pass_(order.server_uuid)
@@ -76,15 +76,16 @@ class Life:
         renew_base(self._tools, build)
         gate.pass_(order.server_uuid)
         work.check()
-        self._driver.interfaces.plug(build)  # a host that was rebooted has no taps, bridges and mounts
+        self._driver.interfaces.plug(build)  # a rebooted host has no taps, bridges and mounts
         self._tools.volumes.connect(build)
         return self._tools.starter.resumed(suspending, build, work)
 
-    # --- rescued
+    # --- rescue
 
     def rescue(self, order: RescueOrder, work: Work, gate: BatchGate) -> PowerState:
-        """The image comes first: one that is unfit (larger than the guest's own disk, too: nobody pays for more) leaves
-        the guest alone. What fails later starts the guest again."""
+        """Boot the guest from a rescue image. The image is fetched first, so that an unusable image does not affect the
+        guest. That includes one larger than the guest's own disk, because no user pays for the additional space. A
+        later failure restarts the guest."""
         rescuing, uuid = self._rescuing(), order.server_uuid
         cache_images(self._tools, (order.image, *self._parts_of(order.image)), root_gb_of(order.build))
         gate.pass_(uuid)
@@ -106,7 +107,7 @@ class Life:
             raise
 
     def _parts_of(self, image: Image) -> tuple[Image, ...]:
-        """The kernel and ramdisk that an image names."""
+        """Return the kernel and ramdisk that an image names."""
         store = self._tools.store if self._tools.driver.needs_images else None
         return tuple(store.show(one) for one in (image.kernel_id, image.ramdisk_id) if one and store is not None)
 
@@ -116,7 +117,7 @@ class Life:
             gate.pass_(order.server_uuid)
             self._rescuing().unrescue(order.build)
         except Exception as error:
-            LOG.warning("guest %s could not be rescued and is not started again: %s", order.instance_name, error,
+            LOG.warning("guest %s could not be rescued, and could not be restarted: %s", order.instance_name, error,
                         extra={"server": order.server_uuid})
 
     def unrescue(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
@@ -132,12 +133,12 @@ class Life:
     def _rescuing(self) -> Rescuing:
         return able(self._driver.rescuing, self._tools.host, "rescue guests")
 
-    # --- made anew
+    # --- rebuild
 
     def rebuild(self, order: RebuildOrder, work: Work, gate: BatchGate) -> PowerState | Outcome:
-        """Until the old disks go, a failure leaves the guest as it was; after that it is off and marked as half built:
-        it must not run while its operation counts as failed. Where the host is to find out whether it shares the
-        server's disks, the outcome says so, however often it is asked."""
+        """Rebuild the guest. Until the old disks are removed, a failure leaves the guest as it was; after that, it is
+        off and marked as half built, because it must not run while its operation counts as failed. If the order asks
+        the host whether it shares the server's disks, the outcome answers that, also when the order is repeated."""
         uuid, asked = order.server_uuid, order.keep_disks is None
         mark, state = self._tools.arrived.get(uuid), self._driver.lifecycle.power_state(uuid)
         if asked and state is not None and mark is not None and mark.operation_id == order.fence.operation_id:
@@ -161,7 +162,7 @@ class Life:
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
         self._driver.lifecycle.destroy(uuid)
         try:
-            self._tools.volumes.drop_others(build)  # by what is kept beside the disks
+            self._tools.volumes.drop_others(build)  # uses the records that are kept next to the disks
             self._make_disks(order, shared, parent)
             work.check()
             self._driver.interfaces.plug(build)
@@ -186,30 +187,30 @@ class Life:
         self._driver.disks.create_disks(order.build, self._tools.images, parent)
 
     def _are_pooled(self, order: RebuildOrder) -> bool:
-        """Whether the guest comes without a folder to disks that are where they always are. Should this end badly, they
-        are not this host's to remove, but all else of it is."""
+        """True if the guest's disks are in a shared pool and the guest has no directory here. If this fails, the host
+        must not remove the disks, but must remove all else."""
         mark, uuid = self._tools.markers.get(order.server_uuid), order.server_uuid
         tried = mark is not None and mark.own_disks and mark.operation_id == order.fence.operation_id
         known = uuid in {guest.server_uuid for guest in self._driver.guests()}
         return (tried or not known) and self._driver.disks.pooled(order.build)
 
     def _shares_disks(self, order: RebuildOrder) -> bool:
-        """Whether the server's disks are here already. guest.NoSharedDisks: the order says so, and they are not: shared
-        storage that isn't would give the owner an empty disk."""
+        """True if the server's disks are already here. Raises guest.NoSharedDisks if the order says so and they are
+        not: an empty disk would replace the owner's data."""
         if order.keep_disks is False:
             return False
         mark, uuid = self._tools.markers.get(order.server_uuid), order.server_uuid
-        made_here = mark is not None and mark.own_disks  # by this operation's first try
+        made_here = mark is not None and mark.own_disks  # by this operation's first attempt
         there = not made_here and uuid in {guest.server_uuid for guest in self._driver.guests()}
         if order.keep_disks and not there:
             raise errors.guest.NoSharedDisks(uuid=uuid, host=self._tools.host)
         return there
 
     def _files(self, build: BuildOrder, admin_password: str | None) -> Mapping[str, bytes] | None:
-        """The contents of a config drive, for a guest that has one."""
+        """Return the contents of a config drive; None for a guest without one."""
         return self._tools.drives.files(msgspec.structs.replace(build, admin_password=admin_password))
 
-    # --- inside the guest
+    # --- guest agent
 
     def set_password(self, order: PasswordOrder, work: Work, gate: BatchGate) -> PowerState:
         agent = able(self._driver.agent, self._tools.host, "set a guest's password")
@@ -218,7 +219,7 @@ class Life:
         return self._state(order.server_uuid)
 
     def crash(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
-        crash_dumps = able(self._driver.crash_dumps, self._tools.host, "make guests dump their memory")
+        crash_dumps = able(self._driver.crash_dumps, self._tools.host, "trigger a crash dump in guests")
         gate.pass_(order.server_uuid)
         work.check()
         crash_dumps.crash(order.server_uuid)

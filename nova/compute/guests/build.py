@@ -1,4 +1,4 @@
-"""The parts of building one guest. ``do`` and ``undo`` may be repeated; ``undo`` is safe when ``do`` never ran."""
+"""The steps of building one guest. ``do`` and ``undo`` are idempotent; ``undo`` is safe if ``do`` never ran."""
 
 from __future__ import annotations
 
@@ -33,52 +33,54 @@ LOG = logging.getLogger(__name__)
 
 
 class ImagesOnHost(Protocol):
-    """The images that lie on this host (``nova.compute.guests.images``)."""
+    """The image cache of this host (``nova.compute.guests.images``)."""
 
     def open(self) -> None:
-        """Make the directory, and remove what a kill left half done. Once, at start."""
+        """Create the directory, and remove incomplete files that a kill left. Called once, at start."""
 
     def fetch(self, image: Image, max_gb: int | None = None) -> None: ...
 
     def path(self, image_id: str) -> str: ...
 
     def keeps(self, image_id: str, paths: Collection[str]) -> bool:
-        """Whether one of these paths is where this image lies when it is ready."""
+        """Return whether one of these paths is the location of this image when it is ready."""
 
     @property
     def sweep_interval_s(self) -> float:
-        """Seconds between two sweeps, as operators give it: 0 is a minute, negative never."""
+        """Seconds between two sweeps, as the operator sets it: 0 means a minute, negative means never."""
 
     def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
-        """Remove what no guest uses; the driver's ``images_in_use`` says what is."""
+        """Remove images that no guest uses; ``in_use`` comes from the driver's ``images_in_use``."""
 
 
 class ImageStore(Protocol):
-    """The image service, by the tickets that orders bring (``nova.clients.image_proxy.ImageProxy``)."""
+    """The image service, accessed with the tickets of orders (``nova.clients.image_proxy.ImageProxy``)."""
 
     def hold(self, tickets: Sequence[ImageTicket]) -> None:
-        """Those of an order that came: with them it can be carried out."""
+        """Keep the tickets of an incoming order, which authorize its requests."""
 
     def show(self, image_id: str) -> Image:
-        """What the image service says of it now. image.NotFound; Unavailable names the service."""
+        """Return the image service's current record. Raises image.NotFound; Unavailable, which names the service."""
 
     def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
-        """Where its data lie in Ceph. image.NotFound; Unavailable; what else the image service's proxy refuses."""
+        """Return where the image's data are in Ceph. Raises image.NotFound, Unavailable, and any other refusal of the
+        image service's proxy."""
 
     def offer(self, image_id: str, location: RbdLocation) -> None:
-        """Have the image service take data that lie in Ceph, once it has them. Unavailable: it may or may not have
-        taken them; any other error: it has not."""
+        """Register a Ceph location as the image's data. After Unavailable, the image service may or may not have
+        accepted it; after any other error, it has not."""
 
     def upload(self, image_id: str, source: SeekableFile) -> int:
-        """``source``: a file, or what has its ``read`` and ``seek``."""
+        """Upload the image's data. ``source``: a file, or an object with its ``read`` and ``seek``."""
 
 
 @dataclass(frozen=True)
 class BuildTools:
-    """What steps work with.
+    """The dependencies of build steps.
 
-    ``source_marks`` marks guests that left a copy here, by the operation that kept it; ``arrived`` those that were made
-    anew here by one that asked whether their disks are shared; ``store``: where snapshots go.
+    ``source_marks`` marks guests that left a source copy here, with the operation that kept it. ``arrived`` marks
+    guests that were rebuilt here by an operation that asked whether their disks are shared. ``store``: destination of
+    snapshots.
     """
 
     driver: Driver
@@ -86,25 +88,25 @@ class BuildTools:
     markers: Markers
     source_marks: Markers
     arrived: Markers
-    tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
+    tree: TreeOptions = TreeOptions()  # what config drives contain in addition to the guest's own data
     store: ImageStore | None = None
     host: HostName = ""
     vendor: VendorSource = field(default_factory=NoVendorData)
 
-    events: PlugEvents = field(default_factory=lambda: PlugEvents(HostClock()))  # what the network service says
-    patience: VifPlugging = VifPlugging()  # of guests that wait for it
+    events: PlugEvents = field(default_factory=lambda: PlugEvents(HostClock()))  # events from the network service
+    patience: VifPlugging = VifPlugging()  # limits for guests that wait for these events
 
     guard: Guard = NoGuard()  # packet filters
-    most_disks: int = -1  # of one guest; below 0: any number
+    most_disks: int = -1  # for each guest; below 0: unlimited
 
     @property
     def starter(self) -> Starter:
-        """Starts guests; it waits for the network service where the operator wants that."""
+        """Starts guests, and waits for the network service if the operator enabled that."""
         return Starter(self.driver, self.events, self.patience)
 
     @property
     def volumes(self) -> GuestVolumes:
-        """Connects guests' volumes to this host, and lets them go."""
+        """Connects guests' volumes to this host and disconnects them."""
         return GuestVolumes(self.driver, self.host, self.most_disks)
 
     @property
@@ -115,7 +117,7 @@ class BuildTools:
 
 @dataclass
 class Build:
-    """One guest being built: the order, and what its steps learn."""
+    """One guest that is being built: the order, and the results of its steps."""
 
     order: BuildOrder
     tools: BuildTools
@@ -126,27 +128,27 @@ class Build:
 
     @property
     def uuid(self) -> str:
-        """The server's."""
+        """The server's UUID."""
         return self.order.server_uuid
 
 
 def root_gb_of(order: BuildOrder) -> int:
-    """Size in GiB of the root disk that is ordered; 0: none is, or it is as large as its image."""
+    """Return the size in GiB of the ordered root disk; 0 if there is none, or if it has the size of its image."""
     return max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
 
 
 def cache_images(tools: BuildTools, images: Iterable[Image | None], first_max_gb: int | None = None) -> None:
-    """Have the images on this host, where its driver needs them; the first is for a disk of ``first_max_gb``."""
+    """Fetch the images to this host if its driver needs them; the first is for a disk of ``first_max_gb``."""
     if not tools.driver.needs_images or tools.images is None:
         return
     for number, image in enumerate(images):
-        if image is not None and image.id:  # without one: it only says what the system on a volume is like
+        if image is not None and image.id:  # without an id, it only describes the system on a volume
             tools.images.fetch(image, None if number else first_max_gb)
 
 
 def ready_images(tools: BuildTools, order: BuildOrder) -> CloneParent | None:
-    """Have ready what the guest's disks are made of: what its root disk is to be a clone of; None: a file of the cache.
-    Errors as ``nova.compute.guests.images.ImageCache.fetch`` raises them."""
+    """Prepare the images of the guest's disks, and return the parent of which the root disk will be a clone; None: a
+    file of the cache. Raises errors as ``nova.compute.guests.images.ImageCache.fetch``."""
     image, *others = images_of(order)
     parent = _parent_of(tools, image)
     cache_images(tools, (image if parent is None else None, *others), root_gb_of(order))
@@ -154,7 +156,7 @@ def ready_images(tools: BuildTools, order: BuildOrder) -> CloneParent | None:
 
 
 def _parent_of(tools: BuildTools, image: Image | None) -> CloneParent | None:
-    """Whatever stands against a clone, the image can still be fetched."""
+    """Return the clone parent of the image; None if it cannot be cloned, for any reason, and is fetched instead."""
     clones = tools.driver.image_clones
     if clones is None or tools.store is None or image is None or not image.id:
         return None
@@ -166,14 +168,14 @@ def _parent_of(tools: BuildTools, image: Image | None) -> CloneParent | None:
 
 
 def images_of(order: BuildOrder) -> tuple[Image | None, ...]:
-    """The images that a guest's disks are made of, and what it boots from beside them. The image of a guest that boots
-    from a volume only says what it was made of."""
+    """Return the images from which a guest's disks are made, its kernel and its ramdisk. The image of a guest that
+    boots from a volume only describes its origin, and is left out."""
     return (None if boots_from_volume(order) else order.image, order.kernel, order.ramdisk)
 
 
 def renew_base(tools: BuildTools, order: BuildOrder) -> None:
-    """Have the image that the guest's disks lie over, which may have been lost on this host or cut short.
-    guest.BaseLost, Unavailable, HostRefused: before anything is done to the guest."""
+    """Restore the base image of the guest's disks, which may have been lost on this host or truncated. Raises
+    guest.BaseLost, Unavailable, HostRefused before the guest is changed."""
     users = tools.driver.image_users
     if order.image is None or not order.image.id or tools.images is None or users is None:
         return
@@ -189,51 +191,52 @@ class BuildStep(Protocol):
     name: str
 
     def do(self, build: Build) -> None:
-        """Its part of the build. It may be repeated; what it raises ends the build."""
+        """Do this part of the build. Idempotent; an error ends the build."""
 
     def undo(self, build: Build) -> None:
-        """Take back what ``do`` made, or a part of it. Safe when ``do`` never ran."""
+        """Undo all or a part of what ``do`` made. Safe if ``do`` never ran."""
 
 
 class Reserve:
-    """Mark the guest as half built. The mark is the first that comes and the last that goes."""
+    """Marks the guest as half built. The mark is set first and removed last."""
 
     name = "reserve"
 
     def do(self, build: Build) -> None:
-        """Before all that leaves something on the host."""
+        """Set the mark, before any other step leaves something on the host."""
         build.tools.markers.set(build.order)
 
     def undo(self, build: Build) -> None:
-        """After everything else is gone."""
+        """Remove the mark, after everything else is gone."""
         build.tools.markers.clear(build.uuid)
 
 
 class FetchImages:
-    """Image, kernel and ramdisk into the host's cache, which keeps them when the build fails. Not an image that the
-    root disk can be a clone of."""
+    """Fetches image, kernel and ramdisk to the host's cache, which keeps them if the build fails. An image of which the
+    root disk can be a clone is not fetched."""
 
     name = "images"
 
     def do(self, build: Build) -> None:
-        """Nothing where the driver needs no images here. Errors as ``nova.compute.guests.images.ImageCache.fetch``
-        raises them."""
+        """Fetch the images; does nothing if the driver needs none here. Raises errors as
+        ``nova.compute.guests.images.ImageCache.fetch``."""
         build.parent = ready_images(build.tools, build.order)
 
     def undo(self, build: Build) -> None:
-        """Nothing: another guest may need the images."""
+        """Do nothing: another guest may need the images."""
 
 
 class MakeDisks:
     name = "disks"
 
     def do(self, build: Build) -> None:
-        """HostRefused: there is no space; or the guest needs volumes, and this host has none. guest.TooManyDisks."""
+        """Create the disks. Raises HostRefused if there is no space, or if the guest needs volumes and this host has
+        none; guest.TooManyDisks."""
         build.tools.volumes.check(build.order)
         build.tools.driver.disks.create_disks(build.order, build.tools.images, build.parent)
 
     def undo(self, build: Build) -> None:
-        """The guest's whole folder goes, its config drive with it."""
+        """Remove the guest's whole directory, including its config drive."""
         build.tools.driver.disks.remove_disks(build.uuid)
 
 
@@ -241,11 +244,11 @@ class PlugInterfaces:
     name = "interfaces"
 
     def do(self, build: Build) -> None:
-        """HostRefused: an interface cannot be plugged on this host."""
+        """Plug the interfaces. Raises HostRefused if an interface cannot be plugged on this host."""
         build.tools.driver.interfaces.plug(build.order)
 
     def undo(self, build: Build) -> None:
-        """What was plugged is told by the record beside the guest, and by the order."""
+        """Unplug the interfaces that the record next to the guest, or the order, names."""
         build.tools.driver.interfaces.unplug(build.uuid, build.order)
 
 
@@ -253,58 +256,60 @@ class ConnectGuestVolumes:
     name = "volumes"
 
     def do(self, build: Build) -> None:
-        """HostRefused: a volume cannot be reached from this host."""
+        """Connect the volumes. Raises HostRefused if a volume cannot be reached from this host."""
         build.tools.volumes.connect(build.order)
 
     def undo(self, build: Build) -> None:
-        """The guest is gone, and nothing of it uses them."""
+        """Disconnect the volumes: the guest is gone, and no longer uses them."""
         build.tools.volumes.disconnect(build.uuid)
 
 
 class WriteConfigDrive:
-    """It goes with the disks, and a definition that was needed to write it goes at once."""
+    """Writes the config drive. The drive is removed with the disks; a definition that was needed to write it is removed
+    immediately."""
 
     name = "config drive"
 
     def do(self, build: Build) -> None:
-        """Written twice for a guest that is told of its devices: it must be defined before it is known where they
-        are."""
+        """Write the drive, and write it again with device addresses if the guest needs them: they are known only after
+        the guest is defined."""
         drives = build.tools.drives
         drives.write(build.order)
         drives.write_places(build.order)
 
     def undo(self, build: Build) -> None:
-        """Undefine a guest that was defined for its drive. The drive itself goes with the disks."""
+        """Undefine a guest that was defined for its drive. The drive itself is removed with the disks."""
         if build.tools.drives.needs_places(build.order):
             build.tools.driver.lifecycle.destroy(build.uuid)
 
 
 class FilterPackets:
-    """What may reach the guest, and what it may send, before it runs."""
+    """Applies the guest's packet filter rules before it runs."""
 
     name = "packet filter"
 
     def do(self, build: Build) -> None:
-        """Unavailable: the rules are not in the kernel; HostRefused: they would not hold here."""
+        """Apply the rules. Raises Unavailable if the rules are not in the kernel; HostRefused if they would not be
+        enforced here."""
         build.tools.guard.guard(build.order)
 
     def undo(self, build: Build) -> None:
-        """Never fails; what is left goes with the next look."""
+        """Remove the rules. Never fails; the next refresh removes leftovers."""
         build.tools.guard.drop(build.uuid)
 
 
 class StartGuest:
-    """Define and start: a point of no return, so the conductor is asked first."""
+    """Defines and starts the guest: a point of no return, so the conductor is asked first."""
 
     name = "start"
 
     def do(self, build: Build) -> None:
-        """host.OrderNotGranted, host.OrderStopped: a newer order has the server. host.OrderCannotAsk: no conductor
-        answers. Until here nothing of the guest has run."""
+        """Start the guest. Until this step, nothing of the guest has run. Raises host.OrderNotGranted,
+        host.OrderStopped if a newer order has the server; host.OrderCannotAsk if no conductor answers."""
         build.gate.pass_(build.uuid)
         build.work.check()
         build.power_state = build.tools.starter.new(build.order, build.work)
 
     def undo(self, build: Build) -> None:
-        """Power it off at once and undefine it."""
+        """Power the guest off immediately, and undefine it."""
         build.tools.driver.lifecycle.destroy(build.uuid)

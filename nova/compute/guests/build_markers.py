@@ -1,7 +1,7 @@
-"""Marks of guests that are being built: a file each, there from before the first disk until the guest has started.
+"""Marks of guests that are being built: a file for each, from before the first disk until the guest has started.
 
-A kill in between leaves the mark: the order, when it comes again, builds on; a guest without the mark is finished.
-A second folder of them marks the source copies of guests that left: by which operation.
+The mark survives a kill. If the order arrives again, it continues the build; a guest without the mark is finished. A
+second directory marks the source copies of guests that left, with the operation that kept them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from nova.model.guest.orders import BuildOrder, Fence, GuestOrder
 
 
 class Mark(Value):
-    """Whose half-built guest it is."""
+    """The order that a half-built guest belongs to."""
 
     operation_id: int
     epoch: int
     instance_name: str
-    beside: bool = False  # of a source copy: the same move made it anew on this very host
-    own_disks: bool = False  # of one that is to arrive: its disks here are copies, on storage of this host's own
-    live: bool = False  # it arrives running: once it does, its disks here are its only ones
+    beside: bool = False  # source copy: the same move recreated the guest on this host
+    own_disks: bool = False  # incoming guest: its disks here are copies, on storage that this host does not share
+    live: bool = False  # incoming live migration: after it, the disks here are the guest's only disks
 
 
 class Markers:
@@ -33,26 +33,26 @@ class Markers:
         directory.mkdir(parents=True, exist_ok=True)
 
     def set(self, order: BuildOrder | GuestOrder, fence: Fence | None = None, **more: bool) -> None:
-        """``fence``: the order's that ``order`` is a part of."""
+        """Write the mark. ``fence``: the fence of the order that ``order`` is a part of."""
         fence = fence or order.fence
         mark = Mark(operation_id=fence.operation_id, epoch=fence.epoch, instance_name=order.instance_name, **more)
         replace_file(self._directory / checked_uuid(order.server_uuid), msgspec.json.encode(mark))
 
     def get(self, server_uuid: str) -> Mark | None:
-        """None when there is none, or one that can't be read."""
+        """Return the mark; None if there is none, or if it cannot be read."""
         try:
             return decoding.from_json((self._directory / checked_uuid(server_uuid)).read_bytes(), Mark)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
 
     def has(self, server_uuid: str) -> bool:
-        """Whether there is a mark, be it a mark that cannot be read."""
+        """True if there is a mark, even if it cannot be read."""
         return (self._directory / checked_uuid(server_uuid)).exists()
 
     def clear(self, server_uuid: str) -> None:
-        """Take the mark away. Nothing when there is none."""
+        """Remove the mark, if there is one."""
         (self._directory / checked_uuid(server_uuid)).unlink(missing_ok=True)
 
     def all(self) -> tuple[str, ...]:
-        """Uuids of all half-built guests."""
+        """Return the UUIDs of all half-built guests."""
         return tuple(path.name for path in self._directory.iterdir() if not path.name.startswith("."))

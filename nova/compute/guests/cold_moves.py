@@ -1,7 +1,7 @@
-"""Guests that change hosts, or sizes, while they are off: left, fetched, finished; restored, or forgotten.
+"""Cold migration and resize of guests that are off: leave, fetch and finish; restore or forget the source.
 
-At any moment the guest's data is whole in one place that nothing here touches: the copy that is kept at the source,
-until the conductor says that it may be forgotten.
+At any moment, the guest's data is complete in one place that this module does not touch: the source copy, which is kept
+until the conductor allows its removal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Moves:
     # --- at the source
 
     def leave(self, order: GuestOrder, work: Work, gate: BatchGate) -> Outcome:
-        """Off, unplugged, kept as a source copy. What fails before the last starts the guest again, if it ran."""
+        """Shut down and unplug the guest, and keep it as a source copy. A failure before the last step restarts the
+        guest, if it was running."""
         moves, uuid = self._able(), order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
         if state is not None:
@@ -56,27 +57,28 @@ class Moves:
                        source=msgspec.structs.replace(source, host=source.host or self._tools.host))
 
     def _forget_older(self, moves: ColdMoves, order: GuestOrder) -> None:
-        """An earlier move's source copy goes (that move is over: the guest is here again)."""
+        """Remove the source copy of an earlier move; that move is over, because the guest is here again."""
         mark = self._tools.source_marks.get(order.server_uuid)
         if mark is not None and mark.operation_id != order.fence.operation_id \
                 and order.server_uuid in moves.kept_sources():
-            LOG.warning("forgetting what operation %d put aside", mark.operation_id,
+            LOG.warning("removing the source copy that operation %d kept", mark.operation_id,
                         extra={"server": order.server_uuid})
             moves.forget(order.server_uuid)
 
     def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, gate: BatchGate) -> None:
-        """Start a guest that could not leave. Whoever ordered it away meanwhile has another use for it."""
+        """Restart a guest that could not leave. Does nothing if a newer order has the server: ``start`` checks that."""
         uuid = order.server_uuid
         if state != PowerState.RUNNING or self._driver.lifecycle.power_state(uuid) in (None, PowerState.RUNNING):
             return
         try:
             self._guests.start(order, work, gate)
         except Exception as error:
-            LOG.warning("guest %s could not leave, and is not started again: %s", order.instance_name, error,
+            LOG.warning("guest %s could not leave, and could not be restarted: %s", order.instance_name, error,
                         extra={"server": uuid})
 
     def restore_source(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
-        """A guest that is here beside its source copy is the one that the move made: it goes."""
+        """Restore the guest from its source copy. A guest that is here next to the copy was made by the same move, and
+        is removed."""
         self._able()
         uuid = order.server_uuid
         gate.pass_(uuid)
@@ -95,14 +97,14 @@ class Moves:
         return self._tools.starter.new(order.build, work)
 
     def back(self, server_uuid: str, build: BuildOrder | None = None) -> None:
-        """The source copy is the guest's again, without asking; it is not started. The guest that the same move
-        made here beside it goes; any other guest stays, and the source copy is an older move's."""
+        """Restore the source copy as the guest, without asking the conductor and without starting it. A guest that the
+        same move made here is removed. Any other guest stays; the source copy then belongs to an older move."""
         moves = self._driver.cold_moves
         if moves is None or server_uuid not in moves.kept_sources():
             return
         mark = self._tools.source_marks.get(server_uuid)
         if self._driver.lifecycle.power_state(server_uuid) is not None and not (mark is not None and mark.beside):
-            LOG.error("the guest is here beside disks that an older move put aside: they are not taken back",
+            LOG.error("the guest is here next to disks that an older move kept: not restoring the disks",
                       extra={"server": server_uuid})
             return
         self._driver.lifecycle.destroy(server_uuid)
@@ -112,7 +114,7 @@ class Moves:
         self._tools.source_marks.clear(server_uuid)
 
     def kept_since(self, server_uuid: str, epoch: int) -> bool:
-        """Whether its source copy was kept by an operation that is newer than ``epoch``."""
+        """True if the source copy was kept by an operation that is newer than ``epoch``."""
         mark = self._tools.source_marks.get(server_uuid)
         return mark is not None and mark.epoch > epoch
 
@@ -126,7 +128,8 @@ class Moves:
     # --- at the destination
 
     def fetch(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Disks that came only in part go again, but not those of a move within this host: restoring knows them."""
+        """Copy the guest's disks to this host. After a failure, partial disks are removed, except those of a move
+        within this host, which restoring handles."""
         moves, uuid = self._able(), order.server_uuid
         work.check()
         if order.source is not None:
@@ -150,11 +153,12 @@ class Moves:
             self._driver.disks.remove_disks(server_uuid)
             self._tools.markers.clear(server_uuid)
         except Exception as error:
-            LOG.warning("disks that came only in part could not be removed; the guest stays marked as half built: %s",
+            LOG.warning("partially copied disks could not be removed; the guest stays marked as half built: %s",
                         error, extra={"server": server_uuid})
 
     def finish(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
-        """A guest that could not be started is undefined again: it must not run here when it runs at its source."""
+        """Define the guest here, and start it if ordered. A guest that could not be started is undefined again: it must
+        not run here while it runs at its source."""
         self._able()
         uuid, build = order.server_uuid, order.build
         state = self._driver.lifecycle.power_state(uuid)
@@ -182,11 +186,11 @@ class Moves:
 
 
 def cache_what_there_is(tools: BuildTools, build: BuildOrder) -> None:
-    """The images that a guest's disks show through where they were not written to. One that the image service has not
-    got any more (or can't give now) need not stop a move: the source has it, too."""
+    """Fetch the base images of a guest's disks, as far as possible. An image that the image service no longer has, or
+    cannot provide now, does not stop a move: the source has it too."""
     for image in images_of(build):
         try:
             cache_images(tools, (image,))
         except errors.NovaError as error:
-            LOG.warning("image of a guest that comes here is not to be had: %s", error,
+            LOG.warning("could not fetch an image of an incoming guest: %s", error,
                         extra={"server": build.server_uuid})

@@ -1,7 +1,7 @@
-"""A guest's config drive: written before its first start, and anew whenever it is defined for another one.
+"""Config drives of guests: written before the first start, and again when the guest is redefined for another start.
 
-Where the guest's devices are is known when it is defined, and not before: a drive that tells of devices is written,
-the guest is defined with it, and then it is written once more, with the places.
+The addresses of a guest's devices are known only after it is defined. So a drive that lists devices is written, the
+guest is defined with it, and the drive is written again with the addresses.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ class ConfigDrives:
         self._driver, self._tree, self._vendor = driver, tree, vendor
 
     def write(self, order: BuildOrder) -> None:
-        """For a guest that has one. Unavailable: a vendordata service failed that must not; HostRefused."""
+        """Write the config drive, if the guest has one. Raises Unavailable if a required vendordata service failed;
+        HostRefused."""
         files = self.files(order)
         if files is not None:
             self._driver.disks.write_config_drive(order, files)
 
     def write_places(self, order: BuildOrder) -> None:
-        """Once the guest can be defined: tell it where its devices are, too. It is defined after that, if it has such;
-        repeated, it is the same."""
+        """Add device addresses to the drive once the guest can be defined. This defines the guest, if it has such
+        devices. Idempotent."""
         if self._driver.device_places is None or not self.needs_places(order):
             return
         self._driver.lifecycle.define(order)
@@ -44,21 +45,21 @@ class ConfigDrives:
             self._driver.disks.write_config_drive(order, files)
 
     def needs_places(self, order: BuildOrder) -> bool:
-        """Whether the guest has a drive that tells of devices, and this driver knows where the guest sees them."""
+        """True if the guest has a drive that lists devices, and this driver knows their addresses in the guest."""
         return order.config_drive and self._driver.device_places is not None and has_devices(order.interfaces)
 
     def renew(self, order: BuildOrder) -> None:
-        """With what is true now, while the guest is off. What fails leaves the old one: a guest that starts with old
-        news is better than one that doesn't."""
+        """Rewrite the drive with current data, while the guest is off. A failure keeps the old drive: a guest with
+        outdated data is better than a guest that does not start."""
         try:
             self.write(order)
             self.write_places(order)
         except errors.NovaError as error:
-            LOG.warning("the config drive of %s could not be made anew, and is as it was: %s", order.instance_name,
+            LOG.warning("the config drive of %s could not be rewritten; keeping the old one: %s", order.instance_name,
                         error.message, extra={"server": order.server_uuid})
 
     def files(self, order: BuildOrder, places: Mapping[str, DevicePlace] | None = None) -> Mapping[str, bytes] | None:
-        """Its contents; None for a guest that has none."""
+        """Return the contents of the drive; None for a guest without one."""
         if not order.config_drive:
             return None
         facts = msgspec.structs.replace(facts_of(order), places=places or {})
@@ -67,7 +68,7 @@ class ConfigDrives:
 
 
 def facts_of(order: BuildOrder) -> GuestFacts:
-    """What the metadata of a guest says, as far as its order knows. Sizes of swap disks in MiB, all together."""
+    """Return the metadata of a guest, as far as its order contains it. The sizes of swap disks are summed, in MiB."""
     return GuestFacts(
         uuid=order.server_uuid, id=order.id, name=order.name, hostname=order.hostname, project_id=order.project_id,
         user_id=order.user_id, reservation_id=order.reservation_id, launch_index=order.launch_index,

@@ -1,8 +1,7 @@
-"""Looks at an image before any other tool opens it: it must be what it is declared to be, and harmless.
+"""Image inspection before any other tool opens the file: an image must match its declared format and be harmless.
 
-Harmful is what makes a tool read other files of the host (backing files, data files, extents), or what hides one
-format in another. The look is :mod:`nova.imageinspector`'s. Past attacks: CVE-2015-5162, CVE-2024-32498,
-CVE-2024-40767.
+Harmful images make a tool read other files of the host (backing files, data files, extents), or hide one format in
+another. :mod:`nova.imageinspector` does the inspection. Past attacks: CVE-2015-5162, CVE-2024-32498, CVE-2024-40767.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from nova.privileged.runner import CommandRunner, PrivateRunner
 from nova.privileged.sandbox import exit_code
 
 RAW = frozenset({"raw"})
-PARTITIONED = frozenset({"gpt"})  # a raw disk with a partition table, old (MBR) or new (GPT)
+PARTITIONED = frozenset({"gpt"})  # raw disk with a partition table, old (MBR) or new (GPT)
 
-#: Declared disk format -> what the inspectors may find in the file, as whole sets: anything beside is a lie.
-#: Kernels and boot sectors carry the signature of a partition table. A hybrid ISO has one too.
+#: Declared disk format -> sets of formats that inspection may find in the file; any other set does not match the
+#: declaration. Kernels and boot sectors carry the signature of a partition table, and so does a hybrid ISO.
 ACCEPTED: dict[str, frozenset[frozenset[str]]] = {
     "raw": frozenset({RAW, PARTITIONED}),
     "ami": frozenset({RAW, PARTITIONED}),
@@ -37,13 +36,13 @@ ACCEPTED: dict[str, frozenset[frozenset[str]]] = {
     "vdi": frozenset({frozenset({"vdi"})}),
     "vmdk": frozenset({frozenset({"vmdk"})}),
 }
-#: Formats whose content the host's tools interpret; the others are bytes to us and need no check inside.
+#: Formats whose content the host's tools interpret; other formats are opaque bytes, and need no check of their content.
 INTERPRETED = frozenset({"qcow2", "vhd", "vhdx", "vdi", "vmdk"})
 CONTAINERS = frozenset({None, "bare", "ami", "ari", "aki"})
 
 
 class Looked(NamedTuple):
-    """A file that may be used. ``virtual_bytes`` is the disk's size as a guest sees it."""
+    """The result for an acceptable file. ``virtual_bytes`` is the disk's size as a guest sees it."""
 
     disk_format: str
     virtual_bytes: int
@@ -51,8 +50,8 @@ class Looked(NamedTuple):
 
 def look(path: str, declared: str | None, image_id: str,
          inspector: Callable[[str], Inspected] | None = None) -> Looked:
-    """Check the file ``path`` of an image whose record says it is ``declared``. image.Unacceptable says why it isn't
-    used. ``inspector``: who looks into it; None: one in a sandbox."""
+    """Check the file ``path`` of an image with the declared format ``declared``. Raises image.Unacceptable with the
+    reason. ``inspector``: inspects the file; None: a sandboxed process."""
     if declared not in ACCEPTED:
         raise errors.image.Unacceptable(image_id=image_id, reason=f"the disk format {declared!r} is not supported here")
     found = (inspector or inspect_in_sandbox)(path)
@@ -64,17 +63,18 @@ def look(path: str, declared: str | None, image_id: str,
     if declared not in INTERPRETED:
         return Looked(declared, os.path.getsize(path))
     if found.unsafe or found.virtual_bytes is None:
-        raise errors.image.Unacceptable(image_id=image_id, reason=found.unsafe or "its size cannot be told")
+        raise errors.image.Unacceptable(image_id=image_id, reason=found.unsafe or "its size cannot be determined")
     return Looked(declared, found.virtual_bytes)
 
 
 def inspect_in_sandbox(path: str, runner: CommandRunner | None = None) -> Inspected:
-    """By a process that sees this file alone. host.CommandFailed: it cannot be started."""
+    """Inspect the file in a process that can access only this file. Raises host.CommandFailed if it cannot be
+    started."""
     try:
         done = inspection.inspect(runner or PrivateRunner(LONGEST_S), path)
         return decoding.from_json(done.stdout, Inspected)
     except errors.host.CommandTooSlow:
-        return Inspected(problem=f"its format cannot be told within {LONGEST_S:g} s")
-    except msgspec.MsgspecError:  # the file had it ended, by its bounds of memory and time, or worse
+        return Inspected(problem=f"its format could not be determined within {LONGEST_S:g} s")
+    except msgspec.MsgspecError:  # the file made it exceed its memory or time limit, or worse
         last = (done.stderr.strip().splitlines() or [""])[-1][:200]
-        return Inspected(problem=f"its format cannot be told (exit {exit_code(done.code)} {last})")
+        return Inspected(problem=f"its format could not be determined (exit {exit_code(done.code)} {last})")

@@ -1,9 +1,10 @@
-"""The images of one host: each fetched once, checked, made ready for guests' disks, and kept while it is used.
+"""The image cache of a host: each image is fetched once, checked, prepared for guests' disks, and kept while it is
+used.
 
-A ready image is ``<cache>/<sha1 of its id>`` (raw) or ``<cache>/<sha1 of its id>.qcow2``: the name is the record of its
-format. How long it is lies in ``.sizes/<name>``: what is lost or cut short is fetched anew. What is being fetched or
-converted has a name ending in ``.part``, is written by the holder of the image's lock only, and becomes ready by one
-rename; what a kill leaves of it is removed at start.
+A ready image is ``<cache>/<sha1 of its id>`` (raw) or ``<cache>/<sha1 of its id>.qcow2``: the name records its format.
+``.sizes/<name>`` has its length; a lost or truncated image is fetched again. A file that is being fetched or converted
+has a name ending in ``.part``. Only the holder of the image's lock writes it, and one rename makes it ready; leftovers
+of a kill are removed at start.
 """
 
 from __future__ import annotations
@@ -30,42 +31,44 @@ from nova.virt.image_files import KEPT_SUFFIX, check_size, virtual_bytes
 LOG = logging.getLogger(__name__)
 
 PART = ".part"
-MOST_REMOVED = 100  # a sweep
-MISSED_SWEEPS = 3  # without a mark of any host an image is used by none
-FETCH_TO_USE_S = 600.0  # how long after a fetch the guest it was for may not count as using the image yet
-PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
+MOST_REMOVED = 100  # in one sweep
+MISSED_SWEEPS = 3  # after so many sweeps without a mark by any host, an image counts as unused
+FETCH_TO_USE_S = 600.0  # after a fetch, its guest may not count as using the image for this long
+PATIENCE_S = 2 * 3600  # for another process of this host, or of hosts that share the directory, to finish a fetch
 
 
 class ImageSource(Protocol):
-    """Where images come from (``nova.clients.image_proxy.ImageProxy``)."""
+    """The source of images (``nova.clients.image_proxy.ImageProxy``)."""
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
-        """Write the image's data to the new file ``path``; its length in bytes. Unavailable; image.Corrupt,
-        image.TooLong; OSError from the disk. The caller removes what a failure leaves."""
+        """Write the image's data to the new file ``path``, and return its length in bytes. Raises Unavailable,
+        image.Corrupt, image.TooLong; OSError from the disk. The caller removes a partial file."""
 
 
 @dataclass(frozen=True)
 class CacheSettings:
-    """``directory`` is below ``instances_path``. ``force_raw``: keep qcow2 images as raw files, too."""
+    """Settings of the cache. ``directory`` is below ``instances_path``. ``force_raw``: convert qcow2 images to raw
+    files, too."""
 
     directory: Path
     force_raw: bool = True
     minimum_age_s: float = 86400.0
     remove_unused: bool = True
-    sweep_interval_s: float = 2400.0  # as operators give it: 0 is a minute, negative never
-    spare_bytes: int = 64 << 20  # kept free for the host when a fetch begins
+    sweep_interval_s: float = 2400.0  # as the operator sets it: 0 means a minute, negative means never
+    spare_bytes: int = 64 << 20  # kept free for the host at the start of a fetch
 
 
 @dataclass
 class _Flight:
-    """A fetch in progress; whoever wants the same image waits for it and shares its end."""
+    """A fetch in progress; other requests for the same image wait for it and share its result."""
 
     done: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
 
 
 class ImageCache:
-    """``in_use``: asks for the ids of the images that guests use; without it none goes before its time."""
+    """The image cache. ``in_use``: returns the ids of the images that guests use; without it, no image is removed
+    early."""
 
     def __init__(self, source: ImageSource, settings: CacheSettings, tool: QemuImg,
                  in_use: Callable[[], Collection[str]] | None = None) -> None:
@@ -76,23 +79,23 @@ class ImageCache:
 
     @property
     def sweep_interval_s(self) -> float:
-        """As ``CacheSettings`` has it."""
+        """Seconds between sweeps, as in ``CacheSettings``."""
         return self._settings.sweep_interval_s
 
     def open(self) -> None:
-        """Make the directory and remove what a kill left half done. Once, at start."""
+        """Create the directory, and remove incomplete files that a kill left. Called once, at start."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._directory.chmod(0o711)  # QEMU's user may open what it is told of, and nobody lists
+        self._directory.chmod(0o711)  # QEMU's user may open files by name, but no other user may list them
         for part in self._directory.glob(f"*{PART}"):
             with contextlib.suppress(errors.host.LockBusy), self._locked(part.name.split(".")[0], patience_s=0):
-                LOG.info("removing %s, which was never finished", part)
+                LOG.info("removing the incomplete image file %s", part)
                 part.unlink(missing_ok=True)
 
     def fetch(self, image: Image, max_gb: int | None = None) -> None:
-        """Have the image ready. ``max_gb``: the disk it is for (None or 0: any size).
+        """Make the image ready. ``max_gb``: the size of the disk that it is for (None or 0: any size).
 
-        Invalid (image.unacceptable, image.too_big), Conflict, NotFound: no host can use it. HostRefused: no space
-        here. Unavailable: the image service.
+        Raises Invalid (image.unacceptable, image.too_big), Conflict, NotFound if no host can use the image; HostRefused
+        if there is no space here; Unavailable if the image service failed.
         """
         while True:
             flight, mine = self._join(image.id)
@@ -102,27 +105,29 @@ class ImageCache:
             flight.done.wait()
             if flight.error is None:
                 break
-            if not isinstance(flight.error, errors.image.TooBig):  # for the other's disk, but maybe not for this one
+            if not isinstance(flight.error, errors.image.TooBig):  # for the other disk, but maybe not for this one
                 raise flight.error
         if max_gb:
             check_size(image, virtual_bytes(self.path(image.id)), max_gb)
 
     def path(self, image_id: str) -> str:
-        """The ready file; its format is ``image_files.format_of`` its name. KeyError when the image is not here."""
+        """Return the ready file; ``image_files.format_of`` its name is its format. Raises KeyError if the image is not
+        here."""
         for ready in self._names(image_id):
             if ready.exists() and self._is_whole(ready):
                 return str(ready)
         raise KeyError(image_id)
 
     def keeps(self, image_id: str, paths: Collection[str]) -> bool:
-        """Whether one of these paths is where this image lies when it is ready."""
+        """Return whether one of these paths is the location of this image when it is ready."""
         return any(str(ready) in paths for ready in self._names(image_id))
 
     def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
-        """Remove ready images that are not of ``in_use`` (image ids) and old enough; the names of the removed.
+        """Remove ready images that are old enough and not in ``in_use`` (image ids); return the names of the removed
+        files.
 
-        The age counts from the last sweep that found an image in use, or from its last fetch: a kill in the middle
-        leaves each image whole or gone.
+        The age counts from the last sweep that found the image in use, or from its last fetch. A kill during the sweep
+        leaves each image either complete or removed.
         """
         if not self._settings.remove_unused or not self._directory.is_dir():
             return ()
@@ -133,14 +138,15 @@ class ImageCache:
         return tuple(removed)
 
     def _unused(self, in_use: Collection[str]) -> list[Path]:
-        """Those that are ready; whoever shares the directory sees by their times that the others are used."""
+        """Return ready images that are not in use. Marks the others as used, for other hosts that share the
+        directory."""
         for image_id in in_use:
             self._touch(image_id)
         keep = {_key(image_id) for image_id in in_use}
         return [ready for ready in self._directory.iterdir()
                 if len(key := ready.name.split(".")[0]) == 40 and not ready.name.endswith(PART) and key not in keep]
 
-    # --- one fetch
+    # --- fetching
 
     def _join(self, image_id: str) -> tuple[_Flight, bool]:
         with self._mutex:
@@ -202,7 +208,8 @@ class ImageCache:
                 self._put(converted, raw)
 
     def _put(self, part: Path, ready: Path) -> None:
-        """The size first: who dies in between finds no file of that size, and fetches it again."""
+        """Publish the file; its size is written first, so that after a crash in between, the sizes differ and it is
+        fetched again."""
         files.write_whole(self._size_file(ready), str(part.stat().st_size), 0o600)
         os.replace(part, ready)
 
@@ -218,9 +225,9 @@ class ImageCache:
         return free.f_bavail * free.f_frsize
 
     def _make_room(self, wanted: int) -> None:
-        """Many images that somebody booted once must not keep others' from coming: those that no guest uses go before
-        their time, the one first that was used last. Not what another host that shares the directory may use: each
-        marks its own with each of its sweeps."""
+        """Remove unused images before their time, least recently used first, so that many images that were booted once
+        do not block new ones. Keeps images that another host with the same directory may use: each host marks its own
+        with each sweep."""
         interval_s = self._settings.sweep_interval_s
         if self._in_use is None or not self._settings.remove_unused or interval_s < 0:
             return
@@ -237,7 +244,7 @@ class ImageCache:
         return self._directory / key, self._directory / f"{key}{KEPT_SUFFIX}"
 
     def _touch(self, image_id: str) -> bool:
-        """Whether the image is ready; if so it counts as used now."""
+        """Return whether the image is ready; if so, mark it as used now."""
         for ready in self._names(image_id):
             with contextlib.suppress(FileNotFoundError):
                 if self._is_whole(ready):
@@ -246,14 +253,15 @@ class ImageCache:
         return False
 
     def _is_whole(self, ready: Path) -> bool:
-        """It has the length that it had when it became ready. One that was fetched by an older release is believed."""
+        """True if the file has the length that it had when it became ready. Files of older releases have no recorded
+        length, and are accepted."""
         size = ready.stat().st_size
         try:
             wanted = int(self._size_file(ready).read_text())
         except (FileNotFoundError, ValueError):
             return True
         if size != wanted:
-            LOG.warning("the cached image %s has %d bytes instead of %d, and is fetched anew", ready.name, size, wanted)
+            LOG.warning("the cached image %s has %d bytes instead of %d; fetching it again", ready.name, size, wanted)
         return size == wanted
 
     def _size_file(self, ready: Path) -> Path:
@@ -263,8 +271,8 @@ class ImageCache:
         return files.locked(self._directory / ".locks" / key, patience_s)
 
     def _remove_if_old(self, ready: Path, age_s: float) -> bool:
-        """Taken away by its name first: whoever marks it as used from here on finds that it is not there, and fetches
-        it; whoever did so just before gets it back."""
+        """Remove the file if it is old enough. It is renamed first: a process that marks it as used after that does not
+        find it, and fetches it again. If a process marked it just before, it is renamed back."""
         going, key = ready.with_name(f"{ready.name}.going{PART}"), ready.name.split(".")[0]
         with contextlib.suppress(FileNotFoundError, errors.host.LockBusy), self._locked(key, patience_s=0):
             if not self._is_old(ready, age_s):
@@ -273,7 +281,7 @@ class ImageCache:
             if not self._is_old(going, age_s):
                 os.rename(going, ready)
                 return False
-            LOG.info("removing the cached image %s, which no guest has used for long", ready.name)
+            LOG.info("removing the cached image %s, which no guest has used recently", ready.name)
             concurrency.run_in_thread(going.unlink)
             self._size_file(ready).unlink(missing_ok=True)
             return True

@@ -1,4 +1,4 @@
-"""Interfaces that are plugged into guests, and taken out of them, while they live."""
+"""Hot-plug of interfaces: attaches them to running guests and detaches them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ class Plugging:
         self._tools = tools
 
     def attach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
-        """NotSupported: this driver cannot. host.OrderNotGranted, host.OrderStopped: a newer order has the server.
-        host.OrderCannotAsk: no conductor answers. HostRefused: what failed is unplugged again."""
+        """Attach an interface; after a failure, it is unplugged again. Raises NotSupported if this driver cannot;
+        host.OrderNotGranted, host.OrderStopped if a newer order has the server; host.OrderCannotAsk if no conductor
+        answers; HostRefused if attaching failed."""
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)
         work.check()
         return hot_plug.attach_interface(order)
 
     def detach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Errors as ``attach``; and Conflict: the guest did not give the interface up in time, and has it still."""
+        """Detach an interface. Raises errors as ``attach``; and Conflict if the guest did not release the interface in
+        time and still has it."""
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)
         work.check()
         return hot_plug.detach_interface(order, lambda: work.stopped_error() is not None)
 
     def _hot_plug(self) -> HotPlug:
-        return able(self._tools.driver.hot_plug, self._tools.host, "change the interfaces of guests that live")
+        return able(self._tools.driver.hot_plug, self._tools.host, "change the interfaces of running guests")

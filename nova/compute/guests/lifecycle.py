@@ -1,7 +1,8 @@
-"""What becomes of one guest on one host: build, destroy, start, stop, reboot.
+"""The basic lifecycle of one guest on one host: build, destroy, start, stop, reboot.
 
-Each function does one order and returns the guest's power state, or raises; batches, joining and fencing are around
-it (``batches.py``, ``orders.py``). Nothing here is remembered: what a kill leaves is found again by uuid and mark.
+Each function carries out one order and returns the guest's power state, or raises. The callers (``batches.py``,
+``orders.py``) do batching, joining and fencing. No state is kept in memory: leftovers of a kill are found again by UUID
+and mark.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ BUILD: tuple[BuildStep, ...] = (
 
 
 class Guests:
-    """The guests of this host, one order at a time for each (the caller sees to that)."""
+    """The guests of this host. The caller ensures that each guest has one order at a time."""
 
     def __init__(self, tools: BuildTools) -> None:
         self._tools, self._driver = tools, tools.driver
 
     def build(self, order: BuildOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Make the guest and start it; what failed is undone before the error goes on."""
+        """Build the guest and start it; a failure is undone before the error is raised."""
         uuid = order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
         if state is not None and (state == PowerState.RUNNING or not self._tools.markers.has(uuid)):
-            LOG.info("guest %s was built before", order.instance_name, extra={"server": uuid})
+            LOG.info("guest %s has already been built", order.instance_name, extra={"server": uuid})
             self._tools.markers.clear(uuid)
             return state
         build = Build(order, self._tools, work, gate)
@@ -52,21 +53,21 @@ class Guests:
         return build.power_state
 
     def destroy(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Leave nothing of the guest."""
+        """Remove everything of the guest."""
         gate.pass_(order.server_uuid)
         self.remove(order.server_uuid, order.build, order.keep_disks, order.fence.operation_id)
         return PowerState.NOSTATE
 
     def remove(self, server_uuid: str, order: BuildOrder | None = None, keep_disks: bool = False,
                operation_id: int = 0) -> None:
-        """Domain, taps and disks (the source copy's, too), without asking: whoever calls has an explicit record
-        that the guest is gone. ``keep_disks``: the server's new host uses them; but not those that this very operation
-        had made here."""
+        """Remove domain, taps and disks, including the source copy's, without asking: the caller has an explicit record
+        that the guest is gone. ``keep_disks``: keep the disks that the server's new host uses, but not disks that this
+        very operation had made here."""
         made_for = self._made_for(server_uuid, operation_id)
         keep_disks = keep_disks and not self._are_copies(server_uuid) and not made_for
         self._driver.lifecycle.destroy(server_uuid)  # a guest that cannot be stopped keeps its disks
         self._tools.guard.drop(server_uuid)
-        self._tools.volumes.disconnect(server_uuid)  # it goes by what is kept beside the disks
+        self._tools.volumes.disconnect(server_uuid)  # uses the records that are kept next to the disks
         try:
             self._driver.interfaces.unplug(server_uuid, order)
         finally:
@@ -80,15 +81,15 @@ class Guests:
         self._tools.markers.clear(server_uuid)
 
     def _are_copies(self, server_uuid: str) -> bool:
-        """Whether the disks here were made for a guest that has not arrived: whoever gives up its live migration may
-        not know (when our answer was lost) that they are not the guest's own, and this host does."""
+        """True if the disks here were made for a guest that has not arrived. A conductor that gives up the live
+        migration may not know that they are copies, if this host's answer was lost; this host does."""
         mark = self._tools.markers.get(server_uuid)
         return mark is not None and mark.own_disks and self._driver.lifecycle.power_state(server_uuid) is None
 
     def _made_for(self, server_uuid: str, operation_id: int) -> bool:
-        """Whether the disks here were made by an evacuation that is now undone: its conductor may not know (when our
-        answer was lost) that the host shares no storage, and this host does; also when it died before the guest was
-        whole."""
+        """True if the disks here were made by an evacuation that is now undone. Its conductor may not know that the
+        host shares no storage, if this host's answer was lost; this host does, even if it died before the guest was
+        complete."""
         marks = (self._tools.arrived.get(server_uuid), self._tools.markers.get(server_uuid))
         return any(mark is not None and mark.own_disks and not mark.live and mark.operation_id == operation_id
                    for mark in marks)
@@ -98,7 +99,7 @@ class Guests:
         if self._driver.cold_moves is not None:
             self._driver.cold_moves.forget(server_uuid)
         self._tools.source_marks.clear(server_uuid)
-        if self._driver.lifecycle.power_state(server_uuid) is None:  # a restart read the rules of what may come back
+        if self._driver.lifecycle.power_state(server_uuid) is None:  # rules of guests that may come back were loaded
             self._tools.guard.drop(server_uuid)
 
     def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
@@ -106,8 +107,9 @@ class Guests:
             self._driver.snapshots.drop_snapshot(server_uuid, image_id, given)
 
     def hurry(self, order: GuestOrder, work: Work, gate: BatchGate) -> None:
-        """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
-        with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
+        """Prepare a destroy before it waits for its turn: abort a migration or power off a guest, so that the destroy
+        does not wait for a graceful shutdown."""
+        with contextlib.suppress(Exception):  # the destroy itself tries again, and reports errors
             if any(kind.migrates for kind in work.overtook) and self._driver.live_moves is not None:
                 gate.pass_(order.server_uuid)
                 self._driver.live_moves.abort(order.server_uuid)
@@ -116,7 +118,8 @@ class Guests:
                 self._driver.lifecycle.destroy(order.server_uuid)
 
     def start(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Power on, defined anew from the order: as this host's configuration is now, whether or not it still was."""
+        """Start the guest, redefined from the order: it gets this host's current configuration, whether or not it was
+        still defined."""
         uuid = order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
         if state == PowerState.RUNNING:
@@ -126,38 +129,41 @@ class Guests:
         gate.pass_(uuid)
         work.check()
         if order.build is not None:
-            self._driver.interfaces.plug(order.build)  # a host that was rebooted has no taps, bridges and mounts
+            self._driver.interfaces.plug(order.build)  # a rebooted host has no taps, bridges and mounts
             self._tools.volumes.connect(order.build)
             self._define_anew(order.build, known=state is not None)
             return self._tools.starter.again(order.build, work)
         return self._driver.lifecycle.start(uuid)
 
     def _define_anew(self, build: BuildOrder, known: bool) -> None:
-        """A guest that is ``known`` and cannot be what the order says any more, on this host, stays what it was."""
+        """Define the guest from the order. If it is ``known``, and this host can no longer run what the order
+        describes, the guest keeps its old definition."""
         if not known:
-            LOG.warning("guest %s was not defined any more, and is again", build.instance_name,
+            LOG.warning("guest %s was missing from libvirt; redefined it", build.instance_name,
                         extra={"server": build.server_uuid})
         try:
             self._driver.lifecycle.define(build)
         except (errors.HostRefused, errors.Invalid) as error:
             if not known:
                 raise
-            LOG.warning("guest %s cannot be defined anew here, and starts as it was: %s", build.instance_name, error,
-                        extra={"server": build.server_uuid})
+            LOG.warning("guest %s cannot be redefined here; starting it with its old definition: %s",
+                        build.instance_name, error, extra={"server": build.server_uuid})
 
     def stop(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""
+        """Ask the guest to shut down, and power it off after the order's timeout. A guest that is not defined counts as
+        off."""
         work.check()
         if self._driver.lifecycle.power_state(order.server_uuid) is None:
             if self._tools.markers.has(order.server_uuid):
                 raise errors.guest.HalfBuilt(uuid=order.server_uuid, host=self._tools.host)
-            LOG.warning("guest %s is not defined, so it counts as stopped", order.instance_name,
+            LOG.warning("guest %s is not defined; treating it as stopped", order.instance_name,
                         extra={"server": order.server_uuid})
             return PowerState.SHUTDOWN
         return self._driver.lifecycle.shut_down(order.server_uuid, order.timeout_s)
 
     def reboot(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
+        """Reboot the guest. Soft: ask the guest to reboot. Hard, or if the soft reboot fails: stop it, redefine it from
+        the order, and start it."""
         if order.build is not None:
             steps.renew_base(self._tools, order.build)
         gate.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
@@ -177,16 +183,16 @@ class Guests:
         self._tools.volumes.connect(order.build)
         self._tools.drives.renew(order.build)
         state = self._tools.starter.new(order.build, work)
-        self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run
+        self._tools.markers.clear(order.server_uuid)  # complete enough to run
         return state
 
     def _restore_stranded(self, order: GuestOrder) -> None:
-        """A move that ended in ERROR may have left the guest's source copy here, and nothing else of it: who reboots it
-        hard wants that."""
+        """Restore the source copy of a guest that has nothing else here, which a move that ended in ERROR may have
+        left. A hard reboot implies that the guest is wanted here."""
         uuid, moves = order.server_uuid, self._driver.cold_moves
         if moves is not None and uuid in moves.kept_sources() and \
                 uuid not in {guest.server_uuid for guest in self._driver.guests()}:
-            LOG.warning("guest %s was put aside by a move that failed, and is taken back", order.instance_name,
+            LOG.warning("guest %s was left as a source copy by a failed move; restoring it", order.instance_name,
                         extra={"server": uuid})
             moves.restore_source(uuid)
             self._tools.source_marks.clear(uuid)
@@ -195,23 +201,23 @@ class Guests:
         try:
             done = self._driver.lifecycle.reboot(order.server_uuid, order.timeout_s)
         except (errors.NotFound, errors.Conflict, errors.NotSupported) as error:
-            LOG.info("a soft reboot is not possible (%s)", error, extra={"server": order.server_uuid})
+            LOG.info("soft reboot is not possible: %s", error, extra={"server": order.server_uuid})
             done = False
         if not done:
-            LOG.info("guest %s did not reboot by itself within %d s: the hard way", order.instance_name,
+            LOG.info("guest %s did not reboot within %d s; doing a hard reboot", order.instance_name,
                      order.timeout_s, extra={"server": order.server_uuid})
         return done
 
 
 def _run(steps_: tuple[BuildStep, ...], build: Build) -> None:
-    """All steps in order; on an error undo backwards from the failing one, included, and raise it."""
+    """Run all steps in order. On an error, undo backwards from the failing step, included, and raise the error."""
     for number, step in enumerate(steps_):
         started = time.monotonic()
         try:
             build.work.check()
             step.do(build)
         except Exception as error:
-            LOG.info("building %s stops in '%s': %s", build.order.instance_name, step.name, error,
+            LOG.info("building %s failed in step '%s': %s", build.order.instance_name, step.name, error,
                      extra={"server": build.uuid})
             _undo(steps_[:number + 1], build)
             raise
@@ -220,7 +226,8 @@ def _run(steps_: tuple[BuildStep, ...], build: Build) -> None:
 
 
 def _undo(done: tuple[BuildStep, ...], build: Build) -> None:
-    """Undo what was done, backwards. What can't be undone stays marked, for the conductor's destroy and our start."""
+    """Undo the steps backwards. A step that cannot be undone stays marked, for the conductor's destroy and for this
+    host's next start."""
     clean = True
     for step in reversed(done):
         if step.name == steps.Reserve.name and not clean:
@@ -229,7 +236,7 @@ def _undo(done: tuple[BuildStep, ...], build: Build) -> None:
             step.undo(build)
         except Exception:
             clean = False
-            LOG.exception("undoing '%s' of %s failed; the guest stays marked as half built", step.name,
+            LOG.exception("undoing step '%s' of %s failed; the guest stays marked as half built", step.name,
                           build.order.instance_name, extra={"server": build.uuid})
             if step.name == steps.StartGuest.name:
                 return  # a guest that may still run keeps its taps and disks

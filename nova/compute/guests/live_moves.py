@@ -1,4 +1,4 @@
-"""Guests that change hosts while they run."""
+"""Live migration of guests between hosts."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class LiveGuests:
                        power_state=self._driver.lifecycle.power_state(order.server_uuid) or source.power_state)
 
     def migrate(self, order: LiveOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Returns when the guest runs at its destination. A newer order, or an abort, ends it with the guest here."""
+        """Migrate the guest; return when it runs at its destination. A newer order or an abort ends the migration, and
+        the guest stays here."""
         moves = self._able()
         gate.pass_(order.server_uuid)
         work.check()
-        if work.aborted:  # while it waited for its turn
+        if work.aborted:  # while the order waited for its turn
             raise errors.move.MigrationAborted(uuid=order.server_uuid)
         watch = ProgressWatch(self._conductor, self._host, self._fences, order.server_uuid)
         progress = LiveProgress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
@@ -61,16 +62,17 @@ class LiveGuests:
         return PowerState.NOSTATE
 
     def _let_volumes_go(self, order: LiveOrder) -> None:
-        """The guest runs there, whatever becomes of this: an error would say that it runs here. What is left goes when
-        the guest is destroyed here."""
+        """Disconnect the volumes here. The guest runs at the destination even if this fails; an error would say that it
+        runs here. Leftovers are removed when the guest is destroyed here."""
         try:
             self._tools.volumes.disconnect(order.server_uuid)
         except Exception as error:
-            LOG.warning("volumes of guest %s, which has left, stay connected for now: %s", order.instance_name, error,
+            LOG.warning("could not disconnect the volumes of guest %s after it left: %s", order.instance_name, error,
                         extra={"server": order.server_uuid})
 
     def abort(self, server_uuid: str, epoch: int) -> None:
-        """host.OrderOvertaken when a newer operation has the server; Conflict when no migration of it is under way."""
+        """Abort the live migration. Raises host.OrderOvertaken if a newer operation has the server; Conflict if no
+        migration is in progress."""
         moves, work = self._under_way(server_uuid, epoch)
         if work is not None:
             work.aborted = True
@@ -79,7 +81,7 @@ class LiveGuests:
         except errors.Conflict:
             if work is None:
                 raise
-            LOG.info("the migration has not begun yet, and will not", extra={"server": server_uuid})
+            LOG.info("the migration had not begun yet, and was cancelled", extra={"server": server_uuid})
 
     def force(self, server_uuid: str, epoch: int) -> None:
         moves, _work = self._under_way(server_uuid, epoch)
@@ -93,7 +95,8 @@ class LiveGuests:
     # --- at the destination
 
     def prepare(self, order: MoveOrder, work: Work, gate: BatchGate) -> Outcome:
-        """What fails takes its taps with it; disks are the driver's to know (they may be the guest's own, shared)."""
+        """Prepare this host for an incoming guest. A failure removes the taps; the driver handles the disks, which may
+        be the guest's own, shared."""
         moves, uuid = self._able(), order.server_uuid
         work.check()
         self._tools.volumes.check(order.build)
@@ -109,7 +112,7 @@ class LiveGuests:
                 self._driver.interfaces.unplug(uuid, order.build)
                 self._tools.markers.clear(uuid)
             raise
-        self._tools.starter.wait_for_arrival(order.build, work)  # what fails is marked: whose disks are here is known
+        self._tools.starter.wait_for_arrival(order.build, work)  # after a failure, the mark tells whose disks are here
         return Outcome(server_uuid=uuid, arrival=arrival)
 
     def land(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:

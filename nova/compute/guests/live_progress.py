@@ -1,6 +1,6 @@
-"""Beside a live migration: how far it is, reported to the conductor; and whether it may go on, asked of it.
+"""Progress of a live migration: reports it to the conductor, and asks the conductor whether the migration may continue.
 
-The migration itself waits for nobody: a conductor that is away gets its news later, and stops nothing.
+The migration itself does not wait: an unavailable conductor gets the report later, and does not stop the migration.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
-STEP_PERCENT = 5  # so much further is worth a message
-EVERY_S = 3.0  # and so is anything new after this
-LAST_WORD_S = 2.0  # how long the end of a migration waits for its last report
-#: For how long its operation may be at an epoch that this host has not heard of: a runner that took it over orders the
-#: migration again, and has to for longer than a lease; one that has given it up never does.
+STEP_PERCENT = 5  # a report is sent after each such step
+EVERY_S = 3.0  # and after this time, if anything is new
+LAST_WORD_S = 2.0  # the end of a migration waits this long for its last report
+#: The longest time for which the operation may be at an epoch that this host has not seen. A runner that took the
+#: operation over orders the migration again, for longer than a lease; a runner that gave it up never does.
 LOST_AFTER_S = 30.0
 
 
 class ProgressWatch:
-    """``lost``: the operation has gone on without this migration."""
+    """Watches whether the operation still wants the migration. ``lost``: it has continued without this migration."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host, fences: Fences, server_uuid: str) -> None:
         self._conductor, self._host, self._fences, self._uuid = conductor, host, fences, server_uuid
@@ -37,12 +37,12 @@ class ProgressWatch:
         self.lost = False
 
     def look(self) -> None:
-        """Ask whether the newest epoch that is known here still is the server's."""
+        """Ask the conductor whether the newest epoch known here is still the server's."""
         asked = Permission(server_uuid=self._uuid, epoch=self._fences.known(self._uuid).epoch)
         try:
             granted = any(one.granted for one in self._conductor.may_proceed(self._host.name, (asked,)))
         except Exception as error:
-            LOG.info("not known whether a live migration may go on, so it does: %s", error,
+            LOG.info("could not check whether a live migration may continue; continuing it: %s", error,
                      extra={"server": self._uuid})
             return
         now = self._host.clock.monotonic()
@@ -54,8 +54,9 @@ class ProgressWatch:
 
 
 class LiveProgress:
-    """``note`` is the driver's listener; reports are sent at its first call, in steps, after a while, and at the end.
-    A conductor that is away gets the newest numbers when it is back. ``look`` is called now and then."""
+    """Sends progress reports: at the first call, at each step, after a while, and at the end. ``note`` is the driver's
+    listener. A conductor that was unavailable gets the newest numbers when it is back. ``look`` is called
+    periodically."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host, server_uuid: str, epoch: int,
                  look: Callable[[], None] = lambda: None) -> None:
@@ -71,14 +72,15 @@ class LiveProgress:
         return self
 
     def note(self, percent: int, amounts: MigrationProgress) -> None:
-        """``percent`` from 0 to 100; what lies beyond is cut. It never waits: the report is sent by another thread."""
+        """Record the progress. ``percent`` from 0 to 100; other values are clamped. Never waits: another thread sends
+        the report."""
         self._report = ProgressReport(server_uuid=self._report.server_uuid, epoch=self._report.epoch,
                                       percent=max(0, min(100, percent)), progress=amounts)
         if self._sent is None or self._report.percent // STEP_PERCENT != self._sent.percent // STEP_PERCENT:
             self._wake.set()
 
     def end(self) -> None:
-        """Tell the last numbers, and no more."""
+        """Send the last report, and stop."""
         self._ended.set()
         self._wake.set()
         if self._thread is not None:

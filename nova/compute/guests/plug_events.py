@@ -1,7 +1,8 @@
-"""What the network service says of interfaces, kept until whoever starts the guest asks: by server and interface.
+"""Events of the network service about interfaces, kept by server and interface until the order that starts the guest
+asks.
 
-It may say so before anybody waits, so news stay for a while; that an interface was unplugged ends what was said before
-it. Nothing is kept over a restart: who waits for what was said meanwhile learns it by the time-out.
+An event may come before an order waits for it, so events are kept for a while; an unplug event voids earlier events.
+Nothing is kept over a restart: an order that waits for an event from that time runs into its timeout.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from nova.model.guest.orders import NetworkEvent
 LOG = logging.getLogger(__name__)
 
 PLUGGED, FAILED = "network-vif-plugged", "failed"
-KEPT_S = 1800.0  # some ports are connected when they are bound, and the guest's image comes after that
-MOST = 10_000  # of all guests: a service that never ends to talk must not fill the memory
-LOOK_S = 1.0  # how soon a waiting order notices that a newer one wants its server
+KEPT_S = 1800.0  # some ports are connected when they are bound, and the guest's image is fetched after that
+MOST = 10_000  # for all guests: a service that keeps sending events must not fill the memory
+LOOK_S = 1.0  # how soon a waiting order notices a newer order for its server
 
 
 class _Said(NamedTuple):
@@ -30,7 +31,7 @@ class _Said(NamedTuple):
 
 
 class PlugEvents:
-    """``host``: its name, for messages."""
+    """The store of events. ``host``: its name, for messages."""
 
     def __init__(self, clock: HostClock, host: str = "") -> None:
         self._clock, self._host = clock, host
@@ -38,8 +39,8 @@ class PlugEvents:
         self._changed = threading.Condition()
 
     def come(self, events: Iterable[NetworkEvent]) -> None:
-        """Keep what was said, the newest word on each interface, and wake who waits. Any event but network-vif-plugged
-        makes what was said before it void."""
+        """Store the newest event of each interface, and wake waiting orders. Any event other than network-vif-plugged
+        voids earlier events."""
         with self._changed:
             for event in events:
                 key = (event.server_uuid, event.interface_id)
@@ -50,14 +51,14 @@ class PlugEvents:
             self._changed.notify_all()
 
     def forget(self, server_uuid: str) -> None:
-        """What was said of the guest's interfaces is about what is gone."""
+        """Drop the events of the guest's interfaces, because those interfaces are gone."""
         with self._changed:
             for key in [key for key in self._said if key[0] == server_uuid]:
                 del self._said[key]
 
     def wait(self, server_uuid: str, interfaces: Collection[str], timeout_s: float, check: Callable[[], None]) -> None:
-        """Until all of them are plugged in; what was said of them is used up. ``check`` is called from time to time,
-        and may raise. host.VifPlugFailed, at once; host.VifNotPlugged names the first that is missing."""
+        """Wait until all interfaces are plugged, and consume their events. ``check`` is called from time to time, and
+        may raise. Raises host.VifPlugFailed immediately; host.VifNotPlugged with the first missing interface."""
         end = self._clock.monotonic() + timeout_s
         with self._changed:
             while True:

@@ -1,4 +1,4 @@
-"""Images that a host is asked to have before a guest needs them."""
+"""Pre-caching of images: fetches them to a host before a guest needs them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ LOG = logging.getLogger(__name__)
 
 
 def fetch(cache: ImagesOnHost | None, image: Image) -> CachedImage:
-    """Have one image here; what came of it. An image counts as used now, so that it stays for its minimum age."""
+    """Fetch one image to this host, and return the result. The image counts as used now, so that it stays for its
+    minimum age."""
     if cache is None:
         return CachedImage(image_id=image.id, state="unsupported", error="this host's driver needs no images")
     there = _is_there(cache, image.id)
     try:
         cache.fetch(image)
     except errors.NovaError as error:
-        LOG.warning("image %s was not cached: %s", image.id, error.message)
+        LOG.warning("could not cache image %s: %s", image.id, error.message)
         return CachedImage(image_id=image.id, state="error", error=error.message)
     return CachedImage(image_id=image.id, state="existing" if there else "cached")
 

@@ -1,4 +1,4 @@
-"""Snapshots: a guest's root disk kept as a file of the host, sent to the image service, dropped."""
+"""Snapshots: a guest's root disk kept as a file of the host, uploaded to the image service, or dropped."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LOG = logging.getLogger(__name__)
 
 
 class Stoppable:
-    """A file that is read no further when a newer order wants the guest: an upload may take hours."""
+    """A file whose reading stops when a newer order has the guest: an upload may take hours."""
 
     def __init__(self, file: BinaryIO, work: Work) -> None:
         self._file, self._work = file, work
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int = -1) -> bytes:
-        """host.OrderStopped when a newer order wants the guest."""
+        """Read from the file. Raises host.OrderStopped if a newer order has the guest."""
         self._work.check()
         return self._file.read(size)
 
@@ -37,7 +37,7 @@ class SnapshotsOfGuests:
         self._tools, self._driver = tools, tools.driver
 
     def take(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> Outcome:
-        """Nothing of it stays when it fails, or when a newer order wants the guest."""
+        """Take a snapshot. Nothing of it remains after a failure, or if a newer order has the guest."""
         snapshots = self._able()
         work.check()
         try:
@@ -45,13 +45,13 @@ class SnapshotsOfGuests:
                 snapshot = snapshots.take_snapshot(order)
             work.check()
         except Exception:
-            with contextlib.suppress(Exception):  # the first error is the one to tell; a destroy clears up, too
+            with contextlib.suppress(Exception):  # the first error is reported; a destroy cleans up, too
                 snapshots.drop_snapshot(order.server_uuid, order.image_id)
             raise
         return Outcome(server_uuid=order.server_uuid, snapshot=snapshot, power_state=self._state(order.server_uuid))
 
     def upload(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
-        """The file stays until the image has the data, so that a failure can be tried again."""
+        """Upload the snapshot. The file stays until the image has the data, so that a failed upload can be retried."""
         snapshots = self._able()
         if self._tools.store is None:
             raise errors.host.NoImageService(host=self._tools.host)
@@ -61,7 +61,7 @@ class SnapshotsOfGuests:
         if path is None and location is None:
             self._find_uploaded(order)
             return self._state(order.server_uuid)
-        gate.pass_(order.server_uuid)  # whoever took the image away has overtaken this
+        gate.pass_(order.server_uuid)  # an order that took the image away supersedes this one
         work.check()
         if direct is not None and location is not None:
             if self._taken(order, location):
@@ -76,18 +76,18 @@ class SnapshotsOfGuests:
         return self._state(order.server_uuid)
 
     def _taken(self, order: SnapshotOrder, location: RbdLocation) -> bool:
-        """Whether the image service takes the snapshot as it lies in Ceph. False: it refuses, and has nothing of it.
-        Unavailable: nobody knows."""
+        """Return whether the image service accepts the snapshot at its Ceph location. False: it refused, and has none
+        of it. Raises Unavailable if the result is unknown."""
         assert self._tools.store is not None
         try:
             self._tools.store.offer(order.image_id, location)
         except errors.Unavailable:
             raise
         except errors.NovaError as error:
-            LOG.warning("snapshot %s is uploaded, and not taken by the image service in Ceph: %s", order.image_id,
+            LOG.warning("the image service did not accept snapshot %s in Ceph; uploading it: %s", order.image_id,
                         error.message, extra={"server": order.server_uuid})
             return False
-        LOG.info("the image service has image %s at %s", order.image_id, location.url,
+        LOG.info("the image service has registered image %s at %s", order.image_id, location.url,
                  extra={"server": order.server_uuid})
         return True
 
@@ -97,7 +97,8 @@ class SnapshotsOfGuests:
         return self._state(order.server_uuid)
 
     def _find_uploaded(self, order: SnapshotOrder) -> None:
-        """The answer of an upload may have been lost: then the image is whole, and the file is gone."""
+        """Check that the image is already complete: the answer of an earlier upload may have been lost, and the file is
+        then gone."""
         assert self._tools.store is not None
         if self._tools.store.show(order.image_id).status != "active":
             raise errors.server.SnapshotNotFound(uuid=order.server_uuid, image_id=order.image_id, host=self._tools.host)
@@ -106,6 +107,6 @@ class SnapshotsOfGuests:
         return able(self._driver.snapshots, self._tools.host, "take snapshots of guests")
 
     def _state(self, server_uuid: str) -> PowerState:
-        """A guest that is not defined is off."""
+        """Return the guest's power state; a guest that is not defined is off."""
         state = self._driver.lifecycle.power_state(server_uuid)
         return PowerState.SHUTDOWN if state is None else state

@@ -1,5 +1,5 @@
-"""Guests started when their network is there: held until the network service says that their interfaces are connected,
-so that what they say first (for an address, say) is heard."""
+"""Start of guests whose network is not connected yet: a guest is held paused until the network service reports that its
+interfaces are connected, so that its first packets (a DHCP request, for example) are not lost."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nova.virt.interface import Driver, HeldStarts, Suspending
 
 LOG = logging.getLogger(__name__)
 
-#: Types of interfaces that an agent of the network service connects on this host, and reports.
+#: Interface types that an agent of the network service connects on this host, and reports.
 REPORTED = frozenset({"ovs", "bridge", "vhostuser", "hw_veb", "macvtap", "tap"})
 CONNECTED = "ACTIVE"
 
 
 @dataclass(frozen=True)
 class VifPlugging:
-    """``timeout_s`` 0: nothing is waited for. ``fatal``: a guest that waits in vain is not started. ``live``: a
-    guest that moves while it runs waits for its interfaces at the destination, too."""
+    """Settings for the wait for interfaces. ``timeout_s`` 0: do not wait. ``fatal``: do not start a guest whose wait
+    timed out. ``live``: a live-migrated guest also waits for its interfaces at the destination."""
 
     timeout_s: int = 300
     fatal: bool = True
@@ -34,21 +34,22 @@ class VifPlugging:
 
 
 def awaited(interfaces: Iterable[Interface]) -> tuple[str, ...]:
-    """Ids of those that are not connected yet, and will be when the guest has them. What has no status (nova-network's)
-    is there as soon as it is plugged in."""
+    """Return the ids of interfaces that are not connected yet and will be when the guest has them. An interface without
+    a status (nova-network's) is connected as soon as it is plugged."""
     return tuple(one.id for one in interfaces
                  if one.status is not None and one.status != CONNECTED and one.type in REPORTED)
 
 
 def awaited_before_arrival(interfaces: Iterable[Interface]) -> tuple[str, ...]:
-    """Of those that a destination plugs in before the guest comes: the network service has one binding active at a
-    time, and reports what it sees of the other where there is something to be seen before a tap is."""
+    """Return the ids of interfaces whose connection a destination can await before the guest arrives. The network
+    service has one active binding at a time. It reports the other binding only if there is a device for it to see
+    before the tap exists."""
     return tuple(one.id for one in interfaces
                  if one.status is not None and one.type == "ovs" and one.details.get("ovs_hybrid_plug"))
 
 
 class Starter:
-    """Where the driver can hold guests, they wait for their network."""
+    """Starts guests; if the driver can hold guests, they wait for their network."""
 
     def __init__(self, driver: Driver, events: PlugEvents, patience: VifPlugging = VifPlugging()) -> None:  # noqa: B008
         self._driver, self.events, self._patience = driver, events, patience
@@ -69,7 +70,7 @@ class Starter:
         return self._start_held(holder, order, work)
 
     def resumed(self, suspending: Suspending, order: BuildOrder, work: Work) -> PowerState:
-        """A suspended guest goes on. One that waited in vain is suspended again."""
+        """Resume a suspended guest. If its wait fails, it is suspended again."""
         holder = self._holder(order)
         if holder is None:
             return suspending.resume(order)
@@ -77,14 +78,14 @@ class Starter:
         return self._let_go(holder, order, work, state, lambda: suspending.suspend(order.server_uuid))
 
     def wait_for_arrival(self, order: BuildOrder, work: Work) -> None:
-        """What is plugged in for a guest that comes while it runs, is connected. host.VifNotPlugged,
-        host.VifPlugFailed."""
+        """Wait until the interfaces that are plugged for a live-migrated guest are connected. Raises
+        host.VifNotPlugged, host.VifPlugFailed."""
         ids = awaited_before_arrival(order.interfaces)
         if ids and self._patience.timeout_s and self._patience.live:
             self._wait(order, ids, work)
 
     def _holder(self, order: BuildOrder) -> HeldStarts | None:
-        """None: the guest waits for nothing, or cannot be held."""
+        """Return the driver's means to hold the guest; None if the guest waits for no event, or cannot be held."""
         return self._driver.held_starts if self._patience.timeout_s and awaited(order.interfaces) else None
 
     def _start_held(self, holder: HeldStarts, order: BuildOrder, work: Work) -> PowerState:
@@ -94,7 +95,8 @@ class Starter:
 
     def _let_go(self, holder: HeldStarts, order: BuildOrder, work: Work, state: PowerState,
                 back: Callable[[], object]) -> PowerState:
-        """When its network is there. ``state``: as it was started; a guest that is not held ran before."""
+        """Unpause the guest when its network is connected. ``state``: the state after the start; a guest that is not
+        held was running before."""
         if state != PowerState.PAUSED:
             return state
         try:
@@ -106,11 +108,12 @@ class Starter:
         return holder.unpause(order.server_uuid)
 
     def _wait(self, order: BuildOrder, ids: tuple[str, ...], work: Work) -> None:
-        """An interface that the service says it could not connect is an error whatever the options say."""
+        """Wait for the interfaces. An interface that the service reports as failed is always an error, regardless of
+        options."""
         try:
             self.events.wait(order.server_uuid, ids, self._patience.timeout_s, work.check)
         except errors.host.VifNotPlugged as error:
             if self._patience.fatal:
                 raise
-            LOG.warning("guest %s goes on without its network (vif_plugging_is_fatal is off): %s", order.instance_name,
-                        error, extra={"server": order.server_uuid})
+            LOG.warning("guest %s continues without its network (vif_plugging_is_fatal is off): %s",
+                        order.instance_name, error, extra={"server": order.server_uuid})

@@ -1,1 +1,1 @@
-"""Which orders are carried out, in which order, and what is around each of them."""
+"""Admission, ordering and execution of orders, and the wrappers around their handlers."""

@@ -1,4 +1,4 @@
-"""Many orders in one call: admitted together, done side by side, each with an outcome of its own."""
+"""Batches: many orders in one call, admitted together and carried out concurrently, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 LOG = logging.getLogger(__name__)
 
 Order = Any  # a value with server_uuid and fence
-#: One order done: the guest's power state then, or a whole outcome where there is more to tell. Raises.
+#: Handler of one order: returns the guest's power state, or a whole outcome if there is more to report. Raises errors.
 Do = Callable[[Any, Work, BatchGate], PowerState | Outcome]
 
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 
 class Reporter:
-    """Tells the conductor of finished guests of a batch that still runs: after a second, then ever more rarely.
+    """Reports finished guests of a running batch to the conductor: first after a second, then at growing intervals.
 
-    A batch that ends within a second says nothing early; the call's answer has every outcome anyway, so that a
-    message that gets lost does no harm.
+    A batch that ends within a second reports nothing early. The call's answer has every outcome anyway, so a lost
+    report does no harm.
     """
 
     def __init__(self, conductor: ConductorHostRPC, host: Host, operations: dict[str, int]) -> None:
@@ -46,7 +46,7 @@ class Reporter:
         concurrency.spawn(context.run, self._loop, name="outcomes")
 
     def add(self, outcome: Outcome) -> None:
-        """The outcome is told with the next report; after ``close``, only by the call's answer."""
+        """Queue the outcome for the next report; after ``close``, only the call's answer contains it."""
         with self._lock:
             self._finished.append(outcome)
 
@@ -64,12 +64,12 @@ class Reporter:
                 ids = tuple(sorted({self._operations[outcome.server_uuid] for outcome in outcomes}))
                 self._conductor.report_outcomes(self._host.name, ids, outcomes)
             except Exception as error:
-                LOG.warning("%d finished guests could not be reported early: %s", len(outcomes), error)
+                LOG.warning("could not report %d finished guests early: %s", len(outcomes), error)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
 class OrderLimits(NamedTuple):
-    """How many orders of a pool are carried out at one time; the others wait their turn. 0: nobody set it."""
+    """The number of orders of a pool that run at the same time; the others wait. 0: no limit is set."""
 
     builds: int = 0
     migrations: int = 0
@@ -83,8 +83,8 @@ class _Job(NamedTuple):
 
 
 class Batches:
-    """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
-    ``hurry`` is called with a destroy before it waits for its turn."""
+    """Runs batches, each of one kind of order, in the host's pools. ``do``: kind -> handler; ``hurry`` is called with a
+    destroy before it waits for its turn."""
 
     def __init__(self, do: Mapping[OrderKind, Do], hurry: Callable[[GuestOrder, Work, BatchGate], None], orders: Orders,
                       conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
@@ -94,7 +94,7 @@ class Batches:
                        usual in POOLS.items()}
 
     def run(self, kind: OrderKind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
-        """One outcome an order, in the same sequence. Never raises: an error is an outcome."""
+        """Return one outcome for each order, in the same sequence. Never raises: an error becomes an outcome."""
         gate = BatchGate(self._conductor, self._host)
         reporter = Reporter(self._conductor, self._host,
                             {order.server_uuid: order.fence.operation_id for order in orders})
@@ -112,10 +112,11 @@ class Batches:
             reporter.close()
 
     def stop(self, patience_s: float) -> bool:
-        """Refuse guests that another host can take as well, and wait for all else that came; whether it ended in time.
+        """Refuse guests that another host can take as well, and wait for all other accepted orders; return whether they
+        ended in time.
 
-        What doesn't is found again at the next start, as after a kill. An order to a guest of this host is never
-        refused: its user would be told that it failed.
+        The next start finds unfinished orders, as after a kill. An order to a guest of this host is never refused,
+        because its user would be told that it failed.
         """
         self._stopping = True
         return self._orders.wait_idle(patience_s)
@@ -138,7 +139,7 @@ class Batches:
         seconds = time.monotonic() - began
         metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(seconds)
         if outcome.ok:  # `failure` has logged the others
-            LOG.info("the order to %s the guest is done (%.2f s)", kind, seconds, extra={
+            LOG.info("completed the order to %s the guest (%.2f s)", kind, seconds, extra={
                 "server": job.order.server_uuid})
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
@@ -150,6 +151,6 @@ class Batches:
                 raise errors.host.Stopping(host=self._host.name)
             done = self._do[kind](job.order, work, job.gate)
         except Exception as error:
-            # Once a newer order has the server, its interference is the reason, whatever the error looks like.
+            # If a newer order has the server, its interference is the cause, regardless of the error.
             return failure(uuid, work.stopped_error() or error, kind)
         return done if isinstance(done, Outcome) else Outcome(server_uuid=uuid, power_state=done)

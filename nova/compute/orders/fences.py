@@ -1,7 +1,7 @@
-"""The newest epoch this host has seen of each server, in a file beside the guest and for a while after it is gone.
+"""Fences: the newest epoch that this host has seen of each server, in a file that outlives the guest for a while.
 
-Every operation on a server has an epoch, newer ones greater ones; an order with an older epoch than the file's comes
-from a conductor that was overtaken, however long the broker held it, and changes nothing here.
+Every operation on a server has an epoch; newer operations have greater ones. An order with an older epoch than the
+file's comes from a superseded conductor, however long the broker held it, and has no effect here.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from nova.model.base import Time, Value
 LOG = logging.getLogger(__name__)
 
 KEPT_AFTER_GONE = datetime.timedelta(days=1)  # longer than any broker or conductor holds an order
-KEPT_IN_MEMORY = 1000  # servers whose orders came last; the others' files are read again
+KEPT_IN_MEMORY = 1000  # servers with the most recent orders; the files of others are read again
 
 
 class FenceFile(Value):
-    """What one fence file says: the newest epoch seen, and those of the last build and the last destroy (-1: none)."""
+    """The content of a fence file: the newest epoch seen, and the epochs of the last build and the last destroy (-1:
+    none)."""
 
     epoch: int = -1
     built: int = -1
     destroyed: int = -1
-    at: Time | None = None  # when this was written
+    at: Time | None = None  # time of writing
 
 
 class Fences:
-    """The files, with copies of the newest in memory: one process owns the folder (``identity.Lock`` sees to it).
+    """The fence files, with copies of recent ones in memory. One process owns the directory (``identity.Lock`` ensures
+    that).
 
     ``kept``: how long a file stays after its guest is gone.
     """
@@ -49,24 +51,24 @@ class Fences:
         directory.mkdir(parents=True, exist_ok=True)
 
     def known(self, server_uuid: str) -> FenceFile:
-        """What is known of a server; epochs -1 when nothing is. Invalid when the uuid is none."""
+        """Return the fence of a server; its epochs are -1 if there is none. Raises Invalid if the UUID is not valid."""
         with self._lock:
             if server_uuid not in self._known:
                 found = self._read(checked_uuid(server_uuid))
                 if found == FenceFile():
-                    return found  # not remembered: strangers' uuids must not fill the memory
+                    return found  # not cached: UUIDs of unknown servers must not fill the memory
                 self._remember(server_uuid, found)
             return self._known[server_uuid]
 
     def check(self, server_uuid: str, epoch: int) -> FenceFile:
-        """host.OrderOvertaken when a newer one was seen."""
+        """Return the fence if the epoch is current; raise host.OrderOvertaken if a newer one was seen."""
         known = self.known(server_uuid)
         if epoch < known.epoch:
             raise errors.host.OrderOvertaken(uuid=server_uuid, newest=known.epoch, epoch=epoch)
         return known
 
     def note(self, server_uuid: str, epoch: int, built: bool = False, destroyed: bool = False) -> None:
-        """An order of this epoch was seen. ``built``/``destroyed``: it makes or unmakes the guest."""
+        """Record an order of this epoch. ``built``/``destroyed``: the order creates or removes the guest."""
         with self._lock:
             known = self.known(server_uuid)
             fresh = FenceFile(epoch=max(epoch, known.epoch), built=epoch if built else known.built,
@@ -75,18 +77,18 @@ class Fences:
                 self._write(server_uuid, fresh)
 
     def expire(self, here: Container[str]) -> int:
-        """Drop the fences of servers that are not ``here`` and had no order for so long; how many that were."""
+        """Drop expired fences of servers that are not ``here``, and return their number."""
         dropped, limit = 0, self._clock.now() - self._kept
         with os.scandir(self._directory) as files:  # one by one: there may be thousands
             for file in files:
-                # a file whose name is no uuid is none of ours, and stays
+                # a file whose name is not a UUID does not belong to nova, and stays
                 if file.name not in here and not file.name.startswith("."):
                     with contextlib.suppress(errors.host.OrderBadUuid):
                         dropped += self._expire(checked_uuid(file.name), limit)
         return dropped
 
     def _expire(self, server_uuid: str, limit: Time) -> bool:
-        """Drop the fence, if it is older; whether it was."""
+        """Drop the fence if it is older than the limit; return whether it was."""
         with self._lock:
             at = (self._known.get(server_uuid) or self._read(server_uuid)).at
             if at is not None and at >= limit:
@@ -101,7 +103,7 @@ class Fences:
         except FileNotFoundError:
             return FenceFile()
         except msgspec.MsgspecError:
-            LOG.error("the fence file %s is damaged and counts as absent; the conductor is still asked before each "
+            LOG.error("the fence file %s is damaged and treated as absent; the conductor is still asked before each "
                       "point of no return", self._directory / server_uuid)
             return FenceFile()
 

@@ -1,4 +1,4 @@
-"""What tells one kind of order from another: a row of ``nova.compute.order_table``."""
+"""Properties that distinguish kinds of orders; each kind is a row of ``nova.compute.order_table``."""
 
 from __future__ import annotations
 
@@ -7,60 +7,61 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-#: A pool's name -> how many of its orders are carried out at one time, where the operator set no limit.
+#: Pool name -> number of its orders that run at the same time, if the operator set no limit.
 POOLS = {
-    "orders": 64,  # they mostly wait for guests
-    "destroys": 64,  # a pool of their own: they never wait behind guests that are asked to shut down kindly
+    "orders": 64,  # mostly wait for guests
+    "destroys": 64,  # separate, so that a destroy never waits behind guests that are shutting down
     "builds": 200,
     "snapshots": 200,
-    "copies": 8,  # whole disks: more at one time would only share the disk's speed
-    "migrations": 12,  # nothing waits behind them, as they may take hours; each has one of libvirtd's 20 workers
+    "copies": 8,  # whole disks: more at the same time would only share the disk's speed
+    "migrations": 12,  # may take hours, so no other orders share the pool; each has one of libvirtd's 20 workers
 }
 
 
 class ResourceUse(enum.Enum):
-    """How an order's guest has its place on this host: NUMA nodes, processors, pages, devices."""
+    """Use of this host's resources by an order's guest: NUMA nodes, processors, pages, devices."""
 
-    NEW = "new"  # it brings its place along, and what all guests share must be enough, too
-    SAME = "same"  # it is there; ordered without a place, it keeps its own
+    NEW = "new"  # the order brings a new claim, and the resources that all guests share must suffice, too
+    SAME = "same"  # the guest is here; an order without a claim keeps its current one
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OrderKind:
-    """A kind of order. ``name``: what is done to a guest, as logs and errors say it. ``call``: ComputeRPC's."""
+    """A kind of order. ``name``: the action on a guest, as used in logs and errors. ``call``: the method of
+    ComputeRPC."""
 
     name: str
     call: Callable[..., Any]
-    #: Of those that carry orders out, who does it: ``nova.compute.order_table.Doers`` -> ``Do``.
+    #: Selects the handler of the order: ``nova.compute.order_table.Doers`` -> ``Do``.
     doer: Callable[[Any], Any]
     pool: str = "orders"
-    #: It makes a guest on this host: a record of its removal that is older says nothing any more.
+    #: Creates a guest on this host; an older record of its removal is then no longer valid.
     makes: bool = False
-    #: It works for long and is one piece of work however often its operation asks for it, under a later epoch too (a
-    #: runner that took the operation over): the later order joins it, and gets its outcome.
+    #: A long order that is one piece of work, however often its operation requests it, even under a later epoch by a
+    #: runner that took the operation over. The later order joins it, and gets its outcome.
     lasts: bool = False
-    #: It undoes what others of the same operation do: those stop.
+    #: Undoes other orders of the same operation; they stop.
     undoes: bool = False
-    #: It closes its epoch: what the same operation ordered before it can only be late.
+    #: Closes its epoch: earlier orders of the same operation that arrive afterwards are late.
     closes: bool = False
-    #: It restores what a move kept: what its operation ordered before can only be late.
+    #: Restores a move's source copy: earlier orders of its operation that arrive afterwards are late.
     returns: bool = False
-    #: Its host was chosen among others: what fails here may work on the next one.
+    #: The host was selected among others, so a reschedule may succeed where this one failed.
     chosen: bool = False
-    #: It asks the guest to shut down, and waits.
+    #: Asks the guest to shut down, and waits.
     asks: bool = False
-    #: It hands the running guest over to another host.
+    #: Hands the running guest over to another host.
     migrates: bool = False
-    #: After it the guest may run: its packet filter's rules are there before. (Building has a step for it.)
+    #: The guest may run after the order, so its packet filter rules are applied before it. (Building has its own step.)
     starts: bool = False
-    #: After it the guest may have a new tap. (One that comes while it runs has it when it has landed.)
+    #: The guest may have a new tap after the order. (A live-migrated guest has it when it has landed.)
     plugs: bool = False
-    #: It counts as a build of this host, whose failures the scheduler hears of.
+    #: Counts as a build of this host, whose failures are reported to the scheduler.
     counts: bool = False
     place: ResourceUse | None = None
-    #: Whether the guest goes on in memory where it is, so that its place needs no look.
+    #: True if the guest continues in memory in its place, so that its claim needs no check.
     in_memory: Callable[[Any], bool] = lambda order: False
-    #: Before it, a guest whose place is another now is defined anew.
+    #: Redefines a guest first if its claim has changed.
     redefines: bool = False
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which orders may be carried out, one at a time a server: newer ones overtake, repeated ones join."""
+"""Admission of orders, one at a time for each server: newer orders supersede older ones, and repeated orders join."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from nova.model.guest.orders import Fence, Outcome
 
 LOG = logging.getLogger(__name__)
 
-REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
-MOST_REMEMBERED = 2000  # of one host's; with 60 orders a second it is still for as long as orders may be late
+REMEMBERED_S = 600.0  # a caller that lost the answer asks again within minutes; later, repeating the order is harmless
+MOST_REMEMBERED = 2000  # for one host; with 60 orders a second, it still covers the time in which orders may be late
 
 
 class Key(NamedTuple):
-    """What makes two orders the same one."""
+    """Identity of an order: orders with the same key are the same order."""
 
     kind: OrderKind
     server_uuid: str
@@ -33,19 +33,19 @@ class Key(NamedTuple):
 
 
 def _same(key: Key) -> Key:
-    """What is joined and remembered by it."""
+    """Return the key under which the order is joined and remembered."""
     return key._replace(epoch=0) if key.kind.lasts else key
 
 
 def _supersedes(key: Key, done: Key) -> bool:
-    """Whether what was done does not say how things are any more, after an order like ``key``."""
+    """True if the result of ``done`` is no longer valid after an order with ``key``."""
     return key.kind != done.kind and (key.kind.undoes or done.kind.undoes)
 
 
 class Work:
-    """One order in progress (or finished: ``outcome`` is set). Whoever does it calls ``check`` between its steps.
+    """One order, in progress or finished (``outcome`` is set). Its handler calls ``check`` between its steps.
 
-    Finished ones are remembered by the thousand: they have no event to wait for any more.
+    Thousands of finished orders are remembered; they no longer have an event to wait for.
     """
 
     __slots__ = ("_done", "_stopped", "aborted", "key", "outcome", "overtook", "start_by", "superseded")
@@ -53,47 +53,47 @@ class Work:
     def __init__(self, key: Key, start_by: Time | None = None) -> None:
         self.key, self.start_by = key, start_by
         self.outcome: Outcome | None = None
-        self.overtook: tuple[OrderKind, ...] = ()  # kinds of the works it stopped
-        self.aborted = False  # by its owner; whoever does it looks
-        self.superseded = False  # it was undone since, or done again
+        self.overtook: tuple[OrderKind, ...] = ()  # kinds of the orders that it stopped
+        self.aborted = False  # by its owner; the handler checks it
+        self.superseded = False  # undone since, or done again
         self._stopped = False
-        self._done: threading.Event | None = threading.Event()  # None: it is
+        self._done: threading.Event | None = threading.Event()  # None: finished
 
     def stop(self) -> None:
-        """A newer order wants the server: the next ``check`` raises. It may be called again."""
+        """Stop the order, because a newer one has the server: the next ``check`` raises. May be called again."""
         self._stopped = True
 
     def check(self) -> None:
-        """host.OrderStopped when a newer order wants the server."""
+        """Raise host.OrderStopped if a newer order has the server."""
         if error := self.stopped_error():
             raise error
 
     def stopped_error(self) -> errors.Overtaken | None:
-        """The error to end with, when a newer order wants the server."""
+        """Return the error to end with if a newer order has the server; None otherwise."""
         if not self._stopped:
             return None
         return errors.host.OrderStopped(kind=self.key.kind.name, uuid=self.key.server_uuid)
 
     def finish(self, outcome: Outcome) -> None:
-        """Called once, when the server is free again: all who wait get the outcome."""
+        """Set the outcome and wake all waiting callers. Called once, when the server is free again."""
         self.outcome = outcome
         done, self._done = self._done, None
         if done is not None:
             done.set()
 
     def end(self) -> Outcome:
-        """The outcome, however long it takes."""
+        """Wait for the outcome without a time limit, and return it."""
         outcome = self.wait()
         assert outcome is not None
         return outcome
 
     def replaced_by(self, key: Key) -> bool:
-        """Whether it came to nothing because the operation, whose order this is, has gone on with another runner."""
+        """True if this order was overtaken because another runner continues its operation, which has order ``key``."""
         return (self.key.epoch < key.epoch and self.outcome is not None
                 and self.outcome.error_kind == errors.Overtaken.kind)
 
     def wait(self, patience_s: float | None = None) -> Outcome | None:
-        """The outcome, when it is there; None when it isn't after ``patience_s``."""
+        """Wait up to ``patience_s`` for the outcome; return None if it is not available by then."""
         done = self._done
         if done is not None:
             done.wait(patience_s)
@@ -101,31 +101,33 @@ class Work:
 
 
 class Ticket(NamedTuple):
-    """An admitted order. ``mine``: whoever holds it must run it; otherwise somebody does or has done, and it waits."""
+    """An admitted order. ``mine``: the holder must run it; otherwise it is running or done elsewhere, and the holder
+    waits."""
 
     work: Work
     mine: bool
 
 
 class Orders:
-    """``on_finish(work)`` is called after each order, when its server is free again."""
+    """Admission and execution of this host's orders. ``on_finish(work)`` is called after each order, when its server is
+    free again."""
 
     def __init__(self, fences: Fences, clock: HostClock, on_finish: Callable[[Work], None] = lambda work: None) -> None:
         self._fences, self._clock, self.on_finish = fences, clock, on_finish
         self._running: dict[str, list[Work]] = {}
         self._finished: OrderedDict[Key, tuple[Work, float]] = OrderedDict()
         self._finished_of: dict[str, set[Key]] = {}
-        self._returned: dict[str, Work] = {}  # the last order of a server that took it back
+        self._returned: dict[str, Work] = {}  # server -> its last order that restored a source copy
         self._locks: dict[str, tuple[threading.Lock, int]] = {}
         self._last_change: dict[str, int] = {}
         self._serial = 0
         self._mutex = threading.RLock()
 
     def admit(self, kind: OrderKind, server_uuid: str, fence: Fence) -> Ticket:
-        """Take an order, or join it where it is in progress. Raises host.OrderOvertaken, host.OrderClosed,
+        """Admit an order, or join it if it is in progress. Raises host.OrderOvertaken, host.OrderClosed,
         host.OrderStale, Invalid.
 
-        From here on older orders of the server are refused, and those in progress stop at their next point.
+        From then on, older orders of the server are refused, and older orders in progress stop at their next check.
         """
         key = Key(kind, checked_uuid(server_uuid), fence.operation_id, fence.epoch)
         with self._mutex:
@@ -144,9 +146,9 @@ class Orders:
             return Ticket(self._begin(key, fence), True)
 
     def run(self, work: Work, do: Callable[[Work], Outcome]) -> Outcome:
-        """Do an admitted order, alone on its server; one that was overtaken while it waited for that is not begun.
+        """Carry out an admitted order, alone on its server. An order that was superseded while it waited is not begun.
 
-        ``do`` turns errors into outcomes; what it raises is a Bug's.
+        ``do`` turns errors into outcomes; an exception that it raises is a bug.
         """
         uuid = work.key.server_uuid
         try:
@@ -161,13 +163,13 @@ class Orders:
         return outcome
 
     def migrating(self, server_uuid: str) -> Work | None:
-        """The live migration that the server has in progress, or waiting."""
+        """Return the server's live migration that is in progress or waiting; None if there is none."""
         with self._mutex:
             return next((work for work in self._running.get(server_uuid, ()) if work.key.kind.migrates), None)
 
     @contextlib.contextmanager
     def alone(self, server_uuid: str) -> Iterator[None]:
-        """One at a time a server: others wait their turn."""
+        """Hold exclusive access to the server; others wait their turn."""
         with self._mutex:
             lock, users = self._locks.get(server_uuid, (threading.Lock(), 0))
             self._locks[server_uuid] = (lock, users + 1)
@@ -183,22 +185,23 @@ class Orders:
                     self._locks[server_uuid] = (lock, users - 1)
 
     def busy(self, server_uuid: str) -> bool:
-        """Whether the server has an order in progress, or waiting."""
+        """True if the server has an order in progress, or waiting."""
         with self._mutex:
             return server_uuid in self._running or server_uuid in self._locks
 
     def mark(self) -> int:
-        """A point in time, for :meth:`quiet_since`."""
+        """Return a point in time, for :meth:`quiet_since`."""
         with self._mutex:
             return self._serial
 
     def quiet_since(self, server_uuid: str, mark: int) -> bool:
-        """Whether no order of the server was in progress at any time since ``mark``: what was read then still holds."""
+        """True if no order of the server was in progress at any time since ``mark``, so that data read then is still
+        valid."""
         with self._mutex:
             return not self.busy(server_uuid) and self._last_change.get(server_uuid, 0) <= mark
 
     def wait_idle(self, patience_s: float) -> bool:
-        """Wait until no order is in progress; False when some still are after ``patience_s``."""
+        """Wait until no order is in progress; return False if some still are after ``patience_s``."""
         end = self._clock.monotonic() + patience_s
         while (works := [work for works in list(self._running.values()) for work in works]):
             left = end - self._clock.monotonic()
@@ -242,16 +245,19 @@ class Orders:
         try:
             self.on_finish(work)
         except Exception:
-            LOG.exception("what follows an order failed", extra={"server": uuid})
+            LOG.exception("post-processing of an order failed", extra={"server": uuid})
 
     def _changed(self, server_uuid: str) -> None:
         self._serial += 1
         self._last_change[server_uuid] = self._serial
 
     def _remembered(self, key: Key, fence: Fence) -> Work | None:
-        """What was done for this order before. A resize that is tried again on the same host leaves it again: what was
-        undone meanwhile is done anew, but for a message that comes twice (its start-by time tells). So is an order that
-        ended because its runner had been replaced, when the new runner gives it."""
+        """Return the earlier work for this order, if it is still valid; None if the order must be carried out.
+
+        Work that was undone meanwhile is done again: a resize that is retried on the same host leaves it again. The
+        exception is a duplicate message, which has the same start-by time. An order that ended because its runner
+        was replaced is also done again when the new runner gives it.
+        """
         limit = self._clock.monotonic() - REMEMBERED_S
         while self._finished and (first := next(iter(self._finished.items())))[1][1] < limit:
             self._forget(first[0])
@@ -263,8 +269,8 @@ class Orders:
         return work if fence.start_by is not None and fence.start_by == work.start_by else None
 
     def _forget_closed(self, ended: Key) -> None:
-        """Forget what was ordered before the guest was ordered away: its fence refuses whoever asks for that again.
-        ``ended``: the order that has just ended, which is remembered in any case."""
+        """Forget orders that precede the guest's removal: the fence refuses them from now on. ``ended``: the order that
+        has just ended, which is remembered in any case."""
         closed = self._fences.known(ended.server_uuid).destroyed
         for key in self._finished_of[ended.server_uuid] - {ended}:
             if not key.kind.closes and self._finished[key][0].key.epoch <= closed:
@@ -280,7 +286,8 @@ class Orders:
             self._last_change.pop(key.server_uuid, None)
 
     def _before_return(self, key: Key, fence: Fence) -> bool:
-        """Whether the order was given before its own operation took the guest back: one runner's times only grow."""
+        """True if the order was given before its own operation restored the guest: the times of one runner only
+        increase."""
         work = self._returned.get(key.server_uuid)
         if work is None or key.kind.returns or work.key.epoch != key.epoch:
             return False
@@ -290,7 +297,7 @@ class Orders:
         now = self._clock.now()
         if fence.start_by is None or now <= fence.start_by:
             return
-        # The epoch is news all the same: the operation exists, so older ones were overtaken.
+        # Record the epoch nevertheless: the operation exists, so older ones were superseded.
         self._fences.note(key.server_uuid, key.epoch)
         raise errors.host.OrderStale(kind=key.kind.name, uuid=key.server_uuid,
                                      late=(now - fence.start_by).total_seconds())

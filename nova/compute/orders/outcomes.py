@@ -17,7 +17,7 @@ DETAILS = 4000  # characters of a traceback that are kept
 
 
 def failure(server_uuid: str, error: Exception, kind: OrderKind) -> Outcome:
-    """The outcome of an order of ``kind`` that ended with ``error``, logged once."""
+    """Return the outcome of an order of ``kind`` that ended with ``error``, and log it once."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         error = errors.host.DiskFull(what="the guest's files", host=os.uname().nodename).with_traceback(
             error.__traceback__)

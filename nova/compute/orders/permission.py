@@ -1,4 +1,4 @@
-"""May these orders still pass their point of no return? Asked of the conductor once for all servers of an order."""
+"""Admission check before a point of no return: asks the conductor once whether all orders of a batch may proceed."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
-#: How long an answer counts, from when it was asked for. A runner that loses this host needs longer than that to
-#: notice (its lease and our heartbeats take 20 s and more) and go on elsewhere.
+#: Validity of an answer, from the time of the question. A runner that loses this host takes longer than that to notice
+#: (its lease and this host's heartbeats take 20 s and more) and to continue elsewhere.
 GRANTED_S = 5.0
 
-ASK_FOR_S = 20.0  # a broker that restarts is back within this; then the host gives up, and the order fails
+ASK_FOR_S = 20.0  # a broker that restarts is back within this time; after it, the order fails
 ASK_AGAIN_S = 1.0
 
 
 class BatchGate:
-    """The gate of one batch. Whoever comes first asks for all that have not passed yet; the others use the answer."""
+    """The admission check of one batch. The first order asks for all that have not passed yet; the others use the
+    answer."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host) -> None:
         self._conductor, self._host = conductor, host
-        self._waiting: dict[str, int] = {}  # uuid -> epoch
+        self._waiting: dict[str, int] = {}  # UUID -> epoch
         self._granted: set[str] = set()
         self._failure: str | None = None
         self._asked_at: float | None = None
         self._lock = threading.Lock()
 
     def expect(self, server_uuid: str, epoch: int) -> None:
-        """A server of this batch; before any of them comes to the gate."""
+        """Register a server of this batch. Called before any of its orders reaches the check."""
         self._waiting[server_uuid] = epoch
 
     def leave(self, server_uuid: str) -> None:
-        """The server needs no further answer."""
+        """Remove the server: it needs no further answer."""
         with self._lock:
             self._waiting.pop(server_uuid, None)
 
     def pass_(self, server_uuid: str) -> None:
-        """Overtaken when the epoch is not the newest, host.OrderCannotAsk when nobody answers."""
+        """Pass if the order may proceed. Raises Overtaken if the epoch is not the newest; host.OrderCannotAsk if no
+        conductor answers."""
         with self._lock:
             if self._asked_at is None or self._host.clock.monotonic() - self._asked_at > GRANTED_S:
                 self._ask()
@@ -51,7 +53,7 @@ class BatchGate:
                 raise errors.host.OrderNotGranted(uuid=server_uuid, epoch=self._waiting.get(server_uuid))
 
     def _ask(self) -> None:
-        """Ask the conductor for all that wait; again for a while when nobody answers."""
+        """Ask the conductor for all waiting servers; retry for a while if it does not answer."""
         asked = tuple(Permission(server_uuid=uuid, epoch=epoch) for uuid, epoch in self._waiting.items())
         self._failure, self._granted = None, set()
         clock = self._host.clock
@@ -63,11 +65,11 @@ class BatchGate:
                 break
             except Exception as error:
                 if not isinstance(error, errors.Unavailable) or clock.monotonic() >= until:
-                    LOG.warning("the conductor could not be asked whether to go on with %d guests: %s", len(asked),
+                    LOG.warning("could not ask the conductor whether %d guests may proceed: %s", len(asked),
                                 error)
                     self._failure = str(error)
                     return
-                LOG.info("asking the conductor whether to go on once more: %s", error)
+                LOG.info("asking the conductor again whether orders may proceed: %s", error)
             concurrency.sleep(ASK_AGAIN_S)
         self._granted = {each.server_uuid for each in answer
                          if each.granted and self._waiting.get(each.server_uuid) == each.epoch}

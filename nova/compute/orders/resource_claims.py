@@ -1,9 +1,10 @@
-"""What guests hold of this host's cells and devices, and whether an order's guest fits beside them.
+"""Claims of guests on this host's NUMA cells and devices, and the check whether an order's guest fits next to them.
 
-The claim decides where a guest goes; this is the host's own look, by the same count, before anything is built: two
-guests never share a pinned processor, a huge page or a device, whatever was lost or doubled on the way. What guests
-hold is in their orders, which the driver keeps beside them (``nova.virt.interface.Packed``), so that nothing can be
-left over, and a restart forgets nothing; orders that are being carried out are held here until then.
+The claim in the database decides where a guest runs. This is the host's own check with the same accounting, before
+anything is built: two guests never share a pinned processor, a huge page or a device, even after lost or duplicated
+messages. Claims are part of the guests' orders, which the driver keeps next to the guests
+(``nova.virt.interface.Packed``). So no claim can be left over, and a restart loses none; claims of orders in progress
+are held here.
 """
 
 from __future__ import annotations
@@ -27,26 +28,27 @@ from nova.virt.interface import Driver
 
 
 class Holds:
-    """``offered``: a driver's node as it is reported, with the operator's ratios."""
+    """The claims in effect. ``offered``: returns a driver's node as it is reported, with the operator's ratios."""
 
     def __init__(self, driver: Driver, host: str, offered: Callable[[Node], Node]) -> None:
         self._driver, self._host, self._offered = driver, host, offered
-        self._coming: dict[str, tuple[str, Packing]] = {}  # (node, what)
+        self._coming: dict[str, tuple[str, Packing]] = {}  # server -> (node, claim)
         self._lock = threading.Lock()
 
     def held(self, server_uuid: str) -> Packing | None:
-        """What the guest that is here holds."""
+        """Return the claim of the guest on this host."""
         return self._driver.packed.packing(server_uuid) if self._driver.packed is not None else None
 
     def redefine(self, order: BuildOrder) -> None:
-        """Before a guest is started as it was defined: define it anew where its place is another now."""
+        """Redefine a stopped guest if its claim has changed, before it is started with its old definition."""
         uuid = order.server_uuid
         if order.packing is not None and order.packing != self.held(uuid) \
                 and self._driver.lifecycle.power_state(uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED):
             self._driver.lifecycle.define(order)
 
     def take(self, order: BuildOrder, fresh: bool) -> None:
-        """Until :meth:`leave`; by then it is in the guest's own order. host.PlaceTaken names what does not fit."""
+        """Claim the order's resources until :meth:`leave`; by then, the guest's own order has the claim. Raises
+        host.PlaceTaken, which names the conflict."""
         packed = self._driver.packed
         if order.packing is None or packed is None:
             return
@@ -73,8 +75,8 @@ class Holds:
 
 
 def holding(holds: Holds, kind: OrderKind, do: Do) -> Do:
-    """What an order does, with its guest's place taken meanwhile. A guest that is there and is ordered without a place
-    keeps its own; one that goes on in memory where it is needs no look."""
+    """Wrap a handler: hold the guest's claim while it runs. A guest that is here and whose order has no claim keeps its
+    own; a guest that continues in memory in its place needs no check."""
     if kind.place is None:
         return do
 

@@ -1,4 +1,4 @@
-"""Orders after which a guest may run: its packet filter's rules are there before they are carried out."""
+"""Wrapper for orders after which a guest may run: applies its packet filter rules first."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from nova.model.server.states import PowerState
 
 
 class Guard(Protocol):
-    """What builds and removals ask."""
+    """The packet filter as seen by builds and removals."""
 
     def guard(self, build: BuildOrder) -> None:
-        """Have the guest's rules in the kernel. Unavailable: they are not; HostRefused: they would not hold here."""
+        """Apply the guest's rules to the kernel. Raises Unavailable if that failed; HostRefused if they would not be
+        enforced here."""
 
     def drop(self, server_uuid: str) -> None:
-        """The guest is not here any more: its rules go. Never fails; what is left goes with the next look."""
+        """Remove the rules of a guest that is gone. Never fails; the next refresh removes leftovers."""
 
 
 class NoGuard:
-    """Whoever keeps the networks filters them, or nobody does."""
+    """Packet filter that does nothing: the network backend filters, or filtering is off."""
 
     def guard(self, build: BuildOrder) -> None: ...
 
     def drop(self, server_uuid: str) -> None: ...
 
     def refresh(self) -> None:
-        """Nothing: there are no rules to ask for."""
+        """Do nothing: this filter has no rules to fetch."""
 
     def mend(self) -> None:
-        """Nothing: there are no rules to bring back."""
+        """Do nothing: this filter has no rules to restore."""
 
     def taps(self) -> tuple[str, ...]:
-        """None: no guest is known here."""
+        """Return no devices: no guest is known here."""
         return ()
 
 
 def guarding(guard: Guard, kind: OrderKind, do: Do) -> Do:
-    """What an order does, with its guest's rules in the kernel before."""
+    """Wrap a handler: apply the guest's packet filter rules before it runs."""
     if not kind.starts:
         return do
 

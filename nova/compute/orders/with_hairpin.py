@@ -1,9 +1,10 @@
-"""Ports of nova-network's bridges that give frames back to where they came from.
+"""Hairpin mode of ports on nova-network's bridges.
 
-What a guest sends to its own floating address is translated on the bridge and belongs on the very port it came in by,
-where a bridge drops it. A tap is a new port each time its guest starts, so it is said after each order that may have
-made one, and again now and then. What the guest says to all would come back to it, too: ``frame_rules.py`` drops that.
-The same call sees to it that the host speaks no IPv6 by them, as the kernel would have it do by every new device.
+Packets that a guest sends to its own floating address are translated on the bridge. They must go out by the port they
+came in on, where a bridge normally drops them. A tap is a new port each time its guest starts, so the mode is set after
+each order that may have created one, and again periodically. The guest's own multicast frames would come back to it,
+too: ``frame_rules.py`` drops those. The same call disables the host's IPv6 on these ports, which the kernel enables on
+every new device.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ LOG = logging.getLogger(__name__)
 
 ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
-#: Have these devices give frames back, those of them that are there. Raises Unavailable.
+#: Enable hairpin mode on the devices that exist. Raises Unavailable.
 TurnOn = Callable[[Iterable[str]], Any]
 
 
 def devices(interfaces: Iterable[Interface]) -> tuple[str, ...]:
-    """Taps on nova-network's bridges: those of other network services are theirs."""
+    """Return the taps on nova-network's bridges; taps of other network services belong to those services."""
     return tuple(one.device for one in interfaces if one.device and one.type == "bridge" and one.status is None)
 
 
 def reflecting(how: TurnOn | None, kind: OrderKind, do: Do) -> Do:
-    """What an order does; after it the guest reaches itself. None: not on this host."""
+    """Wrap a handler: afterwards, the guest can reach itself by its floating address. None: not on this host."""
     if how is None or not kind.plugs:
         return do
 
@@ -51,11 +52,13 @@ def reflecting(how: TurnOn | None, kind: OrderKind, do: Do) -> Do:
 
 
 def turn_on(how: TurnOn, taps: Iterable[str]) -> None:
-    """Never fails: a guest that does not reach itself by its floating address is no reason to stop it."""
+    """Enable hairpin mode. Never fails: a guest that cannot reach itself by its floating address need not be
+    stopped."""
     try:
         how(taps)
     except errors.NovaError as error:
-        LOG.warning("guests may not reach themselves by their floating addresses, until the next look: %s", error)
+        LOG.warning("guests may be unable to reach themselves by their floating addresses until the next attempt: %s",
+                    error)
 
 
 __all__ = ["devices", "reflecting", "turn_on"]

@@ -1,1 +1,1 @@
-"""What this host says of itself, of its own accord or when it is asked."""
+"""Reports of this host, sent on its own initiative or on request."""

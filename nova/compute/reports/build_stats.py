@@ -1,4 +1,4 @@
-"""How this host is doing: builds that failed on it one after another, and what its monitors measure."""
+"""Health of this host: consecutive failed builds, and the measurements of its monitors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-#: Builds that end so say nothing of the host.
+#: Outcomes of builds that say nothing about the host.
 NOT_OURS = (errors.Overtaken, errors.host.OrderCannotAsk)
-STEP = 0.05  # metrics between 0 and 1 go up and down all the time; less than this is no news
+STEP = 0.05  # metrics between 0 and 1 change constantly; smaller changes are not reported
 
 
 class BuildHealth:
-    """Counted since the daemon's start: an operator who repaired something starts it anew."""
+    """Consecutive failed builds since the service's start, and monitors. After a repair, an operator resets the count
+    by a restart."""
 
     def __init__(self, monitors: Sequence[Monitor] = ()) -> None:
         self._monitors = tuple(monitors)
@@ -35,34 +36,34 @@ class BuildHealth:
         self._lock = threading.Lock()
 
     def built(self, well: bool) -> None:
-        """A build ended."""
+        """Count a finished build."""
         with self._lock:
             before, self._failed = self._failed, 0 if well else self._failed + 1
             self._unreported |= before != self._failed
 
     def take_news(self) -> bool:
-        """Whether the count changed since this was asked last."""
+        """Return whether the count changed since the last call."""
         with self._lock:
             unreported, self._unreported = self._unreported, False
         return unreported
 
     def measure(self) -> Mapping[str, float]:
-        """What the monitors say now. One that fails says nothing."""
+        """Return the current metrics. A failing monitor contributes none."""
         found: dict[str, float] = {}
         for monitor in self._monitors:
             try:
                 found.update(monitor.metrics())
             except Exception:
-                LOG.exception("a monitor of this host failed; its metrics are left out")
+                LOG.exception("a monitor of this host failed; omitting its metrics")
         return found
 
     def of(self, node: Node, metrics: Mapping[str, float]) -> Node:
-        """The node with what is measured, and with its failed builds."""
+        """Return the node with the metrics and its failed builds."""
         return msgspec.structs.replace(node, metrics=metrics, failed_builds=self._failed)
 
 
 def counting(condition: BuildHealth, kind: OrderKind, do: Do) -> Do:
-    """What an order does; a build is counted."""
+    """Wrap a handler: count a build's success or failure."""
     if not kind.counts:
         return do
 
@@ -81,7 +82,7 @@ def counting(condition: BuildHealth, kind: OrderKind, do: Do) -> Do:
 
 
 def moved(old: Mapping[str, float], new: Mapping[str, float]) -> bool:
-    """Whether metrics are news: others than before, or a share (a "percent") that moved far enough. What only counts
-    on, and the frequency, are none by themselves."""
+    """True if metrics must be reported: their names differ, or a share (a "percent") changed enough. Changes of
+    counters and of the frequency alone are not reported."""
     return old.keys() != new.keys() or any(
         abs(value - old[name]) >= STEP for name, value in new.items() if name.endswith("percent"))

@@ -1,4 +1,5 @@
-"""Pending cleanups of this host: undos that could not reach it. They are done before it takes orders, and reported."""
+"""Pending cleanups of this host: undo steps that could not reach it. They are done before it accepts orders, and
+reported."""
 
 from __future__ import annotations
 
@@ -19,34 +20,35 @@ LOG = logging.getLogger(__name__)
 
 
 class Cleanups:
-    """Cleanups come from the conductor's own record, so they are done without asking whether they may be. (A message
-    between daemons calls one a debt.)"""
+    """Pending cleanups, done without asking for permission, because they come from the conductor's own record. (RPC
+    messages call a cleanup a debt.)"""
 
     def __init__(self, guests: Guests, moves: Moves, orders: Orders, fences: Fences, conductor: ConductorHostRPC,
                  host: Host) -> None:
         self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
         self._conductor, self._host = conductor, host
         self._open: dict[int, Debt] = {}
-        self._done: set[int] = set()  # done here, and not reported yet
+        self._done: set[int] = set()  # done here, but not reported yet
         self._lock = threading.Lock()
         self._steps: dict[str, Callable[[Debt], None]] = {
             "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._restore_source,
             "drop_snapshots": self._drop_snapshot}
 
     def take(self, cleanups: tuple[Debt, ...]) -> None:
-        """What the conductor says is pending, all of it."""
+        """Store the conductor's complete list of pending cleanups."""
         with self._lock:
             self._open = {cleanup.id: cleanup for cleanup in cleanups}
             self._done &= set(self._open)
 
     def do_open(self) -> int:
-        """Do what is open; how many are left. One that fails stays open, is logged, and is tried again later."""
+        """Do the open cleanups, and return the number that is left. A failed one stays open, is logged, and is retried
+        later."""
         with self._lock:
             for cleanup in list(self._open.values()):
                 try:
                     self._do(cleanup)
                 except Exception as error:
-                    LOG.error("cleanup %d (%s) failed, and is tried again: %s", cleanup.id, cleanup.step, error,
+                    LOG.error("cleanup %d (%s) failed, will retry: %s", cleanup.id, cleanup.step, error,
                               exc_info=not isinstance(error, errors.NovaError), extra={"server": cleanup.server_uuid})
             return len(self._open)
 
@@ -65,7 +67,7 @@ class Cleanups:
     def _destroy(self, cleanup: Debt) -> None:
         with self._orders.alone(cleanup.server_uuid):
             if self._fences.known(cleanup.server_uuid).built > cleanup.epoch:
-                LOG.info("guest was built anew after cleanup %d was noted", cleanup.id,
+                LOG.info("the guest was rebuilt after cleanup %d was recorded; skipping the cleanup", cleanup.id,
                          extra={"server": cleanup.server_uuid})
                 return
             self._guests.remove(cleanup.server_uuid, keep_disks=cleanup.arguments.get("keep_disks") == "1",
@@ -73,19 +75,20 @@ class Cleanups:
             self._fences.note(cleanup.server_uuid, cleanup.epoch, destroyed=True)
 
     def _forget(self, cleanup: Debt) -> None:
-        """A confirmed move's source copy; not a later one's."""
+        """Remove a confirmed move's source copy, but not a later one's."""
         with self._orders.alone(cleanup.server_uuid):
             if not self._moves.kept_since(cleanup.server_uuid, cleanup.epoch):
                 self._guests.forget(cleanup.server_uuid)
 
     def _restore_source(self, cleanup: Debt) -> None:
-        """The source copy of a move that was given up; the guest is off until its owner starts it."""
+        """Restore the source copy of a move that was given up. The guest is off until its owner starts it."""
         with self._orders.alone(cleanup.server_uuid):
             if not self._moves.kept_since(cleanup.server_uuid, cleanup.epoch):
                 self._moves.back(cleanup.server_uuid)
 
     def _drop_snapshot(self, cleanup: Debt) -> None:
-        """Without waiting for its turn: another snapshot of the guest may be uploaded for hours."""
+        """Drop snapshots without waiting for the server's turn: another snapshot of the guest may be uploading for
+        hours."""
         given = cleanup.arguments.get("given", "").split()
         for image_id in cleanup.arguments.get("image_id", "").split():
             self._guests.drop_snapshot(cleanup.server_uuid, image_id, image_id in given)

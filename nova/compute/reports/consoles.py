@@ -1,4 +1,4 @@
-"""Where this host's guests' consoles are: what its configuration offers, and what its driver says of a guest."""
+"""Console locations of this host's guests, from its configuration and its driver."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from nova.virt.interface import ConsolePlace, Driver
 T = ConsoleType
 
 
-#: The types of console that a host's configuration has: where their proxies reach what listens on the address that
-#: guests' consoles are served on.
+#: Console type that the host's configuration offers -> the host at which proxies reach the address that guests'
+#: consoles are served on.
 Offers = Mapping[ConsoleType, str]
 
 
 def offers_of(options: Options) -> Offers:
-    """From ``[vnc]``, ``[spice]``, ``[serial_console]`` and ``[mks]``; a type that isn't in it is none of this host's.
+    """Return the console types that ``[vnc]``, ``[spice]``, ``[serial_console]`` and ``[mks]`` offer.
 
-    The page for SPICE speaks no TLS, and where all must be secure, it is none. (RDP is a word of the API alone.)"""
+    The HTML page for SPICE does not support TLS, so it is not offered if all consoles must be secure. (RDP exists only
+    in the API.)
+    """
     vnc, spice, serial, mks = options.vnc, options.spice, options.serial_console, options.mks
     found: dict[ConsoleType, tuple[bool, str]] = {
         T.NOVNC: (vnc.enabled, vnc.server_proxyclient_address),
@@ -36,24 +38,25 @@ def offers_of(options: Options) -> Offers:
 
 
 def addresses_of(offers: Offers, my_ip: str) -> tuple[str, ...]:
-    """Wherever this host's consoles may be."""
+    """Return all addresses at which this host's consoles may be."""
     return tuple(sorted({my_ip, *offers.values()} - {""}))
 
 
 class ConsoleReports:
-    """The part of the service that finds consoles; base of ``ComputeService``, which sets the attributes."""
+    """Mixin for ``ComputeService`` that finds consoles; the service sets the attributes."""
 
     _host: Host
     _driver: Driver
     _offers: Offers
-    _bases: Mapping[ConsoleType, str]  # where users find the proxies, where that is this host's to say
+    _bases: Mapping[ConsoleType, str]  # base URLs of the proxies, if this host determines them
 
     def _check_host(self, given: HostName) -> None:
         raise NotImplementedError
 
     def find_console(self, host: HostName, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
-        """See the contract. host.Misaddressed, console.TypeUnavailable, host.NoConsoles, guest.NotFound; other errors
-        as ``RemoteConsoles.console_of`` of the driver."""
+        """Return the location of a guest's console (see the contract). Raises host.Misaddressed,
+        console.TypeUnavailable, host.NoConsoles, guest.NotFound; other errors as ``RemoteConsoles.console_of`` of the
+        driver."""
         self._check_host(host)
         checked_uuid(server_uuid)
         offer = self._offers.get(type)

@@ -1,4 +1,5 @@
-"""The host's heartbeat. Most are casts, which is one message; some ask, and the answer has what changed elsewhere."""
+"""The host's heartbeat. Most heartbeats are casts, which is one message; some are calls, whose answer reports
+changes."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from nova.model.host.services import Alive, Heartbeat
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.hearing import Hearing
 
-ASKS_EVERY = 4  # a host learns within so many intervals of cleanups, of newer peers, and that nobody knows it any more
+ASKS_EVERY = 4  # interval after which a host learns of cleanups, newer peers, and that it is unknown
 
 
 class Beats:
-    """Called once an interval. ``conductor``: a ConductorHostRPC client; ``beat``: what is said; ``heard``: what is
-    done with an answer; ``hearing``: that of the bus, by which orders come."""
+    """Sends a heartbeat, once an interval. ``conductor``: a ConductorHostRPC client; ``beat``: the message; ``heard``:
+    handles an answer; ``hearing``: the RPC watchdog of the bus from which orders arrive."""
 
     def __init__(self, conductor: ConductorHostRPC, beat: Heartbeat, heard: Callable[[Alive], object],
                  hearing: Hearing) -> None:
@@ -25,7 +26,7 @@ class Beats:
         self._until_question = 0
 
     def __call__(self) -> None:
-        """The first one asks; and so does the next one after a question without an answer."""
+        """Send a heartbeat: the first is a call, and after a call without an answer, so is the next."""
         if self._until_question and self._sent():
             self._until_question -= 1
             return
@@ -41,7 +42,7 @@ class Beats:
                                        sent_at=utcnow())
 
     def _sent(self) -> bool:
-        """False: a conductor is too old for a cast."""
+        """Send a cast; return False if a conductor is too old for it."""
         try:
             self._conductor.still_here(self._beat.host, self._now())
         except errors.PeerTooOld:

@@ -1,4 +1,4 @@
-"""What a host is asked without an order: its guests' consoles and numbers, and things about the host itself."""
+"""Queries to a host without an order: consoles and diagnostics of its guests, and data about the host itself."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
-CONSOLE_BYTES = 100 * 1024  # a message's worth of console text
+CONSOLE_BYTES = 100 * 1024  # maximum size of console text in a message
 
 
 class HostInfo:
-    """The part of the service that answers questions; base of ``ComputeService``, which sets the attributes."""
+    """Mixin for ``ComputeService`` that answers queries; the service sets the attributes."""
 
     _host: Host
     _driver: Driver
@@ -40,19 +40,20 @@ class HostInfo:
         raise NotImplementedError
 
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
-        """See the contract. ``length`` in lines; None: all. Never more than the last 100 KiB. host.Misaddressed,
-        guest.NotFound, guest.NoConsole."""
+        """Return the guest's console output (see the contract), at most the last 100 KiB. ``length`` in lines; None:
+        all. Raises host.Misaddressed, guest.NotFound, guest.NoConsole."""
         self._check_host(host)
         if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         if self._driver.consoles is None:
             raise errors.guest.NoConsole(uuid=server_uuid)
         text = _tail(self._driver.consoles.console_output(server_uuid, length))
-        # so many lines, and none that is empty after the last one's end: clients split the text at line ends
+        # exactly so many lines, without an empty one after the last line end: clients split the text at line ends
         return ConsoleOutput(text=text if length is None else text.removesuffix("\n"))
 
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
-        """See the contract. host.Misaddressed, guest.NotFound, host.NoDiagnostics."""
+        """Return the guest's diagnostics (see the contract). Raises host.Misaddressed, guest.NotFound,
+        host.NoDiagnostics."""
         self._check_host(host)
         if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
@@ -68,13 +69,14 @@ class HostInfo:
         return places.device_places(server_uuid) if places is not None else {}
 
     def volume_connector(self, host: HostName) -> Connector:
-        """See the contract. ``host``: this host's name, by which volumes show where they are used. host.Misaddressed,
-        host.Cannot."""
+        """Return the volume connector of this host (see the contract). ``host``: this host's name, by which volumes
+        show where they are used. Raises host.Misaddressed, host.Cannot."""
         self._check_host(host)
         return {**able(self._driver.volumes, self._host.name, "use volumes").connector(), "host": self._host.name}
 
     def kept_guest(self, host: HostName, server_uuid: str) -> KeptGuest:
-        """See the contract. host.Misaddressed, guest.NotFound, host.NoKeptOrders."""
+        """Return the kept order of a guest on this host (see the contract). Raises host.Misaddressed, guest.NotFound,
+        host.NoKeptOrders."""
         self._check_host(host)
         if self._driver.kept_orders is None:
             raise errors.host.NoKeptOrders(host=self._host.name)
@@ -85,7 +87,8 @@ class HostInfo:
         return KeptGuest(order=order, power_state=state)
 
     def get_host_uptime(self, host: HostName) -> str:
-        """See the contract. The line is that of uptime(1). host.Misaddressed, host.NoUptime."""
+        """Return the host's uptime in the format of uptime(1) (see the contract). Raises host.Misaddressed,
+        host.NoUptime."""
         self._check_host(host)
         if self._driver.host_uptime is None:
             raise errors.host.NoUptime(host=self._host.name)
@@ -95,21 +98,22 @@ class HostInfo:
         self._check_host(host)
         if self._driver.host_power is None:
             raise errors.host.NoPowerActions(host=self._host.name)
-        LOG.warning("host %s: %s, as an operator asks", self._host.name, action)
+        LOG.warning("host %s: %s, requested by an operator", self._host.name, action)
         return self._driver.host_power.change_host_power(action)
 
     def cache_images(self, host: HostName, images: tuple[Image, ...],
                      tickets: tuple[ImageTicket, ...] = ()) -> tuple[CachedImage, ...]:
-        """One after the other: a host has one line to the image service, and other work to do."""
+        """Cache the images one after the other: a host has one connection to the image service, and other work to
+        do."""
         self._check_host(host)
         self._hold(tickets)
         return tuple(precache.fetch(self._images, image) for image in images)
 
     def ping(self, host: HostName) -> str:
-        """See the contract. It answers whatever name it is asked by."""
+        """Return this host's name, regardless of the requested name (see the contract)."""
         return self._host.name
 
 def _tail(text: str) -> str:
-    """The end of the text, as much as a message should carry."""
+    """Return the end of the text that fits in a message."""
     encoded = text.encode()
     return text if len(encoded) <= CONSOLE_BYTES else encoded[-CONSOLE_BYTES:].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""Who this host is: an id made once, kept in ``state_path/host_id``; its name is only a label."""
+"""Identity of this host: an id that is created once and kept in ``state_path/host_id``; its name is only a label."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FILE, LOCK = "host_id", "nova-compute.lock"
 
 
 class Lock:
-    """Held while the daemon runs, so that no second one works on the same guests. The kernel frees it after a kill."""
+    """Lock that ensures that only one service works on the same guests. The kernel releases it after a kill."""
 
     def __init__(self, state_path: Path) -> None:
         state_path.mkdir(parents=True, exist_ok=True)
-        self._file = open(state_path / LOCK, "w")  # noqa: SIM115 - open as long as the daemon
+        self._file = open(state_path / LOCK, "w")  # noqa: SIM115 - stays open while the service runs
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -32,12 +32,12 @@ class Lock:
             raise errors.host.TwoDaemons(path=state_path) from None
 
     def release(self) -> None:
-        """Another nova-compute may start here. It may be called again."""
+        """Release the lock, so that another nova-compute may start here. May be called again."""
         self._file.close()
 
 
 def host_id(state_path: Path) -> str:
-    """The host's uuid; made at its first start. Raises host.DamagedId."""
+    """Return the host's UUID, which is created at its first start. Raises host.DamagedId."""
     path = state_path / FILE
     try:
         text = path.read_text().strip()
@@ -52,7 +52,7 @@ def host_id(state_path: Path) -> str:
 
 
 def _make(path: Path) -> str:
-    """Write a new id so that it is there whole or not at all, even after a power cut."""
+    """Create the id file so that it is either complete or absent, even after a power failure."""
     made = str(uuid.uuid4())
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
@@ -68,8 +68,8 @@ def _make(path: Path) -> str:
 
 def register(conductor: ConductorHostRPC, registration: Registration, secret: HostSecret,
              patiently: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
-    """Make the host known. host.Refused (its message is for the operator) when name and id don't belong together, or
-    the host does not prove that it is the one that is known."""
+    """Register the host. Raises host.Refused (its message is for the operator) if name and id do not belong together,
+    or if the host cannot prove that it is the registered one."""
     def ask() -> Registered:
         try:
             return secret.introduce(lambda said: conductor.register(said.host, said), registration,

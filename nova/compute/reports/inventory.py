@@ -1,4 +1,4 @@
-"""What this host offers: the driver's nodes with the operator's reservations and ratios, sent when it changed."""
+"""Inventory of this host: the driver's nodes with the operator's reservations and ratios, sent when it changed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from nova.virt.interface import Driver
 LOG = logging.getLogger(__name__)
 
 VERSION_FILE = "inventory_version"
-MEMORY_STEP_MB, DISK_STEP_GB = 256, 1  # what is used goes up and down all the time; less than this is no news
+MEMORY_STEP_MB, DISK_STEP_GB = 256, 1  # usage changes constantly; smaller changes are not reported
 
 
 class InventoryReports:
-    """Sends inventories; ``options`` are those of ``[DEFAULT]`` in ``nova/conf/compute.py``, ``additions`` what the
-    operator's files give this host's providers, ``condition`` how the host is doing."""
+    """Sends inventories. ``options`` are those of ``[DEFAULT]`` in ``nova/conf/compute.py``; ``additions`` are the
+    operator's files for this host's providers; ``condition`` is the host's health."""
 
     def __init__(self, driver: Driver, conductor: ConductorHostRPC, options: Options, host: Host,
                  additions: tuple[ProviderConfig, ...] = (), condition: BuildHealth | None = None) -> None:
@@ -39,14 +39,14 @@ class InventoryReports:
         self._lock = threading.Lock()
 
     def send(self, host_id: str, always: bool = False) -> bool:
-        """Send what the host has, if it changed (or ``always``); whether it was sent."""
+        """Send the host's inventory if it changed (or ``always``); return whether it was sent."""
         with self._lock:
             nodes = with_additions((self.offered(node) for node in self._driver.nodes()), self._additions)
             metrics = self._condition.measure()
             uptime = self._driver.host_uptime.uptime() if self._driver.host_uptime is not None else None
             nodes = tuple(msgspec.structs.replace(self._condition.of(node, metrics), uptime=uptime) for node in nodes)
             for one in strangers(nodes, self._additions) if self._sent is None else ():
-                LOG.warning("%s names provider %s, which is none of this host's", one.source, one.provider)
+                LOG.warning("%s names provider %s, which does not exist on this host", one.source, one.provider)
             if not always and not _is_news(self._sent, nodes):
                 return False
             inventory = Inventory(host=self._host.name, host_id=host_id, nodes=nodes, version=self._next_version())
@@ -56,11 +56,12 @@ class InventoryReports:
             return True
 
     def offered(self, node: Node) -> Node:
-        """A driver's node as it is reported, but for the files' additions."""
+        """Return a driver's node as it is reported, without the additions of files."""
         return offered(node, self._options, self._host.my_ip, traits_of(self._driver))
 
     def _next_version(self) -> int:
-        """Grows over restarts too: kept before it is used. A damaged file starts from the clock, which is greater."""
+        """Return the next version. It is written before it is used, so it grows over restarts, too. A damaged file
+        restarts from the clock, which is greater."""
         version = _read(self._file)
         if version is None:
             version = int((self._host.clock.now()).timestamp())
@@ -69,8 +70,9 @@ class InventoryReports:
 
 
 def offered(node: Node, options: Options, my_ip: str = "", abilities: Iterable[str] = ()) -> Node:
-    """A driver's node as the scheduler should see it. ``abilities``: traits of what its driver can do. Processors kept
-    for the host are those that guests share; dedicated ones where there are no others."""
+    """Return a driver's node as the scheduler should see it. ``abilities``: traits of the driver's capabilities.
+    Processors are reserved for the host among the shared ones, or among the dedicated ones if it has no shared
+    ones."""
     cpu_ratio = _ratio(options.cpu_allocation_ratio, options.initial_cpu_allocation_ratio)
     ram_ratio = _ratio(options.ram_allocation_ratio, options.initial_ram_allocation_ratio)
     kept = options.reserved_host_cpus
@@ -91,7 +93,7 @@ def _keep_pcpus(inventories: Iterable[ClassInventory], kept: int) -> tuple[Class
 
 
 def _ratio(given: float | None, initial: float) -> float:
-    """0.0 meant "unset" to older configuration files."""
+    """Return the effective ratio; 0.0 meant "unset" in older configuration files."""
     return given or initial
 
 
@@ -102,7 +104,7 @@ def _is_news(before: tuple[Node, ...] | None, now: tuple[Node, ...]) -> bool:
 
 
 def _steady(node: Node) -> Node:
-    """The node without what guests and the host's other work change all the time."""
+    """Return the node without values that guests and other work of the host change constantly."""
     return msgspec.structs.replace(node, memory_mb_used=0, local_gb_used=0, disk_available_least_gb=None, metrics={},
                                    uptime=None)
 
@@ -115,7 +117,8 @@ def _moved(old: Node, new: Node) -> bool:
 
 
 def _load_moved(old: Node, new: Node) -> bool:
-    """By a quarter of its processors, in the average of 15 minutes: what operators see of it must not be days old."""
+    """True if the load average of 15 minutes changed by a quarter of the processors: operators must not see data that
+    are days old."""
     if old.uptime is None or new.uptime is None:
         return old.uptime is not new.uptime
     return abs(old.uptime.load[2] - new.uptime.load[2]) >= max(1.0, new.vcpus / 4)

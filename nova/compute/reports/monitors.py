@@ -1,7 +1,7 @@
-"""What this host measures of itself for the scheduler's MetricsFilter and MetricsWeigher, by ``compute_monitors``.
+"""Measurements of this host for the scheduler's MetricsFilter and MetricsWeigher, selected by ``compute_monitors``.
 
-Names are upstream's. Times are in ns since the host booted, frequencies in MHz; what is called percent is a part of all
-processor time since the last look, from 0 to 1.
+Names are upstream's. Times are in ns since the host booted, frequencies in MHz. A "percent" is a fraction from 0 to 1
+of all processor time since the last measurement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KINDS = ("user", "kernel", "idle", "iowait")
 
 class Monitor(Protocol):
     def metrics(self) -> Mapping[str, float]:
-        """As they are now; empty where they cannot be had."""
+        """Return the current metrics; empty if they are unavailable."""
 
 
 class _Ticks(NamedTuple):
@@ -34,7 +34,7 @@ class _Ticks(NamedTuple):
 
 
 def ticks(stat: str) -> _Ticks | None:
-    """Of all processors together, from the text of ``/proc/stat``."""
+    """Return the total of all processors, from the text of ``/proc/stat``."""
     for line in stat.splitlines():
         words = line.split()
         if words and words[0] == "cpu" and len(words) >= 6 and all(word.isdecimal() for word in words[1:6]):
@@ -44,7 +44,8 @@ def ticks(stat: str) -> _Ticks | None:
 
 
 def frequency(cpuinfo: str) -> float | None:
-    """The mean frequency of all processors in MHz, from the text of ``/proc/cpuinfo``; None where it does not tell."""
+    """Return the mean frequency of all processors in MHz, from the text of ``/proc/cpuinfo``; None if it is not
+    given."""
     found = []
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
@@ -57,14 +58,15 @@ def frequency(cpuinfo: str) -> float | None:
 
 
 class HostProcessors:
-    """``cpu.virt_driver``: how busy the host's processors are, by its kernel."""
+    """Monitor ``cpu.virt_driver``: utilization of the host's processors, from its kernel."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
         self._last: _Ticks | None = None
 
     def metrics(self) -> Mapping[str, float]:
-        """Shares are of the time since the last look; at the first, since the host booted."""
+        """Return the metrics. Shares refer to the time since the last call; for the first call, since the host
+        booted."""
         try:
             now = ticks((self._proc / "stat").read_text())
             mhz = frequency((self._proc / "cpuinfo").read_text())
@@ -82,11 +84,11 @@ class HostProcessors:
 
 
 MONITORS = {"cpu.virt_driver": HostProcessors}
-PACKAGE = "nova.compute.monitors."  # where upstream has them: some files name the whole path
+PACKAGE = "nova.compute.monitors."  # upstream's package: some files give the whole path
 
 
 def monitors(names: Iterable[str]) -> tuple[Monitor, ...]:
-    """Those that the operator named. host.NoMonitor."""
+    """Return the monitors that the operator named. Raises host.NoMonitor."""
     known = list(dict.fromkeys(name.removeprefix(PACKAGE) for name in names))
     for name in known:
         if name not in MONITORS:

@@ -1,4 +1,4 @@
-"""Power states that change by themselves: gathered for a moment, looked up afresh, and reported to the conductor."""
+"""Spontaneous changes of power states: gathered for a moment, read again, and reported to the conductor."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
-GATHER_S = 0.3  # a guest that goes down and up within this is one report, and so is a host full of guests
+GATHER_S = 0.3  # a guest that goes down and up within this time is one report, and so is a host full of guests
 RETRY_S = 5.0  # after a report that could not be sent
 
 
 class PowerEvents:
-    """The driver's listener. What an order's outcome says is not reported again."""
+    """The driver's listener. Power states that an order's outcome contains are not reported again."""
 
     def __init__(self, driver: Driver, conductor: ConductorHostRPC, orders: Orders, fences: Fences, host: Host) -> None:
         self._driver, self._conductor, self._host = driver, conductor, host
@@ -34,26 +34,26 @@ class PowerEvents:
         self._gathering = False
 
     def noticed(self, state: GuestState) -> None:
-        """The driver says that a guest's power state changed. Quick, and safe in any thread of ours."""
+        """Record that a guest's power state changed. Fast, and safe in any thread of this process."""
         with self._lock:
             self._pending.add(state.server_uuid)
         if not self._orders.busy(state.server_uuid):
             self._flush_soon(GATHER_S)
 
     def order_finished(self, work: Work) -> None:
-        """An order told the conductor this guest's state; what happened meanwhile is looked at now."""
+        """Handle the end of an order, whose outcome reported this guest's state; check for changes in the meantime."""
         uuid, outcome = work.key.server_uuid, work.outcome
         with self._lock:
             if outcome is not None and outcome.ok and outcome.power_state != PowerState.NOSTATE:
                 self._reported[uuid] = outcome.power_state
             else:
-                self._reported.pop(uuid, None)  # also of a guest that is gone: nothing else ever would
+                self._reported.pop(uuid, None)  # also for a guest that is gone: no other code would remove it
             pending = uuid in self._pending
         if pending:
             self._flush_soon(GATHER_S)
 
     def flush(self) -> int:
-        """Send what changed and is not known yet; how many states were sent."""
+        """Send changed states that the conductor does not know yet; return how many were sent."""
         with self._lock:
             pending, self._pending = self._pending, set()
         states, waiting = [], set()
@@ -61,9 +61,9 @@ class PowerEvents:
             mark, epoch = self._orders.mark(), self._epoch(uuid)
             state = self._driver.lifecycle.power_state(uuid)
             if state is None and self._reported.get(uuid, PowerState.NOSTATE) != PowerState.NOSTATE:
-                state = self._undefined(uuid)  # no order took it away: that one would have reported it
+                state = self._undefined(uuid)  # no order removed it: that order would have reported it
             if not self._orders.quiet_since(uuid, mark):
-                waiting.add(uuid)  # its order's end looks again
+                waiting.add(uuid)  # checked again when its order ends
             elif state is not None and state != self._reported.get(uuid):
                 states.append(GuestState(server_uuid=uuid, power_state=state, epoch=epoch))
         with self._lock:
@@ -72,8 +72,8 @@ class PowerEvents:
         return len(states)
 
     def report_all(self, missing: Collection[str] = ()) -> int:
-        """Every guest's state: the safety net. Guests with an order in progress are left out; how many were sent.
-        ``missing``: more servers that should have a guest here."""
+        """Report the state of every guest, as a safety net, except guests with an order in progress; return how many
+        were sent. ``missing``: further servers that should have a guest here."""
         mark = self._orders.mark()
         epochs = {guest.server_uuid: self._epoch(guest.server_uuid) for guest in self._driver.guests()}
         epochs |= {uuid: self._epoch(uuid) for uuid in missing}
@@ -89,19 +89,20 @@ class PowerEvents:
         return len(states)
 
     def _real(self, server_uuid: str, state: PowerState) -> PowerState:
-        """What is known here, and not to the hypervisor, is off."""
+        """Return the state, or off for a guest that this host knows but the hypervisor does not."""
         if state != PowerState.NOSTATE or self._driver.lifecycle.power_state(server_uuid) is not None:
             return state
         return self._undefined(server_uuid)
 
     def _undefined(self, server_uuid: str) -> PowerState:
         if self._reported.get(server_uuid) != PowerState.SHUTDOWN:
-            LOG.warning("the hypervisor does not know guest %s any more, and nobody ordered that: it counts as off; a "
-                        "start defines it anew", server_uuid, extra={"server": server_uuid})
+            LOG.warning("guest %s is no longer defined in the hypervisor, although no order removed it; treating it as "
+                        "off. A start redefines it", server_uuid, extra={"server": server_uuid})
         return PowerState.SHUTDOWN
 
     def _epoch(self, server_uuid: str) -> int:
-        """The newest epoch seen, read before the state is: a report cannot claim to be newer than it is."""
+        """Return the newest epoch seen. It is read before the state, so that a report cannot claim to be newer than it
+        is."""
         return max(0, self._fences.known(server_uuid).epoch)
 
     def _send(self, report: PowerReport) -> None:
@@ -119,7 +120,7 @@ class PowerEvents:
         concurrency.spawn(self._flush_later, seconds, name="power-events")
 
     def _flush_later(self, seconds: float) -> None:
-        """Gather, send, and again while something is left that could not be sent."""
+        """Gather and send reports; repeat while a report could not be sent."""
         concurrency.sleep(seconds)
         with self._lock:
             self._gathering = False
@@ -127,7 +128,7 @@ class PowerEvents:
         try:
             self.flush()
         except Exception as error:
-            LOG.warning("the power states of %d guests could not be reported, and are tried again: %s",
+            LOG.warning("could not report the power states of %d guests, will retry: %s",
                         len(pending), error)
             with self._lock:
                 self._pending |= pending

@@ -1,4 +1,4 @@
-"""Files in which operators give this host's resource provider more inventories and traits.
+"""Files in which operators give this host's resource provider additional inventories and traits.
 
 Source: the public guide on managing resource providers by configuration files (schema 1.0).
 """
@@ -27,13 +27,13 @@ CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 MAJOR = "1"
 MOST = 2147483647
 LONGEST_CLASS = 64
-AMOUNTS: Mapping[str, tuple[type, float]] = {  # of an inventory: what it is, and the least that it may be
+AMOUNTS: Mapping[str, tuple[type, float]] = {  # inventory field -> its type and minimum
     "total": (int, 1), "reserved": (int, 0), "min_unit": (int, 1), "max_unit": (int, 1), "step_size": (int, 1),
     "allocation_ratio": (float, 0.0)}
 
 
 class ProviderConfig(NamedTuple):
-    """What a file adds to one provider. ``provider``: its uuid, its name, or ``$COMPUTE_NODE``."""
+    """Additions of a file to one provider. ``provider``: its UUID, its name, or ``$COMPUTE_NODE``."""
 
     provider: str
     inventories: tuple[ClassInventory, ...] = ()
@@ -42,7 +42,8 @@ class ProviderConfig(NamedTuple):
 
 
 def load(directory: str) -> tuple[ProviderConfig, ...]:
-    """From every file of the directory, by name; () when there is none. config.Provider names file and key."""
+    """Return the additions of all files of the directory, by name; empty if it does not exist. Raises config.Provider
+    with file and key."""
     folder, found = Path(directory), []
     for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else ():
         try:
@@ -55,13 +56,13 @@ def load(directory: str) -> tuple[ProviderConfig, ...]:
 
 
 def with_additions(nodes: Iterable[Node], configs: tuple[ProviderConfig, ...]) -> tuple[Node, ...]:
-    """Nodes with what the files add to them: what names a node stands above what is for every one.
-    config.Provider: a class that the host reports by itself."""
+    """Return the nodes with the additions of files. Additions for a named node take precedence over those for every
+    node. Raises config.Provider for a class that the host reports itself."""
     return tuple(_added(node, configs) for node in nodes)
 
 
 def strangers(nodes: Iterable[Node], configs: Iterable[ProviderConfig]) -> tuple[ProviderConfig, ...]:
-    """Those that are for none of the nodes."""
+    """Return additions that match none of the nodes."""
     known = {THIS_NODE} | {name for node in nodes for name in (node.uuid, node.name)}
     return tuple(one for one in configs if one.provider not in known)
 
@@ -76,7 +77,7 @@ def _added(node: Node, configs: tuple[ProviderConfig, ...]) -> Node:
         for inventory in config.inventories:
             if inventory.resource_class in own:
                 raise errors.config.Provider(path=config.source, key=inventory.resource_class,
-                                             reason="is reported by the host itself")
+                                             reason="is already reported by the host")
     return msgspec.structs.replace(
         node, inventories=(*node.inventories, *(one for config in mine for one in config.inventories)),
         traits=tuple(sorted({*node.traits, *(trait for config in mine for trait in config.traits)})))
@@ -87,7 +88,7 @@ def _check_unique(found: Iterable[ProviderConfig]) -> None:
     for one in found:
         if one.provider in seen:
             raise errors.config.Provider(path=one.source, key=f"provider {one.provider}",
-                                         reason=f"is in {seen[one.provider]}, too")
+                                         reason=f"is defined in {seen[one.provider]}, too")
         seen[one.provider] = one.source
 
 
@@ -109,7 +110,7 @@ class _File:
         meta = self._must(whole.get("meta"), dict, "meta", "an object with schema_version")
         version = str(meta.get("schema_version", ""))
         if not re.fullmatch(r"\d+\.\d+", version) or version.partition(".")[0] != MAJOR:
-            raise self._wrong("meta.schema_version", f"must be {MAJOR}.0, and is {version or 'not there'}")
+            raise self._wrong("meta.schema_version", f"must be {MAJOR}.0, but is {version or 'missing'}")
         for at, one in enumerate(self._must(whole.get("providers", []), list, "providers", "a list")):
             yield self._provider(self._must(one, dict, f"providers[{at}]", "an object"), f"providers[{at}]")
 
@@ -126,13 +127,13 @@ class _File:
         if len(found) != 1 or set(found) - {"uuid", "name"}:
             raise self._wrong(key, "must have either uuid or name")
         ((kind, value),) = found.items()
-        text = self._must(value, str, f"{key}.{kind}", "a text")
+        text = self._must(value, str, f"{key}.{kind}", "a string")
         if kind == "name" or text == THIS_NODE:
             return text
         try:
             return str(uuid.UUID(text))
         except ValueError:
-            raise self._wrong(f"{key}.uuid", f"must be a uuid or {THIS_NODE}") from None
+            raise self._wrong(f"{key}.uuid", f"must be a UUID or {THIS_NODE}") from None
 
     def _additional(self, given: dict[str, Json], what: str, key: str) -> Iterator[tuple[Json, str]]:
         found = self._must(given.get(what, {}), dict, f"{key}.{what}", "an object")
@@ -147,7 +148,7 @@ class _File:
             raise self._wrong(key, "must have one resource class")
         ((name, amounts),) = found.items()
         if len(self._custom(name, key)) > LONGEST_CLASS:
-            raise self._wrong(key, f"must be a name of {LONGEST_CLASS} letters at most, and is {name!r}")
+            raise self._wrong(key, f"must be a name with at most {LONGEST_CLASS} characters, but is {name!r}")
         where = f"{key}.{name}"
         self._no_others(self._must(amounts, dict, where, "an object"), set(AMOUNTS), f"{where}.")
         if "total" not in amounts:
@@ -159,17 +160,17 @@ class _File:
         kind, least = AMOUNTS[name]
         number: Callable[[Any], Any] = float if kind is float else int
         fits = isinstance(value, int | float if kind is float else int) and not isinstance(value, bool)
-        if not fits or not least <= value <= MOST:  # (.nan is between nothing)
-            raise self._wrong(key, f"must be a {'number' if kind is float else 'whole number'} of {least} at least and "
-                                   f"{MOST} at most")
+        if not fits or not least <= value <= MOST:  # (.nan is in no range)
+            raise self._wrong(key, f"must be {'a number' if kind is float else 'an integer'} between {least} and "
+                                   f"{MOST}, inclusive")
         return number(value)
 
     def _custom(self, name: object, key: str) -> str:
         if not isinstance(name, str) or not CUSTOM.fullmatch(name):
-            raise self._wrong(key, f"must be a name like CUSTOM_GOLD, and is {name!r}")
+            raise self._wrong(key, f"must be a name like CUSTOM_GOLD, but is {name!r}")
         return name
 
     def _no_others(self, given: Mapping[str, object], known: set[str], prefix: str) -> None:
         others = sorted(str(name) for name in set(given) - known)
         if others:
-            raise self._wrong(f"{prefix}{others[0]}", f"is not known (there are {', '.join(sorted(known))})")
+            raise self._wrong(f"{prefix}{others[0]}", f"is not a known key (known keys: {', '.join(sorted(known))})")

@@ -36,8 +36,8 @@ def test_orders_when_done_then_the_hosts_log_has_a_line_of_each_that_names_the_s
         world.service.start_guests(HOST, (guest_order(order, 3),))
     said = [(record.levelname, record.getMessage().partition(" (")[0].partition(":")[0]) for record in caplog.records
             if getattr(record, "server", "") == order.server_uuid and "the order to" in record.getMessage()]
-    assert sorted(said) == [("INFO", "the order to build the guest is done"),
-                            ("INFO", "the order to stop the guest is done"), ("WARNING", "the order to start failed")]
+    assert sorted(said) == [("INFO", "completed the order to build the guest"),
+                            ("INFO", "completed the order to stop the guest"), ("WARNING", "the order to start failed")]
 
 
 def test_build_when_one_order_is_malformed_then_the_others_are_built(world):

@@ -121,7 +121,7 @@ def test_this_host_measures_itself():
 
 def test_monitors_when_a_name_is_unknown_then_it_says_which_there_are():
     assert len(monitors(["cpu.virt_driver", "cpu.virt_driver", "nova.compute.monitors.cpu.virt_driver"])) == 1
-    with pytest.raises(errors.host.NoMonitor, match="no monitor 'gpu'; there are: cpu.virt_driver"):
+    with pytest.raises(errors.host.NoMonitor, match="unknown monitor 'gpu'; known monitors: cpu.virt_driver"):
         monitors(["gpu"])
 
 

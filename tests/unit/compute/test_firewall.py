@@ -131,7 +131,7 @@ def test_refresh_when_others_filter_then_what_an_earlier_life_left_goes_once_and
     host = Host()
     host.conductor.elsewhere = host.kept.broken = True
     host.wall.refresh()
-    assert host.kept.withdrawn == 0 and "are there still" in caplog.text
+    assert host.kept.withdrawn == 0 and "could not be removed" in caplog.text
     host.kept.broken = False
     for _ in range(3):
         host.wall.refresh()
@@ -316,7 +316,7 @@ def test_filters_when_bridges_cannot_be_made_to_ask_then_one_clear_line_says_so(
     filters = PacketFilters(Program(), tmp_path, RuleOptions(), switches=tmp_path / "none")
     for _ in range(2):
         filters.apply(HostFirewall(host="a"))
-    [said] = [one for one in caplog.records if "SECURITY GROUPS DO NOT HOLD" in one.message]
+    [said] = [one for one in caplog.records if "SECURITY GROUPS ARE NOT ENFORCED" in one.message]
     assert said.levelname == "ERROR" and "modprobe br_netfilter" in said.message
     assert "bridge-nf-call-iptables: No such file" in filters.lacks()
     (tmp_path / "none").mkdir()

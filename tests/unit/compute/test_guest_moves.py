@@ -213,7 +213,7 @@ def test_return_when_only_an_older_moves_disks_are_aside_then_the_guest_that_run
     world.one("finish_guests", move_order(new, 5, source))
     world.driver.hypervisor.write_mark(order.server_uuid, "newest")
     assert world.one("return_guests", move_order(new, 8)).power_state == RUNNING
-    assert marked(world, order) == "newest" and "not taken back" in caplog.text
+    assert marked(world, order) == "newest" and "not restoring the disks" in caplog.text
 
 
 def test_leave_when_a_delete_comes_then_nothing_is_left(world, order):

@@ -188,7 +188,7 @@ def test_start_when_the_guest_cannot_be_made_anew_then_it_starts_as_it_was(world
     world.service.stop_guests(HOST, (guest_order(order, 2),))
     world.driver.knobs.fail_next("define", error)
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=order),))
-    assert outcome.ok == ok and ("starts as it was" in caplog.text) == ok
+    assert outcome.ok == ok and ("starting it with its old definition" in caplog.text) == ok
 
 
 def test_start_when_a_guest_that_was_lost_cannot_be_made_then_the_error_is_told(world):

@@ -47,9 +47,11 @@ def test_build_when_its_place_is_free_then_the_guest_holds_it(world):
 
 
 @pytest.mark.parametrize(("second", "why"), [
-    (order_of(3, 2, number=2), "CPU 2 is another guest's"), (order_of(1, number=2), "CPU 1 is not among"),
-    (order_of(3, number=2, device="0000:01:00.0"), "0000:01:00.0 is another guest's"),
-    (order_of(3, number=2, page_kb=2048), "64 free 2048 KB pages"), (order_of(6, number=2, cell=9), "no NUMA cell 9")])
+    (order_of(3, 2, number=2), "CPU 2 is used by another guest"),
+    (order_of(1, number=2), "CPU 1 of cell 0 is not dedicated"),
+    (order_of(3, number=2, device="0000:01:00.0"), "0000:01:00.0 is used by another guest"),
+    (order_of(3, number=2, page_kb=2048), "64 free 2048 KB pages"),
+    (order_of(6, number=2, cell=9), "unknown NUMA cell 9")])
 def test_build_when_its_place_is_taken_or_absent_then_the_host_refuses_and_nothing_is_made(world, second, why):
     first = order_of(2, device="0000:01:00.0")
     world.build(first)

@@ -124,5 +124,5 @@ class Answering:
     '{"formats": ["qcow2"], "unsafe": "' + "x" * 1001 + '"}', '{"problem": "' + "x" * 1001 + '"}'])
 def test_answer_when_the_inspector_was_taken_over_then_it_is_refused_in_few_words(answer):
     found = image_format.inspect_in_sandbox("/nowhere", Answering(answer))
-    assert found.problem.startswith("its format cannot be told") and len(found.problem) < 300
+    assert found.problem.startswith("its format could not be determined") and len(found.problem) < 300
     assert found.formats == () and found.virtual_bytes is None

@@ -57,7 +57,7 @@ def test_guest_when_it_is_undefined_behind_our_back_then_it_is_reported_off_and_
     world.driver.lifecycle.destroy(order.server_uuid)  # virsh destroy, virsh undefine
     wait_until(lambda: _states(world))
     assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
-    assert f"does not know guest {order.server_uuid} any more" in caplog.text
+    assert f"guest {order.server_uuid} is no longer defined in the hypervisor" in caplog.text
 
 
 def test_guest_when_it_was_undefined_unseen_then_the_periodic_report_and_a_restart_notice(make_world, caplog):

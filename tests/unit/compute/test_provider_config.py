@@ -87,7 +87,7 @@ def test_load_when_it_names_somebody_else_then_that_is_a_stranger(tmp_path):
     (entry("{name: a}", "  inventories: {additional: [CUSTOM_A: {total: 2147483648}]}"), "CUSTOM_A.total"),
     (entry("{name: a}", "  inventories: {additional: [CUSTOM_A: {total: 1, allocation_ratio: .nan}]}"), "ratio"),
     (entry("{name: a}", "  inventories: {additional: [CUSTOM_A: {total: 1, allocation_ratio: .inf}]}"), "ratio"),
-    (entry("{name: a}", f"  inventories: {{additional: [CUSTOM_{'A' * 58}: {{total: 1}}]}}"), "64 letters"),
+    (entry("{name: a}", f"  inventories: {{additional: [CUSTOM_{'A' * 58}: {{total: 1}}]}}"), "64 characters"),
     (entry("{name: a}", "  inventories: {additional: [CUSTOM_A: {total: 1, colour: 1}]}"), "CUSTOM_A.colour"),
     (entry("{name: a}", "  inventories: {additional: [{CUSTOM_A: {total: 1}, CUSTOM_B: {total: 1}}]}"),
      "additional[0]"),
@@ -107,7 +107,7 @@ def test_load_when_two_files_name_one_provider_then_both_are_named(tmp_path):
 def test_additions_when_the_host_reports_the_class_itself_then_it_is_named(tmp_path):
     own = Node(name="node1", uuid=UUID, hypervisor_type="fake",
                inventories=(ClassInventory(resource_class="CUSTOM_GOLD", total=1),))
-    with pytest.raises(errors.config.Provider, match="CUSTOM_GOLD is reported by the host itself"):
+    with pytest.raises(errors.config.Provider, match="CUSTOM_GOLD is already reported by the host"):
         with_additions([own], load(tmp_path, entry("{name: node1}", GOLD)))
 
 

@@ -44,7 +44,7 @@ def test_start_when_nothing_of_a_guest_is_left_then_it_is_reported_off(world, ca
     world.restart()
     [guest] = world.conductor.reports[-1].guests
     assert (guest.server_uuid, guest.power_state) == (order.server_uuid, PowerState.SHUTDOWN)
-    assert f"guest {order.instance_name} should be on this host and is not" in caplog.text
+    assert f"guest {order.instance_name} should be on this host but is missing" in caplog.text
 
 
 def test_start_when_a_gone_guest_came_back_later_then_it_stays(world):
@@ -216,7 +216,7 @@ def test_start_when_a_guest_is_missing_altogether_then_the_log_says_so(world, ca
     order = build_order()
     world.conductor.expected = (_expected(order),)
     world.restart()
-    assert "should be on this host and is not" in caplog.text
+    assert "should be on this host but is missing" in caplog.text
 
 
 @pytest.mark.parametrize(("action", "left", "state"), [
@@ -256,7 +256,7 @@ def test_sweep_when_an_order_is_in_progress_then_the_guest_is_left_to_it(world):
 
 
 @pytest.mark.parametrize(("changed", "words"), [
-    ("path", "1 guests that are here have no folder in [DEFAULT]instances_path"),
+    ("path", "1 guests on this host have no directory in [DEFAULT]instances_path"),
     ("name", "instance-00000001 (now vm-1)"), ("nothing", "")])
 def test_start_when_an_option_was_changed_under_a_guest_then_a_line_says_which(make_world, caplog, changed, words):
     world = make_world().start()
