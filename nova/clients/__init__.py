@@ -1,1 +1,1 @@
-"""Speaks to the services next door: only the calls we use, with typed answers."""
+"""Clients of other OpenStack services: only the calls that nova uses, with typed answers."""

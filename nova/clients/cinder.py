@@ -1,12 +1,12 @@
-"""The volume service: the calls we use of Cinder's API v3.
+"""The volume service: the calls of Cinder's API v3 that nova uses.
 
-``as_user`` asks with the token of the request that is served, and with our own beside it; everything else is asked with
-our own credentials. A write that may not be repeated (POST) is tried once: whoever makes it looks for what a lost
-answer left. How a volume is reached (:class:`nova.model.volumes.VolumeConnection`) may hold secrets, so keystoneauth
-logs no call that carries it.
+``as_user`` calls use the token of the current request, together with nova's service token; other calls use nova's own
+credentials. A write that is not idempotent (POST) is attempted once; the caller checks for the result of a lost answer.
+The connection data of a volume (:class:`nova.model.volumes.VolumeConnection`) may contain secrets, so keystoneauth logs
+no call that carries them.
 
-Every call: service.Forbidden (the user may not), volume.Credentials (we may not), volume.Away, volume.NoService,
-volume.WrongAddress.
+Every call raises service.Forbidden if the user lacks permission, volume.Credentials if nova does, volume.Away,
+volume.NoService, volume.WrongAddress.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from nova.model.volumes import (
     VolumeSnapshot,
 )
 
-DEADLINE = 1.5  # of read_timeout: for a call's attempts together
-DOUBTS_S = (0.0, 1.0, 3.0)  # how long before each look for what a lost answer left
+DEADLINE = 1.5  # multiple of read_timeout: for all attempts of a call
+DOUBTS_S = (0.0, 1.0, 3.0)  # pauses before the checks for the result of a lost answer
 
-#: Versions that calls are made in, the best one first.
-VOLUMES: tuple[Version, ...] = ((3, 69), (3, 48), (3, 0))  # shared_targets may be null; there is shared_targets
+#: Versions of calls, in order of preference.
+VOLUMES: tuple[Version, ...] = ((3, 69), (3, 48), (3, 0))  # 3.69: null shared_targets; 3.48: shared_targets
 ATTACHMENTS: tuple[Version, ...] = ((3, 44),)
 REIMAGE: tuple[Version, ...] = ((3, 68),)
 
-LOGGERS = ("nova.clients.cinder_caller", "os_brick")  # that [cinder]debug makes talk
+LOGGERS = ("nova.clients.cinder_caller", "os_brick")  # loggers that [cinder]debug sets to debug level
 
 T = TypeVar("T")
 
 
 def of_groups(cinder: Json, credentials: Credentials) -> Cinder:
-    """A client as the ``[cinder]`` group says. config.CatalogInfo."""
+    """Return a client for the ``[cinder]`` group. Raises config.CatalogInfo."""
     if cinder.debug:
         for name in LOGGERS:
             logging.getLogger(name).setLevel(logging.DEBUG)
     kind, name, interface = _catalog_info(cinder.catalog_info)
     addresses = (cinder.endpoint_template.rstrip("/"),) if cinder.endpoint_template else ()
-    patience_s = float(getattr(cinder, "timeout", None) or cinder.read_timeout)  # timeout is keystoneauth's word
+    patience_s = float(getattr(cinder, "timeout", None) or cinder.read_timeout)  # timeout is keystoneauth's name
     service = ServiceEndpoint("volume", kind, addresses, cinder.os_region_name, (interface,),
                               cinder.http_retries, patience_s, deadline_s=DEADLINE * patience_s,
                               service_name=name or None)
@@ -75,7 +75,8 @@ def _catalog_info(text: str) -> Sequence[str]:
 
 
 class Cinder:
-    """``doubts_s``: how long before each look for an attachment whose making was not answered."""
+    """Client of the volume service. ``doubts_s``: pauses before each check for an attachment whose creation was not
+    answered."""
 
     def __init__(self, caller: CinderCaller, doubts_s: Sequence[float] = DOUBTS_S) -> None:
         self._caller, self._patient, self._doubts_s = caller, caller.patient(), doubts_s
@@ -83,64 +84,67 @@ class Cinder:
     # -- volumes
 
     def get(self, volume_id: str, as_user: bool = False) -> Volume:
-        """volume.NotFound."""
+        """Return a volume. Raises volume.NotFound."""
         with _missing(errors.volume.NotFound(volume=volume_id)):
             return values.volume(self._read("GET", _path("volumes", volume_id), "volume", as_user=as_user,
                                             versions=VOLUMES))
 
     def list(self, query: VolumeQuery, as_user: bool = False) -> tuple[Volume, ...]:
-        """A page of the asking project's volumes, the newest first."""
+        """Return a page of the calling project's volumes, newest first."""
         return self._all("volumes/detail", "volumes", values.volume, _slice(query), query.limit, as_user=as_user)
 
     def create(self, new: NewVolume, as_user: bool = False) -> Volume:
-        """A volume that is still ``creating``, of the asking project. volume.Refused, volume.OverQuota,
-        volume.SnapshotNotFound, volume.TypeNotFound."""
+        """Create a volume of the calling project; its status is still ``creating``. Raises volume.Refused,
+        volume.OverQuota, volume.SnapshotNotFound, volume.TypeNotFound."""
         with _missing(errors.volume.TypeNotFound(volume_type=new.volume_type),
                       errors.volume.SnapshotNotFound(snapshot=new.snapshot_id)):
             return values.volume(self._read("POST", "/volumes", "volume", as_user=as_user,
                                             json={"volume": values.new_volume(new)}))
 
     def delete(self, volume_id: str, as_user: bool = False) -> None:
-        """It goes by and by. volume.NotFound; volume.Refused: it is in use, or has snapshots."""
+        """Delete a volume, which Cinder completes later. Raises volume.NotFound; volume.Refused if it is in use, or has
+        snapshots."""
         with _missing(errors.volume.NotFound(volume=volume_id)):
             self._call("DELETE", _path("volumes", volume_id), as_user=as_user)
 
     def begin_detaching(self, volume_id: str, as_user: bool = False) -> None:
-        """From ``in-use`` to ``detaching``. volume.NotFound; volume.Refused: it is not in use."""
+        """Change the status from ``in-use`` to ``detaching``. Raises volume.NotFound; volume.Refused if it is not in
+        use."""
         self._act(volume_id, "os-begin_detaching", {}, as_user)
 
     def roll_detaching(self, volume_id: str, as_user: bool = False) -> None:
-        """From ``detaching`` back to ``in-use``. volume.NotFound; volume.Refused."""
+        """Change the status from ``detaching`` back to ``in-use``. Raises volume.NotFound, volume.Refused."""
         self._act(volume_id, "os-roll_detaching", {}, as_user)
 
     def complete_migration(self, old_id: str, new_id: str, error: bool = False, as_user: bool = False) -> str:
-        """End a swap that Cinder began; the id that the data have from now on. From a volume that Cinder does not move
-        (its ``migration_status`` is None) it takes the attachments: look first. volume.NotFound, volume.Refused."""
+        """Complete a swap that Cinder began, and return the new id of the data. A volume that Cinder is not migrating
+        (``migration_status`` None) loses its attachments, so check that first. Raises volume.NotFound,
+        volume.Refused."""
         with _missing(errors.volume.NotFound(volume=old_id), errors.volume.NotFound(volume=new_id)):
             body = {"os-migrate_volume_completion": {"new_volume": new_id, "error": error}}
             return str(self._read("POST", _path("volumes", old_id, "/action"), "save_volume_id", as_user=as_user,
                                   json=body))
 
     def reimage(self, volume_id: str, image_id: str, reserved: bool = True, as_user: bool = False) -> None:
-        """Write an image over the volume: it is ``downloading`` until that is done. ``reserved``: it may be so now.
-        volume.NotFound, image.NotFound, volume.Refused; volume.TooOld below 3.68."""
+        """Write an image over the volume, which has the status ``downloading`` until that is done. ``reserved``: also
+        for a reserved volume. Raises volume.NotFound, image.NotFound, volume.Refused; volume.TooOld below 3.68."""
         self._act(volume_id, "os-reimage", {"image_id": image_id, "reimage_reserved": reserved}, as_user, REIMAGE,
                   errors.image.NotFound(image_id=image_id))
 
     def encryption(self, volume_id: str, as_user: bool = False) -> VolumeEncryption | None:
-        """None: it is not encrypted. volume.NotFound."""
+        """Return the encryption of a volume; None if it is not encrypted. Raises volume.NotFound."""
         with _missing(errors.volume.NotFound(volume=volume_id)):
             return values.encryption(self._json("GET", _path("volumes", volume_id, "/encryption"), as_user=as_user))
 
     def types(self, as_user: bool = False) -> Mapping[str, str]:
-        """The name of each volume type, by its id and by its name."""
+        """Return the name of each volume type, by its id and by its name."""
         found = self._all("types", "volume_types", lambda one: (one["id"], one["name"]), {}, links="volume_type_links",
                           as_user=as_user)
         return {key: name for type_id, name in found for key in (type_id, name)}
 
     def change_metadata(self, change: VolumeMetadataChange, as_user: bool = False) -> None:
-        """A key to delete that is not there is no error. volume.NotFound, volume.SnapshotNotFound; volume.Refused: a
-        key or value is too long."""
+        """Set and delete metadata. Deleting an absent key is not an error. Raises volume.NotFound,
+        volume.SnapshotNotFound; volume.Refused if a key or value is too long."""
         collection, missing = (
             ("snapshots", errors.volume.SnapshotNotFound(snapshot=change.id)) if change.kind == SNAPSHOT
             else ("volumes", errors.volume.NotFound(volume=change.id)))
@@ -156,51 +160,55 @@ class Cinder:
     # -- snapshots
 
     def get_snapshot(self, snapshot_id: str, as_user: bool = False) -> VolumeSnapshot:
-        """volume.SnapshotNotFound."""
+        """Return a volume snapshot. Raises volume.SnapshotNotFound."""
         with _missing(errors.volume.SnapshotNotFound(snapshot=snapshot_id)):
             return values.snapshot(self._read("GET", _path("snapshots", snapshot_id), "snapshot", as_user=as_user))
 
     def list_snapshots(self, query: VolumeQuery, as_user: bool = False) -> tuple[VolumeSnapshot, ...]:
-        """A page of the asking project's snapshots, the newest first."""
+        """Return a page of the calling project's snapshots, newest first."""
         return self._all("snapshots/detail", "snapshots", values.snapshot, _slice(query), query.limit, as_user=as_user)
 
     def find_snapshots(self, name: str) -> tuple[VolumeSnapshot, ...]:
-        """Those of exactly this name, of any project. (A Cinder whose operator took this filter away gives all.)"""
+        """Return the snapshots of exactly this name, of any project. (A Cinder whose operator removed this filter
+        returns all snapshots, so the names are compared here.)"""
         found = self._all("snapshots/detail", "snapshots", values.snapshot, {"all_tenants": "1", "name": name})
         return tuple(one for one in found if one.name == name)
 
     def create_snapshot(self, new: NewVolumeSnapshot, as_user: bool = False) -> VolumeSnapshot:
-        """One that is still ``creating``. volume.NotFound, volume.Refused, volume.OverQuota."""
+        """Create a volume snapshot; its status is still ``creating``. Raises volume.NotFound, volume.Refused,
+        volume.OverQuota."""
         with _missing(errors.volume.NotFound(volume=new.volume_id)):
             return values.snapshot(self._read("POST", "/snapshots", "snapshot", as_user=as_user,
                                               json={"snapshot": values.new_snapshot(new)}))
 
     def delete_snapshot(self, snapshot_id: str, as_user: bool = False) -> None:
-        """It goes by and by. volume.SnapshotNotFound, volume.Refused."""
+        """Delete a volume snapshot, which Cinder completes later. Raises volume.SnapshotNotFound, volume.Refused."""
         with _missing(errors.volume.SnapshotNotFound(snapshot=snapshot_id)):
             self._call("DELETE", _path("snapshots", snapshot_id), as_user=as_user)
 
     def set_snapshot_status(self, snapshot_id: str, status: str, progress: str | None = None,
                             as_user: bool = False) -> None:
-        """Of a snapshot that a host makes or deletes: ``creating``, ``deleting``, ``error`` or ``error_deleting``.
-        ``progress`` ``90%``: the host's part is over. volume.SnapshotNotFound, volume.Refused."""
+        """Set the status of a snapshot that a host makes or deletes: ``creating``, ``deleting``, ``error`` or
+        ``error_deleting``. ``progress`` ``90%``: the host's part is complete. Raises volume.SnapshotNotFound,
+        volume.Refused."""
         fields = {"status": status} if progress is None else {"status": status, "progress": progress}
         with _missing(errors.volume.SnapshotNotFound(snapshot=snapshot_id)):
             self._call("POST", _path("snapshots", snapshot_id, "/action"), as_user=as_user,
                               json={"os-update_snapshot_status": fields})
 
     def limits(self, as_user: bool = False) -> VolumeLimits:
-        """How many snapshots the asking project has, and may have."""
+        """Return the calling project's number of snapshots, and their limit."""
         return values.limits(self._read("GET", "/limits", "limits", as_user=as_user)["absolute"])
 
     # -- attachments
 
     def reserve(self, volume_id: str, server_uuid: str, known: Collection[str] = (), as_user: bool = False
                 ) -> VolumeAttachment:
-        """An attachment that no host has yet; the volume is ``reserved``, or stays in use by this server. ``known``:
-        attachments of both that were there before, so that a lost answer's is told from them.
+        """Create an attachment without a host; the volume becomes ``reserved``, or stays in use by this server.
+        ``known``: existing attachments of both, to distinguish that of a lost answer from them.
 
-        volume.NotFound; volume.Refused: it is not available; volume.Away, also when it may have been made.
+        Raises volume.NotFound; volume.Refused if the volume is not available; volume.Away, also if the attachment may
+        have been created.
         """
         try:
             return self._attach({"volume_uuid": volume_id, "instance_uuid": server_uuid}, volume_id, as_user)
@@ -211,29 +219,31 @@ class Cinder:
             return found
 
     def find_reserved(self, volume_id: str, server_uuid: str, known: Collection[str] = ()) -> VolumeAttachment | None:
-        """An attachment of both that no host has, and that is not ``known``; None: there is none."""
+        """Return an attachment of both that has no host and is not ``known``; None if there is none."""
         for one in self.list_attachments(server_uuid, volume_id):
             if one.status == RESERVED and one.id not in known:
                 with contextlib.suppress(errors.volume.AttachmentNotFound):
-                    found = self.get_attachment(one.id)  # the list does not say whether a host has it
+                    found = self.get_attachment(one.id)  # the list does not show whether it has a host
                     if found.connection is None:
                         return found
         return None
 
     def attach(self, volume_id: str, server_uuid: str, connector: Connector, mountpoint: str | None = None,
                as_user: bool = False) -> VolumeAttachment:
-        """Reserve and connect at once: a second host's, while a server moves; the volume is ``attaching`` until it is
-        completed or deleted. ``mountpoint``: such as ``/dev/vdb``.
+        """Reserve and connect in one step, for the second host during a migration; the volume is ``attaching`` until
+        the attachment is completed or deleted. ``mountpoint``: such as ``/dev/vdb``.
 
-        volume.NotFound, volume.Refused; volume.Away, also when it may have been made (:meth:`list_attachments`).
+        Raises volume.NotFound, volume.Refused; volume.Away, also if the attachment may have been created
+        (:meth:`list_attachments`).
         """
         return self._attach({"volume_uuid": volume_id, "instance_uuid": server_uuid,
                              "connector": _connector(connector, mountpoint)}, volume_id, as_user)
 
     def connect(self, attachment_id: str, connector: Connector, mountpoint: str | None = None, as_user: bool = False
                 ) -> VolumeAttachment:
-        """Let a host in; how it reaches the volume, which is ``attaching`` then. volume.AttachmentNotFound,
-        volume.Refused; service.Conflict: another attachment of the volume is connected, and it is of one server."""
+        """Give a host access, and return the attachment with its connection data; the volume is then ``attaching``.
+        Raises volume.AttachmentNotFound, volume.Refused; service.Conflict if another attachment of the volume is
+        connected, and the volume allows only one server."""
         body = {"attachment": {"connector": _connector(connector, mountpoint)}}
         with _missing(errors.volume.AttachmentNotFound(attachment=attachment_id)):
             return values.attachment(self._read("PUT", _path("attachments", attachment_id), "attachment",
@@ -241,25 +251,26 @@ class Cinder:
                                                 json=body))
 
     def complete(self, attachment_id: str, as_user: bool = False) -> None:
-        """The server has it: the volume is ``in-use``. volume.AttachmentNotFound, volume.Refused."""
+        """Complete the attachment: the volume becomes ``in-use``. Raises volume.AttachmentNotFound, volume.Refused."""
         with _missing(errors.volume.AttachmentNotFound(attachment=attachment_id)):
             self._call("POST", _path("attachments", attachment_id, "/action"), as_user=as_user,
                               versions=ATTACHMENTS, json={"os-complete": {}})
 
     def get_attachment(self, attachment_id: str, as_user: bool = False) -> VolumeAttachment:
-        """With its connection, where a host has it. volume.AttachmentNotFound."""
+        """Return an attachment, with its connection data if it has a host. Raises volume.AttachmentNotFound."""
         with _missing(errors.volume.AttachmentNotFound(attachment=attachment_id)):
             return values.attachment(self._read("GET", _path("attachments", attachment_id), "attachment",
                                                 as_user=as_user, versions=ATTACHMENTS, log=False))
 
     def list_attachments(self, server_uuid: str, volume_id: str | None = None) -> tuple[VolumeAttachment, ...]:
-        """Those of a server of any project, without their connections."""
+        """Return the attachments of a server of any project, without their connection data."""
         params = {"instance_id": server_uuid, "volume_id": volume_id, "all_tenants": "1"}
         return self._all("attachments", "attachments", values.attachment,
                          {key: value for key, value in params.items() if value}, versions=ATTACHMENTS)
 
     def delete_attachment(self, attachment_id: str, as_user: bool = False) -> None:
-        """Nothing when it is gone already. volume.InUseByService: Cinder did not take our service token."""
+        """Delete an attachment; does nothing if it is already gone. Raises volume.InUseByService if Cinder did not
+        accept nova's service token."""
         try:
             self._call("DELETE", _path("attachments", attachment_id), self._patient, as_user=as_user,
                        versions=ATTACHMENTS)
@@ -268,7 +279,7 @@ class Cinder:
         except errors.service.Conflict as error:
             raise errors.volume.InUseByService(attachment=attachment_id, reason=error.data["reason"]) from error
 
-    # -- inside
+    # -- internals
 
     def _act(self, volume_id: str, action: str, arguments: Mapping[str, Json], as_user: bool,
              versions: tuple[Version, ...] = (), *others: errors.NovaError) -> None:
@@ -282,7 +293,8 @@ class Cinder:
                                                 versions=ATTACHMENTS, log=False, json={"attachment": attachment}))
 
     def _look_again(self, volume_id: str, server_uuid: str, known: Collection[str]) -> VolumeAttachment | None:
-        """What a request without an answer made. (Cinder may still be at it: one look is not enough.)"""
+        """Return the attachment that an unanswered request made, if any. (Cinder may still be working on it, so one
+        check is not enough.)"""
         for pause in self._doubts_s:
             concurrency.sleep(pause)
             with contextlib.suppress(errors.volume.Away):
@@ -303,7 +315,7 @@ class Cinder:
             body = answer.json()
         except ValueError:
             body = None
-        if not isinstance(body, dict):  # of a proxy before it, say
+        if not isinstance(body, dict):  # for example from a proxy in between
             raise _strange(method, path)
         return body
 
@@ -314,8 +326,8 @@ class Cinder:
 
     def _all(self, path: str, key: str, read: Callable[[Mapping[str, Json]], T], params: Mapping[str, Json],
              limit: int | None = None, links: str = "", **kwargs: Json) -> tuple[T, ...]:
-        """Every page of a list, up to ``limit`` entries. ``links``: what the way to the next one is called, where that
-        is not the list's own name."""
+        """Return the entries of all pages of a list, up to ``limit``. ``links``: name of the member with the link to
+        the next page, if it does not follow from the list's own name."""
         found: list[T] = []
         following: Sequence[tuple[str, Json]] | None = list(params.items())
         while following is not None and (limit is None or len(found) < limit):
@@ -325,8 +337,8 @@ class Cinder:
         return tuple(itertools.islice(found, limit))
 
     def _page(self, path: str, key: str, **kwargs: Json) -> dict[str, Json]:
-        """A page of a list. Whoever has no such list is not Cinder: that is no empty one, nor a thing that is
-        missing."""
+        """Return a page of a list. A server without such a list is not Cinder; that is neither an empty list nor a
+        missing resource."""
         try:
             body = self._json("GET", f"/{path}", **kwargs)
         except errors.service.ResourceNotFound:
@@ -337,7 +349,7 @@ class Cinder:
 
 
 def _path(noun: str, key: str, rest: str = "") -> str:
-    """Ids come from users, too: whatever stands in one is one part of the path."""
+    """Return a path. Ids may come from users, so each id is quoted as one component of the path."""
     return f"/{noun}/{quote(key, safe='')}{rest}"
 
 
@@ -347,13 +359,13 @@ def _slice(query: VolumeQuery) -> dict[str, Json]:
 
 
 def _connector(connector: Connector, mountpoint: str | None) -> dict[str, Json]:
-    """The API has no other place for the name that the server sees the volume at."""
+    """Return the connector with the server's device name, for which the API has no other place."""
     return {**connector, "mountpoint": mountpoint} if mountpoint else dict(connector)
 
 
 @contextlib.contextmanager
 def _missing(*candidates: errors.NovaError) -> Iterator[None]:
-    """When something is missing, that one of ``candidates`` says so whose thing Cinder names; else the first."""
+    """Translate ResourceNotFound to the error in ``candidates`` whose resource Cinder names, else to the first."""
     try:
         yield
     except errors.service.ResourceNotFound as absent:
@@ -363,12 +375,12 @@ def _missing(*candidates: errors.NovaError) -> Iterator[None]:
 
 
 def _strange(method: str, path: str) -> errors.NovaError:
-    return errors.volume.Away(reason=f"what answers {method} {path} is not Cinder")
+    return errors.volume.Away(reason=f"the server that answers {method} {path} is not Cinder")
 
 
 def _next(links: Sequence[Mapping[str, str]]) -> list[tuple[str, Json]] | None:
-    """The parameters of the next page. (Its host is what the service thinks it is called: not always how we get there.)
-    An offset counts from the marker there, so it is not said again."""
+    """Return the parameters of the next page. (The link's host is the service's own name for itself, at which nova
+    cannot always reach it.) An offset applies before the marker, so it is not repeated."""
     for link in links:
         if link.get("rel") == "next":
             return [one for one in parse_qsl(urlsplit(link["href"]).query) if one[0] != "offset"]

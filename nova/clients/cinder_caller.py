@@ -1,8 +1,8 @@
-"""How a call reaches Cinder: at which address, as whom, in which version of its API, and what its refusals mean.
+"""Calls to Cinder: address, identity, API version, and translation of errors.
 
-A user's call goes with the user's token and our own beside it, our own calls with our token twice: Cinder gives an
-attachment that is in use back to a service alone. The catalog that we see has the address of *our* project in it, so
-the project in an address is always the asking one's.
+A user's call carries the user's token and nova's service token; nova's own calls carry nova's token as both: Cinder
+deletes an attachment that is in use only for a service. The catalog of nova's token contains the address of *nova's*
+project, so the project in an address is always replaced with the calling one.
 """
 
 from __future__ import annotations
@@ -27,51 +27,52 @@ LOG = logging.getLogger(__name__)
 
 Version = tuple[int, int]
 
-#: How keystoneauth says that a cloud has no such service.
+#: keystoneauth's exceptions if a cloud has no such service.
 NOT_IN_CATALOG = (exceptions.EndpointNotFound, exceptions.EmptyCatalog)
-ATTACHMENT_RETRIES = 4  # at least: back ends are busy at times, and what is left half done needs somebody's hand
-VERSIONS_BELIEVED_S = 600.0  # then the service may have been upgraded
+ATTACHMENT_RETRIES = 4  # at least: back ends are busy at times, and incomplete operations need manual repair
+VERSIONS_BELIEVED_S = 600.0  # after that, the service may have been upgraded
 LONGEST_REASON = 500
 
-#: What a status means that says more here than elsewhere.
+#: Statuses with a more specific meaning for Cinder than for other services.
 REFUSALS: Mapping[int, Callable[..., errors.NovaError]] = {400: errors.volume.Refused, 413: errors.volume.OverQuota}
 
 
 class CinderEndpoint(NamedTuple):
-    """An endpoint: what stands before ``/v3``, and whether a project's id stands behind it."""
+    """An endpoint: its address before ``/v3``, and whether a project id follows."""
 
     root: str
     names_project: bool
 
     def base(self, project_id: str | None) -> str:
-        """What paths of calls are added to."""
+        """Return the base address of calls."""
         return f"{self.root}/v3/{project_id}" if self.names_project and project_id else f"{self.root}/v3"
 
 
 class CinderCaller(Caller):
-    """As :class:`nova.clients.session.Caller`, with :meth:`headers` that name a version."""
+    """A caller like :class:`nova.clients.session.Caller`, with :meth:`headers` that select an API version."""
 
     def __init__(self, service: ServiceEndpoint, credentials: Credentials,
                  clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(service, dataclasses.replace(credentials, send_service_token=True))
         self._clock = clock
-        self._newest: dict[str, tuple[Version, float]] = {}  # root -> the newest version there, and when it was read
+        self._newest: dict[str, tuple[Version, float]] = {}  # root -> its newest version, and when it was read
 
     def patient(self) -> Self:
-        """The same service, asked more often: for calls that end what others began."""
+        """Return a caller with more retries, for calls that complete operations of others."""
         other = copy.copy(self)
         other.service = dataclasses.replace(self.service, retries=max(self.service.retries, ATTACHMENT_RETRIES))
         return other
 
     def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
              **kwargs: object) -> requests.Response:
-        """volume.Refused, volume.OverQuota, service.ResourceNotFound, service.Conflict; service.Forbidden of a user's
-        call, volume.Credentials of our own; volume.NoService, volume.WrongAddress, volume.Away."""
+        """Call the service. Raises volume.Refused, volume.OverQuota, service.ResourceNotFound, service.Conflict;
+        service.Forbidden for a user's call, volume.Credentials for nova's own; volume.NoService, volume.WrongAddress,
+        volume.Away."""
         try:
             return super().call(method, path, as_user=as_user, what=what, **kwargs)
         except errors.volume.Away:
             raise
-        except errors.service.Unavailable as error:  # nobody was asked: no time is left
+        except errors.service.Unavailable as error:  # no request was sent: no time is left
             raise errors.volume.Away(reason=error.data["reason"]) from error
         except errors.service.Credentials as error:
             raise errors.volume.Credentials(reason=error.data["reason"]) from error
@@ -83,8 +84,8 @@ class CinderCaller(Caller):
     # -- versions
 
     def headers(self, versions: tuple[Version, ...]) -> dict[str, str]:
-        """Of a call that may be made in these versions, the best one first; none of them: that of 3.0.
-        volume.TooOld, and as :meth:`call`."""
+        """Return the headers of a call that supports these versions, in order of preference; without versions, that of
+        3.0. Raises volume.TooOld, and errors as :meth:`call`."""
         if not versions:
             return {}
         newest = self.newest()
@@ -95,7 +96,7 @@ class CinderCaller(Caller):
         return {"OpenStack-API-Version": "volume {}.{}".format(*found)}
 
     def newest(self) -> Version:
-        """The newest version that the service has, as its version document said some minutes ago at most."""
+        """Return the newest version of the service; its version document is cached for some minutes."""
         root = self._endpoint().root
         known, read_at = self._newest.get(root, ((0, 0), -VERSIONS_BELIEVED_S))
         if self._clock() - read_at < VERSIONS_BELIEVED_S:
@@ -104,7 +105,7 @@ class CinderCaller(Caller):
         self._newest[root] = found, self._clock()
         return found
 
-    # -- address and standing
+    # -- address and identity
 
     def _once(self, method: str, path: str, address: str | None, as_user: bool, what: str,
               kwargs: Mapping[str, object]) -> requests.Response:
@@ -150,13 +151,13 @@ class CinderCaller(Caller):
         found, own = super()._auth(as_user, address), self._credentials.auth
         return ServiceTokenAuthWrapper(own, own) if own is not None and found is own else found
 
-    # -- refusals
+    # -- error translation
 
     def translated(self, error: Exception, what: str) -> errors.NovaError:
-        """The error of ours that says what a failed call means, in Cinder's own words where it gives a reason."""
+        """Return the nova error for a failed call, with Cinder's own reason if there is one."""
         status, said = getattr(error, "http_status", None), _said(error)
         if status is not None:
-            LOG.debug("Refused with %s (%s): %s", status, getattr(error, "request_id", None) or "no request id", said)
+            LOG.debug("refused with %s (%s): %s", status, getattr(error, "request_id", None) or "no request id", said)
         found = super().translated(error, what)
         reason = said or str(found.data.get("reason", ""))
         if refusal := REFUSALS.get(status or 0):
@@ -167,7 +168,8 @@ class CinderCaller(Caller):
 
 
 def _said(error: Exception) -> str:
-    """The reason of an answer such as ``{"badRequest": {"code": 400, "message": "..."}}``; or nothing."""
+    """Return the reason of an answer such as ``{"badRequest": {"code": 400, "message": "..."}}``; empty if there is
+    none."""
     response = getattr(error, "response", None)
     try:
         body = response.json() if response is not None else None
@@ -179,13 +181,14 @@ def _said(error: Exception) -> str:
 
 
 def _newest(answer: requests.Response) -> Version:
-    """Of a version document: ``{"versions": [{"id": "v3.0", "version": "3.71", ...}]}``. volume.Away: it is none."""
+    """Return the newest version in a version document: ``{"versions": [{"id": "v3.0", "version": "3.71", ...}]}``.
+    Raises volume.Away if it is not one."""
     try:
         found: list[Json] = [one["version"] for one in answer.json()["versions"] if one["id"].startswith("v3.")]
         major, minor = found[0].split(".")
         return int(major), int(minor)
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise errors.volume.Away(reason="what answers at its address is not Cinder") from None
+        raise errors.volume.Away(reason="the server at its address is not Cinder") from None
 
 
 __all__ = ["CinderCaller", "CinderEndpoint", "Version"]

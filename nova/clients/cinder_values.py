@@ -1,4 +1,4 @@
-"""Cinder's JSON and our values."""
+"""Conversion between Cinder's JSON and nova's values."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nova.model.volumes import (
 
 Body = Mapping[str, Json]
 
-#: Members of ``connection_info`` that are Cinder's own; the others are the back end's words.
+#: Cinder's own members of ``connection_info``; the others belong to the back end.
 ENVELOPE = frozenset({"driver_volume_type", "attachment_id"})
 
 
 def _time(text: str | None) -> datetime.datetime | None:
-    """Cinder's times are UTC; ours as well, without zone."""
+    """Return a time without zone; Cinder's times are UTC, like nova's."""
     return datetime.datetime.fromisoformat(text).replace(tzinfo=None) if text else None
 
 
@@ -34,7 +34,8 @@ def _texts(body: Body | None) -> dict[str, str]:
 
 
 def volume(body: Body) -> Volume:
-    """Of ``volume``. ``bootable`` is text there; ``shared_targets`` is missing below 3.48: then nothing is shared."""
+    """Return a volume from ``volume``. ``bootable`` is text there; ``shared_targets`` is missing below 3.48, when no
+    targets are shared."""
     return Volume(
         id=body["id"], status=body.get("status") or "", name=body.get("name") or "",
         description=body.get("description"), size_gb=body.get("size") or 0,
@@ -53,7 +54,7 @@ def _use(body: Body) -> VolumeUse:
 
 
 def new_volume(new: NewVolume) -> dict[str, Json]:
-    """What is not said is left to Cinder."""
+    """Return the JSON of a new volume; unset values are left to Cinder."""
     members = {"size": new.size_gb, "name": new.name, "description": new.description, "snapshot_id": new.snapshot_id,
                "imageRef": new.image_id, "volume_type": new.volume_type, "availability_zone": new.availability_zone,
                "metadata": dict(new.metadata) or None}
@@ -61,7 +62,7 @@ def new_volume(new: NewVolume) -> dict[str, Json]:
 
 
 def snapshot(body: Body) -> VolumeSnapshot:
-    """Of ``snapshot``."""
+    """Return a volume snapshot from ``snapshot``."""
     return VolumeSnapshot(
         id=body["id"], volume_id=body.get("volume_id") or "", status=body.get("status") or "",
         progress=body.get("os-extended-snapshot-attributes:progress") or "", size_gb=body.get("size") or 0,
@@ -70,13 +71,15 @@ def snapshot(body: Body) -> VolumeSnapshot:
 
 
 def new_snapshot(new: NewVolumeSnapshot) -> dict[str, Json]:
-    """``force`` goes as it is: versions from 3.66 on, which refuse it, are not asked for."""
+    """Return the JSON of a new volume snapshot. ``force`` is passed unchanged: nova does not request versions from 3.66
+    on, which reject it."""
     members = {"volume_id": new.volume_id, "name": new.name, "description": new.description, "force": new.force}
     return members | ({"metadata": dict(new.metadata)} if new.metadata else {})
 
 
 def attachment(body: Body) -> VolumeAttachment:
-    """Of ``attachment``, or of an entry of their list (which has no connection). Its ``connection_info`` is flat."""
+    """Return an attachment from ``attachment``, or from an entry of a list (without connection). Its
+    ``connection_info`` is flat."""
     info = body.get("connection_info") or {}
     kind = info.get("driver_volume_type")
     data = {key: value for key, value in info.items() if key not in ENVELOPE}
@@ -86,7 +89,7 @@ def attachment(body: Body) -> VolumeAttachment:
 
 
 def encryption(body: Body) -> VolumeEncryption | None:
-    """None: the volume is not encrypted."""
+    """Return the encryption; None if the volume is not encrypted."""
     key_id = body.get("encryption_key_id")
     if not key_id:
         return None
@@ -95,6 +98,6 @@ def encryption(body: Body) -> VolumeEncryption | None:
 
 
 def limits(body: Body) -> VolumeLimits:
-    """Of ``limits.absolute``. -1 there: no limit."""
+    """Return limits from ``limits.absolute``, where -1 means unlimited."""
     most = body.get("maxTotalSnapshots", -1)
     return VolumeLimits(snapshots_used=body.get("totalSnapshotsUsed") or 0, snapshots_most=None if most < 0 else most)

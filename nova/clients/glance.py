@@ -1,4 +1,4 @@
-"""The image service: the calls we use of its API v2."""
+"""The image service: the calls of its API v2 that nova uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nova.model.base import Json
 from nova.model.image.images import Image, ImageQuery, NewImage
 
 TAKING = "os_glance_import_task"
-#: Members of an image's JSON that are Glance's own; what else is text is a custom property.
+#: Glance's own members of an image's JSON; other text members are custom properties.
 BASE_KEYS = frozenset({
     "id", "name", "status", "visibility", "owner", "disk_format", "container_format", "size", "virtual_size",
     "min_disk", "min_ram", "checksum", "os_hash_algo", "os_hash_value", "protected", "created_at", "updated_at",
@@ -26,7 +26,7 @@ BASE_KEYS = frozenset({
 
 
 def of_groups(glance: Json, credentials: Credentials) -> Glance:
-    """A client as the ``[glance]`` group says."""
+    """Return a client for the ``[glance]`` group."""
     addresses = (glance.endpoint_override,) if glance.endpoint_override else tuple(glance.api_servers or ())
     service = ServiceEndpoint("image", glance.service_type, tuple(address.rstrip("/") for address in addresses),
                               glance.region_name, tuple(glance.valid_interfaces), glance.num_retries,
@@ -35,26 +35,28 @@ def of_groups(glance: Json, credentials: Credentials) -> Glance:
 
 
 def _path(image_id: str, rest: str = "") -> str:
-    """Ids come from images' own properties, too (a kernel's, say): whatever stands in one is one part of the path."""
+    """Return a path. Ids may come from images' properties (a kernel's, for example), so each id is quoted as one
+    component."""
     return f"/v2/images/{quote(image_id, safe='')}{rest}"
 
 
 class Glance:
-    """``as_user=True`` speaks with the token of the request being served (admission, the old image proxy)."""
+    """Client of the image service. ``as_user=True`` uses the token of the current request (admission, the old image
+    proxy)."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
     def show(self, image_id: str, as_user: bool = False) -> Image:
-        """One image. image.NotFound; Unavailable names the service."""
+        """Return an image. Raises image.NotFound; Unavailable, which names the service."""
         return _image(_record(self._get(_path(image_id), image_id, as_user), _path(image_id)))
 
     def check(self) -> None:
-        """Unavailable, Forbidden: the image service does not answer, or not to us."""
+        """Check that the image service answers. Raises Unavailable; Forbidden if it refuses nova."""
         self._caller.call("GET", "/v2/images", params={"limit": "1"})
 
     def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:
-        """A page of images, as the service sorts them; filters go through as they are."""
+        """Return a page of images in the service's order; filters are passed unchanged."""
         params: dict[str, Any] = dict(query.filters)
         if query.limit is not None:
             params["limit"] = query.limit
@@ -65,12 +67,12 @@ class Glance:
         while path and (query.limit is None or len(found) < query.limit):
             body = self._page(path, as_user, params, marked="marker" in params)
             found += [_image(item) for item in body["images"]]
-            path, params = body.get("next"), {}  # the link has the parameters in it
+            path, params = body.get("next"), {}  # the link contains the parameters
         return tuple(found[:query.limit] if query.limit is not None else found)
 
     def _page(self, path: str, as_user: bool, params: Mapping[str, Json], marked: bool) -> dict[str, Json]:
-        """A page of the list. ``marked``: what is missing may be the marker; else there is no list, which is not the
-        same as an empty one."""
+        """Return a page of the list. ``marked``: a 404 may refer to the marker; otherwise, the server has no list,
+        which differs from an empty one."""
         try:
             answer = self._caller.call("GET", path, as_user=as_user, what="such images", params=params)
         except errors.NotFound:
@@ -83,20 +85,22 @@ class Glance:
         return body
 
     def create(self, image: NewImage, as_user: bool = False) -> Image:
-        """Make a record that waits for its data; one that is there already (a request made twice) is given back.
+        """Create a record without data; an existing one (of a repeated request) is returned.
 
-        service.Conflict when the id is another's; Forbidden when the image service's own quota or policy says no.
+        Raises service.Conflict if the id belongs to another image; Forbidden if the image service's quota or policy
+        forbids it.
         """
         try:
             answer = self._caller.call("POST", "/v2/images", as_user=as_user, what="such images", json=_new(image))
-        except (errors.service.Conflict, errors.service.Unavailable):  # an answer that was lost may have been a yes
+        except (errors.service.Conflict, errors.service.Unavailable):  # a lost answer may have been a success
             with contextlib.suppress(errors.image.NotFound):
                 return self.show(image.id, as_user)
             raise
         return _image(_record(_parsed(answer, "/v2/images"), "/v2/images"))
 
     def update(self, image_id: str, fields: Mapping[str, object], as_user: bool = False) -> Image:
-        """Set members of Glance's own (``disk_format``, ``min_disk`` ...) and custom properties; what is then there."""
+        """Set Glance's own members (``disk_format``, ``min_disk`` ...) and custom properties; return the updated
+        image."""
         own = {key: value for key, value in fields.items() if key in BASE_KEYS}
         custom = {key: _text(value) for key, value in fields.items() if key not in BASE_KEYS}
         old = self.show(image_id, as_user).properties if custom else {}
@@ -105,18 +109,19 @@ class Glance:
         return _image(self._patch(image_id, patch, as_user)) if patch else self.show(image_id, as_user)
 
     def send(self, image_id: str, data: Iterable[bytes]) -> None:
-        """Send the data of an image that has none, once: ``data`` has a length, and is read as it goes. The image's
+        """Upload the data of an image without data, once: ``data`` has a length, and is read as it is sent. The image's
         formats must be set before.
 
-        image.NotFound (deleted meanwhile); service.Conflict (it has data already); Forbidden (the image service's
-        quota); Unavailable, also when it may have come through.
+        Raises image.NotFound if it was deleted meanwhile; service.Conflict if it already has data; Forbidden for the
+        image service's quota; Unavailable, also if the upload may have succeeded.
         """
         with _naming(image_id), context.waited_for(math.inf, again=False):
             self._caller.call("PUT", _path(image_id, "/file"), log=False, data=data, what=f"image {image_id}",
                               headers={"Content-Type": "application/octet-stream"})
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
-        """See ``nova.clients.image_data.ImageDataSource``. image.NotActive: there are no data yet."""
+        """Open the data of an image (see ``nova.clients.image_data.ImageDataSource``). Raises image.NotActive if it
+        has no data yet."""
         headers = {"Accept-Encoding": "identity", **({"Range": wanted} if wanted else {})}
         what = f"data of image {image_id}"
         with _naming(image_id):
@@ -127,7 +132,8 @@ class Glance:
         return ImageData(answer, lambda error: self._caller.translated(error, what))
 
     def locations(self, image_id: str) -> tuple[str, ...]:
-        """Addresses of the image's data in its stores, as far as we are shown them. They may hold passwords."""
+        """Return the addresses of the image's data in its stores, as far as they are visible to nova. They may contain
+        passwords."""
         found: Json
         try:
             found = self._get(_path(image_id, "/locations"), image_id, as_user=False)
@@ -137,19 +143,21 @@ class Glance:
         return tuple(one["url"] for one in found if one.get("url"))
 
     def add_location(self, image_id: str, url: str) -> None:
-        """Let an image that has no data have those at the address. The service goes on with it after its answer: until
-        then the image has the property TAKING. NotFound: it is older than Glance 30; Conflict, Forbidden, Invalid."""
+        """Register an address as the data of an image without data. The service continues after its answer; until it is
+        done, the image has the property TAKING. Raises NotFound for releases before Glance 30; Conflict, Forbidden,
+        Invalid."""
         with _naming(image_id):
             self._caller.call("POST", _path(image_id, "/locations"), what=f"image {image_id}", json={"url": url})
 
     def delete(self, image_id: str, as_user: bool = False) -> None:
-        """image.NotFound; Forbidden when it is protected or another's."""
+        """Delete an image. Raises image.NotFound; Forbidden if it is protected, or belongs to another project."""
         with _naming(image_id):
             self._caller.call("DELETE", _path(image_id), as_user=as_user, what=f"image {image_id}")
 
     def update_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...] = (),
                           replace: bool = False, as_user: bool = False) -> Mapping[str, str]:
-        """Set ``items``, take ``delete`` away (with ``replace``: all that is not in ``items``); what is then there."""
+        """Set ``items`` and remove ``delete`` (with ``replace``: all that are not in ``items``); return the resulting
+        properties."""
         old = self.show(image_id, as_user).properties
         gone = (set(old) - set(items)) if replace else (set(delete) & set(old)) - set(items)
         patch = [{"op": "replace" if key in old else "add", "path": f"/{_pointer(key)}", "value": value}
@@ -171,7 +179,8 @@ class Glance:
 
 @contextlib.contextmanager
 def _naming(image_id: str) -> Iterator[None]:
-    """A thing that is missing there is this image. (Glance says 404 to odd ids and to images of others.)"""
+    """Translate NotFound to image.NotFound for this image. (Glance answers 404 to malformed ids and to images of
+    others.)"""
     try:
         yield
     except errors.NotFound as error:
@@ -181,19 +190,19 @@ def _naming(image_id: str) -> Iterator[None]:
 def _parsed(answer: requests.Response, path: str) -> Json:
     try:
         return answer.json()
-    except ValueError:  # of a proxy before it, say
+    except ValueError:  # for example from a proxy in between
         raise _strange(path) from None
 
 
 def _record(body: Json, path: str) -> dict[str, Json]:
-    """An image as Glance writes it; service.Unavailable for anything else."""
+    """Return an image in Glance's JSON. Raises service.Unavailable for any other content."""
     if not isinstance(body, dict) or not isinstance(body.get("id"), str):
         raise _strange(path)
     return body
 
 
 def _strange(path: str) -> errors.NovaError:
-    return errors.service.Unavailable(service="image", reason=f"what answers {path} is not Glance")
+    return errors.service.Unavailable(service="image", reason=f"the server that answers {path} is not Glance")
 
 
 def _pointer(key: str) -> str:
@@ -209,7 +218,7 @@ def _text(value: object) -> str:
 
 
 def _new(image: NewImage) -> dict[str, Json]:
-    """A new image as Glance takes it: what is not said is left to it."""
+    """Return the JSON of a new image; unset values are left to Glance."""
     members = {"id": image.id, "name": _short_letters(image.name), "visibility": image.visibility, "owner": image.owner,
                "disk_format": image.disk_format, "container_format": image.container_format,
                "min_disk": image.min_disk_gb, "min_ram": image.min_ram_mb, "protected": image.protected or None}
@@ -217,12 +226,13 @@ def _new(image: NewImage) -> dict[str, Json]:
 
 
 def _short_letters(name: str) -> str:
-    """The name without letters of four bytes (most emoji), for which Glance refuses it."""
+    """Return the name without characters of four bytes (most emoji), which Glance rejects."""
     return "".join(letter if ord(letter) <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
 def _image(body: Mapping[str, Json]) -> Image:
-    """An image of Glance's JSON. ``min_disk`` is in GB, ``min_ram`` in MB; sizes in bytes, null while unknown."""
+    """Return an image from Glance's JSON. ``min_disk`` is in GB, ``min_ram`` in MB; sizes in bytes, null while
+    unknown."""
     return Image(
         id=body["id"], name=body.get("name"), status=body.get("status") or "unknown",
         visibility=body.get("visibility") or "private", owner=body.get("owner"), disk_format=body.get("disk_format"),

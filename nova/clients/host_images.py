@@ -1,4 +1,4 @@
-"""The image service, as a compute host with credentials of its own sees it, in upstream mode."""
+"""The image service for a compute host with credentials of its own, in upstream mode."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from nova.model.image.rbd_locations import RbdLocation, rbd_location
 
 
 class HostImages:
-    """What :class:`nova.clients.image_proxy.ImageProxy` gives, without tickets."""
+    """Client with the interface of :class:`nova.clients.image_proxy.ImageProxy`, without tickets."""
 
     def __init__(self, images: glance.Glance, retries: Retries = image_data.USUAL) -> None:
         self._images, self._retries = images, retries
 
     def hold(self, tickets: Iterable[ImageTicket]) -> None:
-        """Nothing: this host needs no tickets."""
+        """Do nothing: this host needs no tickets."""
 
     def show(self, image_id: str) -> Image:
-        """What the image service says of it now. image.NotFound; Unavailable."""
+        """Return the image service's current record. Raises image.NotFound, Unavailable."""
         return self._images.show(image_id)
 
     def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
-        """Where its data lie in Ceph. image.NotFound; Unavailable."""
+        """Return where the image's data are in Ceph. Raises image.NotFound, Unavailable."""
         found = map(rbd_location, self._images.locations(image_id))
         return tuple(one for one in found if one is not None)
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
-        """See ``nova.clients.image_data.ImageDataSource``."""
+        """Open the data of an image (see ``nova.clients.image_data.ImageDataSource``)."""
         return self._images.open(image_id, wanted)
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
-        """See ``nova.clients.image_data.download``."""
+        """Download an image (see ``nova.clients.image_data.download``)."""
         return image_data.download(self, image, path, limit_bytes, self._retries)
 
     def upload(self, image_id: str, source: SeekableFile | str) -> int:
-        """Send the data (a path, or a file that can seek: all of it) of an image that has none; its length in bytes.
+        """Upload all data (a path, or a seekable file) of an image without data; return their length in bytes.
 
-        An image that has this much data already is taken for the result of the same upload. image.NotFound (deleted
-        meanwhile); Conflict (it has other data); Forbidden (the image service's quota); Unavailable; OSError from the
-        disk as it is.
+        An image that already has this much data counts as the result of the same upload. Raises image.NotFound if it
+        was deleted meanwhile; Conflict if it has other data; Forbidden for the image service's quota; Unavailable; the
+        original OSError from the disk.
         """
         with contextlib.ExitStack() as stack:
             data = Upload(stack.enter_context(open(source, "rb")) if isinstance(source, str) else source)
@@ -59,13 +59,13 @@ class HostImages:
             return len(data)
 
     def offer(self, image_id: str, location: RbdLocation) -> None:
-        """Have the image service take data that lie in Ceph; it has them when this returns. Unavailable: it may or may
-        not have taken them; any other error: it has not."""
+        """Register a Ceph location as the image's data; return when the image service has accepted it. After
+        Unavailable, it may or may not have accepted it; after any other error, it has not."""
         take(self._images, image_id, location.url)
 
 
 def of_host(options: Options) -> HostImages | None:
-    """A client as the host's ``[glance]`` says; None: the host has no credentials for it, and no address."""
+    """Return a client for the host's ``[glance]``; None if the host has neither credentials nor an address for it."""
     credentials = session.load(options, "glance")
     group = options.glance
     if credentials.auth is None and not (group.endpoint_override or group.api_servers):

@@ -1,4 +1,4 @@
-"""An image's data on their way to a file: whatever they come from, a broken stream goes on where it broke off."""
+"""Transfer of an image's data to a file: a broken stream resumes where it broke off, for any source."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
 
-CHUNK_BYTES = 1 << 20  # large: each costs a turn of Python
-#: What a library raises when the line is cut within an answer's body.
+CHUNK_BYTES = 1 << 20  # large, because each costs an iteration of Python
+#: Errors of the libraries if the connection breaks within an answer's body.
 BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 
 
 class ImageData:
-    """The body of an answer. ``translated`` makes an error of ours of what a library raises."""
+    """The body of an answer. ``translated`` turns a library's exception into a nova error."""
 
     def __init__(self, answer: requests.Response, translated: Callable[[Exception], errors.NovaError]) -> None:
         self._answer, self._translated = answer, translated
         length = answer.headers.get("Content-Length", "")
-        self.length = int(length) if length.isdigit() else None  # bytes; None: nobody says
+        self.length = int(length) if length.isdigit() else None  # in bytes; None if unknown
         self.partial = answer.status_code == 206
 
     def __iter__(self) -> Iterator[bytes]:
-        """In parts of ``CHUNK_BYTES``. Unavailable when it breaks off."""
+        """Yield parts of ``CHUNK_BYTES``. Raises Unavailable if the stream breaks off."""
         try:
             while chunk := self._answer.raw.read(CHUNK_BYTES):
                 yield chunk
@@ -40,19 +40,19 @@ class ImageData:
             raise self._translated(error) from error
 
     def close(self) -> None:
-        """A body that was not read to its end takes its connection with it. May be called twice."""
+        """Close the body; if it was not read to its end, its connection is closed, too. May be called twice."""
         self._answer.close()
 
 
 class ImageDataSource(Protocol):
-    """Who has images' data."""
+    """A source of images' data."""
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
-        """The data from the first byte, or of the Range that is ``wanted``. image.NotFound; Unavailable."""
+        """Return the data from the first byte, or of the Range in ``wanted``. Raises image.NotFound, Unavailable."""
 
 
 class Retries(NamedTuple):
-    """How often a stream that broke off is begun again, and how long is waited before the first time."""
+    """Number of retries of a broken stream, and the pause before the first."""
 
     most: int = 3
     wait_s: float = 0.5
@@ -63,10 +63,10 @@ USUAL = Retries()
 
 def download(source: ImageDataSource, image: Image, path: str, limit_bytes: int | None = None,
              retries: Retries = USUAL) -> int:
-    """Write the image's data to the new file ``path`` (0600), checked against its hash; its length in bytes.
+    """Write the image's data to the new file ``path`` (0600), verify its hash, and return its length in bytes.
 
-    image.TooLong beyond ``limit_bytes`` (or the size that the record tells); image.Corrupt; Unavailable; OSError from
-    the disk as it is. The caller removes what a failure leaves.
+    Raises image.TooLong beyond ``limit_bytes`` (or the size in the record); image.Corrupt; Unavailable; the original
+    OSError from the disk. The caller removes a partial file.
     """
     limit = limit_bytes if not image.size_bytes else min(image.size_bytes, limit_bytes or image.size_bytes)
     opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -79,7 +79,8 @@ def download(source: ImageDataSource, image: Image, path: str, limit_bytes: int 
 
 
 class _Target:
-    """The file, and the hash of what is in it so far: it is taken on the way, so that nothing is read again."""
+    """The file, and the hash of its content, which is updated during the transfer, so that the file is not read
+    again."""
 
     def __init__(self, file: BinaryIO, image: Image) -> None:
         self._file, self._image = file, image
@@ -87,17 +88,18 @@ class _Target:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Nothing is in it."""
+        """Discard the content."""
         self._file.seek(0)
         self._file.truncate()
         self._hash = hashlib.new(self._algorithm, usedforsecurity=False) if self._expected else None
 
     def tell(self) -> int:
-        """How many bytes are in it."""
+        """Return the number of bytes written."""
         return self._file.tell()
 
     def write(self, chunk: bytes) -> None:
-        """All of the chunk. In another thread where threads are green: others have their turn meanwhile."""
+        """Write the whole chunk. If threads are green, hashing runs in a native thread, so that others can run
+        meanwhile."""
         view = memoryview(chunk)
         while view:
             view = view[self._file.write(view) or 0:]
@@ -105,9 +107,9 @@ class _Target:
             concurrency.run_in_thread(self._hash.update, chunk)
 
     def check(self) -> None:
-        """image.Corrupt."""
+        """Verify the hash. Raises image.Corrupt."""
         if self._hash is None:
-            LOG.warning("Image %s has no hash that can be checked", self._image.id)
+            LOG.warning("image %s has no hash that can be verified", self._image.id)
             return
         found = self._hash.hexdigest()
         if found != self._expected:
@@ -115,7 +117,7 @@ class _Target:
 
 
 def _hash_of(image: Image) -> tuple[str, str]:
-    """(algorithm, value) of the image's hash; empty where there is none that can be checked."""
+    """Return (algorithm, value) of the image's hash; empty if it has none that can be verified."""
     algorithm, expected = image.os_hash_algo or "", image.os_hash_value or ""
     if not (algorithm and expected):
         algorithm, expected = "md5", image.checksum or ""
@@ -123,7 +125,7 @@ def _hash_of(image: Image) -> tuple[str, str]:
 
 
 def _stream_all(source: ImageDataSource, image: Image, target: _Target, limit: int | None, retries: Retries) -> None:
-    """Whoever gets on is tried again for as long as it does: only tries in a row that brought nothing are counted."""
+    """Stream all data, with retries. Only consecutive attempts without progress are counted."""
     failed = furthest = 0
     while True:
         try:
@@ -133,7 +135,7 @@ def _stream_all(source: ImageDataSource, image: Image, target: _Target, limit: i
             furthest = max(furthest, target.tell())
             if failed > retries.most:
                 raise
-            LOG.warning("Download of image %s broke off at byte %d; going on", image.id, target.tell())
+            LOG.warning("download of image %s broke off at byte %d; resuming", image.id, target.tell())
             concurrency.sleep(min(retries.wait_s * 2 ** (failed - 1), 5))
 
 
@@ -141,7 +143,7 @@ def _stream(source: ImageDataSource, image: Image, target: _Target, limit: int |
     begin = target.tell()
     data = source.open(image.id, f"bytes={begin}-" if begin else "")
     with contextlib.closing(data):
-        if begin and not data.partial:  # a service that cannot resume begins again
+        if begin and not data.partial:  # a service that cannot resume starts at the beginning
             target.begin_anew()
         for chunk in data:
             if limit is not None and target.tell() + len(chunk) > limit:
@@ -152,17 +154,17 @@ def _stream(source: ImageDataSource, image: Image, target: _Target, limit: int |
 
 
 class SeekableFile(Protocol):
-    """What can be read more than once: a file, or what has so much of one."""
+    """A file that can be read repeatedly, or an object with these methods."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
+        """Return at most ``size`` bytes; empty at the end."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Where it stands then, from the beginning."""
+        """Return the new position, from the beginning."""
 
 
 class Upload:
-    """A file as the body of a request: each attempt sends it from its beginning."""
+    """A file as the body of a request; each attempt sends it from its beginning."""
 
     def __init__(self, file: SeekableFile) -> None:
         self._file = file

@@ -1,6 +1,7 @@
-"""The image proxy, as a compute host sees it: images come from it and snapshots go there, each by a ticket.
+"""Client of the image proxy for compute hosts: images are downloaded from it and snapshots uploaded to it, each with a
+ticket.
 
-Tickets come with orders (``hold``); whoever asks for an image finds the newest of it. A host has no other credential.
+Tickets come with orders (``hold``); a request for an image uses its newest ticket. A host has no other credential.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LOG = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
 LONGEST_PAUSE_S = 5.0
-BUSY_S = 600.0  # for which a proxy may say that it is busy, before that counts as its absence
+BUSY_S = 600.0  # how long a proxy may report that it is busy before it counts as unavailable
 BUSY, EXPIRED = errors.image.ProxyBusy.code, errors.image.TicketExpired.code
 REQUEST_ID = "X-OpenStack-Request-ID"
 
@@ -52,7 +53,7 @@ SecretsOfHost = Callable[[HostName], Sequence[str]]
 
 
 class ProxySettings(NamedTuple):
-    """``verify``: as requests has it: a file of authorities, or whether there is to be any check."""
+    """Settings of the client. ``verify`` as in requests: a file of CA certificates, or whether to verify at all."""
 
     verify: str | bool = True
     retries: Retries = image_data.USUAL
@@ -60,7 +61,7 @@ class ProxySettings(NamedTuple):
 
 
 class HeldTickets:
-    """The tickets that came with orders, in memory alone: of each image and direction the one that lasts longest."""
+    """Tickets of orders, only in memory: for each image and direction, the one with the latest expiry."""
 
     def __init__(self, host: HostName, clock: Callable[[], float] = time.time) -> None:
         self._host, self._clock = host, clock
@@ -68,7 +69,7 @@ class HeldTickets:
         self._lock = threading.Lock()
 
     def hold(self, tickets: Iterable[ImageTicket]) -> None:
-        """Keep these, and forget what has expired."""
+        """Keep these tickets, and forget expired ones."""
         now = self._clock()
         with self._lock:
             for ticket in tickets:
@@ -80,7 +81,7 @@ class HeldTickets:
                 del self._held[place]
 
     def find(self, image_id: str, directions: Sequence[str]) -> ImageTicket:
-        """The ticket for the image and the first of these directions that there is one for. image.TicketMissing."""
+        """Return the image's ticket for the first of these directions that has one. Raises image.TicketMissing."""
         with self._lock:
             for direction in directions:
                 if ticket := self._held.get((image_id, direction)):
@@ -89,7 +90,7 @@ class HeldTickets:
 
 
 class _Ask(NamedTuple):
-    """One request. ``stream``: its answer is read by whoever asked."""
+    """One request. ``stream``: the caller reads the body of the answer."""
 
     method: str
     image_id: str
@@ -101,48 +102,50 @@ class _Ask(NamedTuple):
 
 
 class ImageProxy:
-    """``secrets``: the host's own, of which there are several while it changes them (``nova.rpc.host_secret``)."""
+    """Client of the image proxy. ``secrets``: returns the host's signing keys; there are several while the host changes
+    them (``nova.rpc.host_secret``)."""
 
     def __init__(self, host: HostName, secrets: SecretsOfHost, settings: ProxySettings | None = None) -> None:
         self._host, self._secrets, self._settings = host, secrets, settings or ProxySettings()
         self._tickets = HeldTickets(host)
         self._session = requests.Session()
-        self._session.trust_env = False  # neither a proxy of the web nor a .netrc has to do with this
+        self._session.trust_env = False  # web proxies and .netrc do not apply
         self._session.verify = self._settings.verify
         self._turn = itertools.count()
 
     def hold(self, tickets: Iterable[ImageTicket]) -> None:
-        """The tickets of an order that came."""
+        """Keep the tickets of an incoming order."""
         self._tickets.hold(tickets)
 
     def show(self, image_id: str) -> Image:
-        """What the image service says of it now. image.TicketMissing; NotFound; Unavailable."""
+        """Return the image service's current record. Raises image.TicketMissing, NotFound, Unavailable."""
         return self._decoded(_Ask("GET", image_id, record_path(image_id), (READ, WRITE)), Image)
 
     def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
-        """Where its data lie in Ceph, as the image service says. image.TicketMissing; NotFound; Unavailable."""
+        """Return where the image's data are in Ceph, according to the image service. Raises image.TicketMissing,
+        NotFound, Unavailable."""
         urls = self._decoded(_Ask("GET", image_id, locations_path(image_id), (READ,)), tuple[str, ...])
         return tuple(found for found in map(rbd_location, urls) if found is not None)
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
-        """See ``nova.clients.image_data.ImageDataSource``. image.TicketMissing."""
+        """Open the data of an image (see ``nova.clients.image_data.ImageDataSource``). Raises image.TicketMissing."""
         answer = self._call(_Ask("GET", image_id, data_path(image_id), (READ,), wanted, stream=True))
         return ImageData(answer, lambda error: _unavailable(_reason(error)))
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
-        """See ``nova.clients.image_data.download``. image.TicketMissing."""
+        """Download an image (see ``nova.clients.image_data.download``). Raises image.TicketMissing."""
         return image_data.download(self, image, path, limit_bytes, self._settings.retries)
 
     def upload(self, image_id: str, source: SeekableFile | str) -> int:
-        """Send the data (a path, or a file that can seek: all of it) of an image that has none; its length in bytes.
+        """Upload all data (a path, or a seekable file) of an image without data; return their length in bytes.
 
-        Nothing to do when it has just this much data already: an upload that is repeated has been done.
-        image.TicketMissing; NotFound (deleted meanwhile); Conflict (it has other data); Forbidden (the image service's
-        quota); Unavailable; OSError from the disk as it is.
+        If the image already has exactly this much data, the upload is a repetition and succeeds. Raises
+        image.TicketMissing; NotFound if the image was deleted meanwhile; Conflict if it has other data; Forbidden for
+        the image service's quota; Unavailable; the original OSError from the disk.
         """
         with contextlib.ExitStack() as stack:
             data = Upload(stack.enter_context(open(source, "rb")) if isinstance(source, str) else source)
-            self.show(image_id)  # who is refused hears it here: behind a body that nobody reads, nothing is heard
+            self.show(image_id)  # detects a refusal early: while an unread body is sent, no answer is read
             try:
                 self._call(_Ask("PUT", image_id, data_path(image_id), (WRITE,), data=data))
             except errors.Conflict:
@@ -152,8 +155,8 @@ class ImageProxy:
             return len(data)
 
     def offer(self, image_id: str, location: RbdLocation) -> None:
-        """Have the image service take data that lie in Ceph; it has them when this returns. Unavailable: it may or may
-        not have taken them. image.TicketMissing, and what is refused: it has not."""
+        """Register a Ceph location as the image's data; return when the image service has accepted it. Raises
+        Unavailable if it may or may not have accepted it; image.TicketMissing and any other refusal if it has not."""
         url = Upload(io.BytesIO(location.url.encode()))
         self._call(_Ask("PUT", image_id, locations_path(image_id), (WRITE,), data=url))
 
@@ -165,7 +168,7 @@ class ImageProxy:
             raise _unavailable(f"its answer to {ask.path} is malformed ({error})") from None
 
     def _call(self, ask: _Ask) -> requests.Response:
-        """The answer to one request, tried again while nobody answers, and for longer while the proxy is busy."""
+        """Return the answer to one request. Retries while the proxy does not answer, and longer while it is busy."""
         ticket = self._tickets.find(ask.image_id, ask.directions)
         key = key_of(ticket, self._secrets(self._host))
         start, failed, until = next(self._turn), 0, time.monotonic() + BUSY_S
@@ -198,7 +201,7 @@ class ImageProxy:
 
 
 def _refused(answer: requests.Response) -> errors.NovaError:
-    """The error that the proxy tells; what stands between may answer in words of its own."""
+    """Return the error in the proxy's answer; an intermediate server may answer in another format."""
     with contextlib.closing(answer):
         try:
             refusal = decoding.from_json(answer.content, ProxyRefusal)
@@ -212,13 +215,13 @@ def _unavailable(reason: str) -> errors.NovaError:
 
 
 def _reason(error: Exception) -> str:
-    """One line about the error."""
+    """Return a one-line description of the error."""
     if isinstance(error, requests.Timeout):
         return "timeout"
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
 def of_group(group: Options, host: HostName, secrets: SecretsOfHost) -> ImageProxy:
-    """A client as a compute host's ``[image_proxy]`` says."""
+    """Return a client for a compute host's ``[image_proxy]``."""
     settings = ProxySettings(group.cafile or not group.insecure, Retries(group.num_retries), group.read_timeout)
     return ImageProxy(host, secrets, settings)

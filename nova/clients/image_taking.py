@@ -1,4 +1,5 @@
-"""Has the image service take data where they lie, and waits until it has: it goes on with that after its answer."""
+"""Registration of data at a location with the image service, including the wait for its completion: the service
+continues after its answer."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ POLL_S, LONGEST_S = 0.2, 60.0
 
 
 class TakesLocations(Protocol):
-    """What this asks of :class:`nova.clients.glance.Glance`."""
+    """The required part of :class:`nova.clients.glance.Glance`."""
 
     def show(self, image_id: str) -> Image:
-        """What it says of the image now. image.NotFound; Unavailable."""
+        """Return the current record of the image. Raises image.NotFound, Unavailable."""
 
     def add_location(self, image_id: str, url: str) -> None:
-        """Let an image have the data at the address."""
+        """Register the address as the image's data."""
 
 
 def take(images: TakesLocations, image_id: str, url: str, sleep: Callable[[float], None] = concurrency.sleep,
          clock: Callable[[], float] = time.monotonic) -> None:
-    """Repeated: the same. image.LocationRefused, and what the image service refuses by itself: it has nothing of them.
-    service.Unavailable: it is not known."""
+    """Register the location and wait for completion. Idempotent. Raises image.LocationRefused, and the image service's
+    own refusals, if it has not accepted the data; service.Unavailable if that is unknown."""
     image = images.show(image_id)
     if image.status == ACTIVE:
         return
@@ -39,6 +40,7 @@ def take(images: TakesLocations, image_id: str, url: str, sleep: Callable[[float
         if TAKING not in image.properties:
             raise errors.image.LocationRefused(image_id=image_id, status=image.status)
         if clock() > until:
-            raise errors.service.Unavailable(service="image", reason=f"it is at image {image_id} since {LONGEST_S:g} s")
+            raise errors.service.Unavailable(
+                service="image", reason=f"it has been processing image {image_id} for {LONGEST_S:g} s")
         sleep(POLL_S)
         image = images.show(image_id)

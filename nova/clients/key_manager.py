@@ -1,7 +1,7 @@
-"""The key manager: Barbican's API v1, or one fixed key. What is read of it are the keys of encrypted volumes.
+"""The key manager: Barbican's API v1, or one fixed key. Nova reads the keys of encrypted volumes from it.
 
-A volume's passphrase is its key in hex digits, as Cinder has it. A key belongs to the project of the volume: whoever
-asks with a user's token may read it; we ourselves may only where Barbican's policy, or the key's own list, lets us.
+A volume's passphrase is its key in hex digits, as in Cinder. A key belongs to the project of the volume: a call with a
+user's token may read it. Nova itself may read it only if Barbican's policy, or the key's own ACL, permits that.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from nova import errors
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.conf.base import Options
 
-#: The id that the fixed key has: no other key has it.
+#: The id of the fixed key; no other key has it.
 FIXED_ID = "00000000-0000-0000-0000-000000000000"
 FIXED_BACKEND = "ConfKeyManager"
 BARBICAN = "barbican"
 
 
 class VolumeKeys:
-    """``fixed``: the fixed key; None: there is none. ``barbican`` None: there is no other key."""
+    """Keys of volumes. ``fixed``: the fixed key; None if there is none. ``barbican`` None: there are no other keys."""
 
     def __init__(self, fixed: bytes | None, barbican: Caller | None) -> None:
         self._fixed, self._barbican = fixed, barbican
 
     def passphrase(self, key_id: str, as_user: bool = False) -> str:
-        """Of a volume with that key. volume.NoKey: it cannot be had."""
+        """Return the passphrase of a volume with that key. Raises volume.NoKey if the key is not available."""
         if self._barbican is None or key_id == FIXED_ID:
             if self._fixed is None or key_id != FIXED_ID:
                 raise errors.volume.NoKey(key=key_id, reason="[key_manager] has no such key")
@@ -38,22 +38,23 @@ class VolumeKeys:
         except errors.NovaError as error:
             raise errors.volume.NoKey(key=key_id, reason=error.message) from error
         if not answer.content:
-            raise errors.volume.NoKey(key=key_id, reason="Barbican has no payload of it")
+            raise errors.volume.NoKey(key=key_id, reason="Barbican has no payload for it")
         return answer.content.hex()
 
 
 def of_groups(key_manager: Options, barbican: Options, credentials: Credentials) -> VolumeKeys:
-    """The keys, as ``[key_manager]`` and ``[barbican]`` say. config.KeyManager."""
+    """Return the keys for ``[key_manager]`` and ``[barbican]``. Raises config.KeyManager."""
     fixed = None
     if key_manager.fixed_key:
         try:
             fixed = binascii.unhexlify(key_manager.fixed_key)
         except ValueError:
-            raise errors.config.KeyManager(option="fixed_key", reason="it must be hex digits, two a byte") from None
+            raise errors.config.KeyManager(
+                option="fixed_key", reason="it must consist of hex digits, two for each byte") from None
     backend = key_manager.backend
     if backend.endswith(FIXED_BACKEND):
         if fixed is None:
-            raise errors.config.KeyManager(option="backend", reason="with this one, fixed_key must be set")
+            raise errors.config.KeyManager(option="backend", reason="this backend requires fixed_key")
         return VolumeKeys(fixed, None)
     if BARBICAN not in backend.lower():
         raise errors.config.KeyManager(option="backend",

@@ -1,4 +1,4 @@
-"""The identity service: the limits of projects. Source: its public API reference (v3)."""
+"""The identity service: limits of projects. Source: its public API reference (v3)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ RETRY_WAIT_S = 0.2
 
 
 class ProjectLimits(NamedTuple):
-    """What is registered for every project, and what one project has of its own: resource -> limit."""
+    """Limits that are registered for every project, and those of one project: resource -> limit."""
 
     registered: Mapping[str, int]
     own: Mapping[str, int]
 
 
 class Endpoint(NamedTuple):
-    """Whose limits: the service and region of one endpoint."""
+    """The service and region to which limits apply."""
 
     service_id: str
     region_id: str | None
 
 
 class WantedEndpoint(NamedTuple):
-    """Which endpoint that is: by its id, or by all else."""
+    """Selection of the endpoint: by its id, or by all other fields."""
 
     id: str | None
     service_type: str
@@ -41,14 +41,15 @@ class WantedEndpoint(NamedTuple):
 
 
 def of_groups(oslo_limit: Json, credentials: Credentials) -> Keystone:
-    """A client as the ``[oslo_limit]`` group says."""
+    """Return a client for the ``[oslo_limit]`` group."""
     wanted = WantedEndpoint(oslo_limit.endpoint_id, oslo_limit.endpoint_service_type, oslo_limit.endpoint_service_name,
                             oslo_limit.endpoint_interface.removesuffix("URL"), oslo_limit.endpoint_region_name)
     return Keystone(credentials, wanted, oslo_limit.read_timeout)
 
 
 class Keystone:
-    """Unavailable (or what else Keystone makes of our credentials) when there is no answer."""
+    """Client of the identity service. Calls raise Unavailable if it does not answer, or an error if it refuses nova's
+    credentials."""
 
     def __init__(self, credentials: Credentials, wanted: WantedEndpoint, read_timeout_s: float = 10.0) -> None:
         self._credentials, self._wanted, self._timeout_s = credentials, wanted, read_timeout_s
@@ -56,27 +57,27 @@ class Keystone:
         self._endpoint: Endpoint | None = None
 
     def limits(self, project_id: str) -> ProjectLimits:
-        """Two requests, once the endpoint is known. One that is gone since is looked for again. An empty project has
-        none of its own."""
+        """Return the limits with two requests, once the endpoint is known. An endpoint that has been removed is looked
+        up again. An empty project has no limits of its own."""
         endpoint = self._endpoint or self._find_endpoint()
         registered = self._list("registered_limits", service_id=endpoint.service_id)
         if not registered and self._endpoint is not None:
             endpoint = self._find_endpoint()
             registered = self._list("registered_limits", service_id=endpoint.service_id)
         own = self._list("limits", service_id=endpoint.service_id, project_id=project_id) if project_id else []
-        own = [one for one in own if one.get("project_id") == project_id]  # whatever a policy makes of the query
+        own = [one for one in own if one.get("project_id") == project_id]  # a policy may change the query
         self._endpoint = endpoint
         return ProjectLimits(_by_name(registered, "default_limit", endpoint), _by_name(own, "resource_limit", endpoint))
 
     def register(self, limits: Mapping[str, int]) -> None:
-        """Limits of all projects, in the endpoint's region. service.Conflict: one is there already; service.Forbidden:
-        it takes an administrator of the system."""
+        """Register limits for all projects, in the endpoint's region. Raises service.Conflict if one exists;
+        service.Forbidden if the caller is not a system administrator."""
         self._write("registered_limits", [{"resource_name": name, "default_limit": limit}
                                           for name, limit in limits.items()])
 
     def limit(self, project_id: str, limits: Mapping[str, int]) -> None:
-        """Limits of one project; each must be registered. Errors as of ``register``; service.Invalid: it does not know
-        the project."""
+        """Set limits of one project; each must be registered. Raises errors as ``register``; service.Invalid if
+        Keystone does not know the project."""
         self._write("limits", [{"project_id": project_id, "resource_name": name, "resource_limit": limit}
                                for name, limit in limits.items()])
 
@@ -114,8 +115,9 @@ class Keystone:
             raise
 
 def reach(credentials: Credentials, read_timeout_s: float, region_name: str | None = None) -> Caller:
-    """A caller of its API v3, wherever that is: the catalog may say it with a version or without. service.Unavailable
-    and what else Keystone makes of our credentials; service.ResourceNotFound: the catalog has no address of it."""
+    """Return a caller of Keystone's API v3; the catalog may contain its address with or without a version. Raises
+    service.Unavailable, and errors if Keystone refuses nova's credentials; service.ResourceNotFound if the catalog has
+    no address."""
     service = ServiceEndpoint("identity", "identity", retries=RETRIES, read_timeout_s=read_timeout_s,
                               retry_wait_s=RETRY_WAIT_S)
     auth = credentials.auth
@@ -131,7 +133,8 @@ def reach(credentials: Credentials, read_timeout_s: float, region_name: str | No
 
 
 def _by_name(rows: Iterable[Mapping[str, Json]], field: str, endpoint: Endpoint) -> dict[str, int]:
-    """Resource -> limit. One of the endpoint's own region stands above one for all regions; others' don't count."""
+    """Return resource -> limit. A limit of the endpoint's own region takes precedence over one for all regions; limits
+    of other regions are ignored."""
     found: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: row.get("region_id") is not None):
         if row.get("region_id") in (None, endpoint.region_id):

@@ -1,7 +1,7 @@
-"""The network service: the calls we use of its API v2.0.
+"""The network service: the calls of its API v2.0 that nova uses.
 
-What the user may see is asked with the user's token (``as_user``), everything else with our own credentials. A write
-that may not be repeated (POST) is tried once: whoever makes it looks for what a lost answer left.
+Calls whose results depend on the user's visibility use the user's token (``as_user``); other calls use nova's own
+credentials. A write that is not idempotent (POST) is attempted once; the caller checks for the result of a lost answer.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from nova.model.network.ports import (
     PortBinding,
 )
 
-DEADLINE = 1.5  # of read_timeout: for a call's attempts together
-DOUBTS_S = (1.0, 3.0)  # how long after one look that found nothing the next is taken
-IDS_AT_ONCE = 100  # in one URL, which servers cut at 8 KB or so
+DEADLINE = 1.5  # multiple of read_timeout: for all attempts of a call
+DOUBTS_S = (1.0, 3.0)  # pauses before each repetition of a check that found nothing
+IDS_AT_ONCE = 100  # in one URL, which servers limit to about 8 KB
 
 #: Extensions by their aliases.
 BINDINGS, DNS = "binding-extended", "dns-integration"
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
-    """A client as the ``[neutron]`` group says."""
+    """Return a client for the ``[neutron]`` group."""
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
     service = ServiceEndpoint("network", neutron.service_type, addresses, neutron.region_name,
                               tuple(neutron.valid_interfaces),
@@ -51,12 +51,13 @@ def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
 
 
 def _patience(neutron: Json) -> float:
-    """Seconds; ``timeout`` is keystoneauth's word."""
+    """Return the read timeout in seconds; ``timeout`` is keystoneauth's name."""
     return float(getattr(neutron, "timeout", None) or neutron.read_timeout)
 
 
 class Neutron:
-    """NotFound, Forbidden, Conflict, Invalid, OverQuota as the service says; Unavailable when it does not answer."""
+    """Client of the network service. Calls raise NotFound, Forbidden, Conflict, Invalid, OverQuota according to its
+    answer; Unavailable if it does not answer."""
 
     def __init__(self, caller: NeutronCaller, extension_sync_s: float = 600,
                  doubts_s: Sequence[float] = DOUBTS_S) -> None:
@@ -67,17 +68,18 @@ class Neutron:
 
     def networks(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[NeutronNetwork,
                  ...]:
-        """All pages. ``filters``: of the API (id, name, shared ...); none: every network that may be seen."""
+        """Return networks from all pages. ``filters`` of the API (id, name, shared ...); without them, all visible
+        networks."""
         return self._all("networks", values.network, filters, as_user)
 
     def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, object] | None = None
                 ) -> tuple[NeutronSubnet, ...]:
-        """Those of ``ids`` that meet ``filters``; without ids all that do, and without both none."""
+        """Return the subnets in ``ids`` that match ``filters``; without ids, all that match; without both, none."""
         return self._by_id("subnets", values.subnet, ids, filters)
 
     def own_network(self, project_id: str, as_user: bool = False, dry_run: bool = False) -> str | None:
-        """The id of the network that is made for a project which has none; of a dry run None, when that can be done.
-        Invalid, Conflict: it can't."""
+        """Return the id of the network that Neutron creates for a project without one; for a dry run, None if that is
+        possible. Raises Invalid, Conflict if it is not."""
         params = {"fields": "dry-run"} if dry_run else {}
         body = self._get(f"auto-allocated-topology/{project_id}", params, as_user, f"topology for {project_id}")
         found: str | None = body["auto_allocated_topology"].get("id")
@@ -86,16 +88,17 @@ class Neutron:
     # -- ports
 
     def ports(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[Port, ...]:
-        """``filters``: of the API (device_id, network_id ...; a list is "any of them")."""
+        """Return ports. ``filters`` of the API (device_id, network_id ...; a list matches any of its values)."""
         return self._all("ports", values.port, filters, as_user)
 
     def ports_by_id(self, ids: Iterable[str], as_user: bool = False) -> tuple[Port, ...]:
-        """In no order; an id that is not there is left out. Without ids nothing is asked."""
+        """Return ports in no particular order; missing ids are left out. Without ids, no request is made."""
         return self._by_id("ports", values.port, ids, None, as_user)
 
     def known_ports(self, ids: Iterable[str]) -> tuple[Port, ...]:
-        """Ports that were there once: what is missing is asked for again after ``doubts_s``, before it counts as gone.
-        A Neutron that has just begun may take us for an ordinary user, who is shown none of others'."""
+        """Return ports that existed before. Missing ports are requested again after ``doubts_s``, before they count as
+        deleted: a Neutron that has just started may treat nova as an ordinary user, who cannot see the ports of
+        others."""
         wanted, found = set(ids), dict[str, Port]()
         for pause in (0.0, *self._doubts_s):
             lacking = wanted - found.keys()
@@ -106,15 +109,16 @@ class Neutron:
         return tuple(found.values())
 
     def ports_of(self, device_ids: Iterable[str]) -> tuple[Port, ...]:
-        """All ports of these servers."""
+        """Return all ports of these servers."""
         return self._by_id("ports", values.port, device_ids, None, key="device_id")
 
     def port(self, port_id: str, as_user: bool = False) -> Port:
-        """service.ResourceNotFound: there is none, or the user does not see it."""
+        """Return a port. Raises service.ResourceNotFound if it does not exist, or if the user cannot see it."""
         return values.port(self._get(f"ports/{port_id}", {}, as_user, f"port {port_id}")["port"])
 
     def create_ports(self, ports: Sequence[Mapping[str, Json]]) -> tuple[Port, ...]:
-        """All of them or none, in one request. Who gets no answer looks with :meth:`ports_of` before it asks again."""
+        """Create all of the ports or none, in one request. After a lost answer, check with :meth:`ports_of` before a
+        retry."""
         if not ports:
             return ()
         body = self._send("POST", "ports", {"ports": list(ports)}, "such network")
@@ -122,7 +126,7 @@ class Neutron:
 
     def update_port(self, port_id: str, fields: Mapping[str, Json], if_match: int | None = None,
                     as_user: bool = False) -> Port:
-        """Fields by their names in the API. ``if_match``: only while the port is at that revision, else
+        """Update fields, by their names in the API. ``if_match``: only if the port still has that revision, else raise
         service.Conflict (extension revision-if-match)."""
         headers = {"If-Match": f"revision_number={if_match}"} if if_match is not None else {}
         body = self._caller.json("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
@@ -130,23 +134,24 @@ class Neutron:
         return values.port(body["port"])
 
     def delete_port(self, port_id: str) -> None:
-        """Nothing when it is gone already."""
+        """Delete a port; does nothing if it is already gone."""
         self._delete(f"ports/{port_id}", f"port {port_id}")
 
     # -- bindings (extension binding-extended)
 
     def bindings(self, port_id: str) -> tuple[PortBinding, ...]:
-        """All bindings of a port, the active one among them. service.ResourceNotFound: there is no such port."""
+        """Return all bindings of a port, including the active one. Raises service.ResourceNotFound if the port does not
+        exist."""
         body = self._get(f"ports/{port_id}/bindings", {}, False, f"port {port_id}")
         return tuple(values.binding(one) for one in body["bindings"])
 
     def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, Json]) -> PortBinding:
-        """An inactive one; service.Conflict: there is one of that host."""
+        """Create an inactive binding. Raises service.Conflict if that host has one."""
         body = {"binding": {"host": host, "vnic_type": vnic_type, "profile": dict(profile)}}
         return values.binding(self._send("POST", f"ports/{port_id}/bindings", body, f"port {port_id}")["binding"])
 
     def activate_binding(self, port_id: str, host: str) -> None:
-        """The one binding that counts; the others are inactive. Nothing when it is. NotFound."""
+        """Activate the binding, which deactivates the others; does nothing if it is active. Raises NotFound."""
         try:
             self._send("PUT", f"ports/{port_id}/bindings/{host}/activate", None, f"binding of port {port_id} on {host}")
         except errors.service.Conflict:
@@ -155,109 +160,113 @@ class Neutron:
             raise
 
     def delete_binding(self, port_id: str, host: str) -> None:
-        """Nothing when it is gone already."""
+        """Delete a binding; does nothing if it is already gone."""
         self._delete(f"ports/{port_id}/bindings/{host}", f"binding of port {port_id} on {host}")
 
     # -- security groups
 
     def security_groups(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                         ) -> tuple[NeutronGroup, ...]:
-        """All pages, with their rules. ``filters``: of the API (name, project_id ...)."""
+        """Return security groups with their rules, from all pages. ``filters`` of the API (name, project_id ...)."""
         return self._all("security-groups", values.group, filters, as_user)
 
     def security_groups_by_id(self, ids: Iterable[str], fields: Sequence[str] = ()) -> tuple[NeutronGroup, ...]:
-        """Those that are there, in no order. ``fields``: what is asked of each (all else has defaults then); ``ids``
-        must not be empty with it."""
+        """Return existing security groups, in no particular order. ``fields``: the fields to request (others have
+        defaults); it requires ``ids``."""
         return self._by_id("security-groups", values.group, ids, {"fields": list(fields)} if fields else None)
 
     def security_group(self, group_id: str, as_user: bool = False) -> NeutronGroup:
-        """With its rules. service.ResourceNotFound."""
+        """Return a security group with its rules. Raises service.ResourceNotFound."""
         return values.group(self._get(f"security-groups/{group_id}", {}, as_user,
                                       f"security group {group_id}")["security_group"])
 
     def create_security_group(self, as_user: bool = True, **fields: Json) -> NeutronGroup:
-        """``fields`` by their names in the API. network.OverPortQuota: Neutron's quota is used up."""
+        """Create a security group; ``fields`` by their names in the API. Raises network.OverPortQuota if Neutron's
+        quota is exhausted."""
         body = self._send("POST", "security-groups", {"security_group": fields}, "such project", as_user)
         return values.group(body["security_group"])
 
     def update_security_group(self, group_id: str, as_user: bool = True, **fields: Json) -> NeutronGroup:
-        """Writes ``fields`` alone; the group after it. service.ResourceNotFound."""
+        """Update only ``fields``; return the updated group. Raises service.ResourceNotFound."""
         body = self._send("PUT", f"security-groups/{group_id}", {"security_group": fields},
                           f"security group {group_id}", as_user)
         return values.group(body["security_group"])
 
     def delete_security_group(self, group_id: str, as_user: bool = True) -> None:
-        """NotFound; Conflict: in use."""
+        """Delete a security group. Raises NotFound; Conflict if it is in use."""
         self._caller.call("DELETE", f"/v2.0/security-groups/{group_id}", as_user=as_user,
                           what=f"security group {group_id}")
 
     def security_rules(self, filters: Mapping[str, object] | None = None, as_user: bool = True
                        ) -> tuple[NeutronRule, ...]:
-        """All pages. ``filters``: of the API (security_group_id, direction ...)."""
+        """Return rules from all pages. ``filters`` of the API (security_group_id, direction ...)."""
         return self._all("security-group-rules", values.rule, filters, as_user)
 
     def create_security_rule(self, as_user: bool = True, **fields: Json) -> NeutronRule:
-        """service.Conflict: the group has this rule. service.ResourceNotFound: no such group."""
+        """Create a rule. Raises service.Conflict if the group has this rule; service.ResourceNotFound if the group does
+        not exist."""
         body = self._send("POST", "security-group-rules", {"security_group_rule": fields}, "such security group",
                           as_user)
         return values.rule(body["security_group_rule"])
 
     def delete_security_rule(self, rule_id: str, as_user: bool = True) -> None:
-        """service.ResourceNotFound: it is gone already."""
+        """Delete a rule. Raises service.ResourceNotFound if it is already gone."""
         self._caller.call("DELETE", f"/v2.0/security-group-rules/{rule_id}", as_user=as_user, what=f"rule {rule_id}")
 
     # -- floating addresses
 
     def floating_ips(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                      ) -> tuple[NeutronFloating, ...]:
-        """All pages. ``filters``: of the API (floating_ip_address, port_id ...)."""
+        """Return floating IPs from all pages. ``filters`` of the API (floating_ip_address, port_id ...)."""
         return self._all("floatingips", values.floating, filters, as_user)
 
     def floating_ips_of(self, port_ids: Iterable[str]) -> tuple[NeutronFloating, ...]:
-        """Those that lead to these ports."""
+        """Return the floating IPs that are associated with these ports."""
         return self._by_id("floatingips", values.floating, port_ids, None, key="port_id")
 
     def floating_ip(self, floating_id: str, as_user: bool = True) -> NeutronFloating:
-        """By its id. service.ResourceNotFound."""
+        """Return a floating IP by its id. Raises service.ResourceNotFound."""
         return values.floating(self._get(f"floatingips/{floating_id}", {}, as_user,
                                          f"floating address {floating_id}")["floatingip"])
 
     def create_floating_ip(self, as_user: bool = True, **fields: Json) -> NeutronFloating:
-        """``floating_network_id`` says of which network. service.Conflict: no address is left there."""
+        """Create a floating IP of the network ``floating_network_id``. Raises service.Conflict if no address is left
+        there."""
         return values.floating(self._send("POST", "floatingips", {"floatingip": fields}, "such network",
                                           as_user)["floatingip"])
 
     def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: Json) -> NeutronFloating:
-        """Writes ``fields`` alone; ``port_id`` None takes it from its port. service.ResourceNotFound."""
+        """Update only ``fields``; ``port_id`` None disassociates it. Raises service.ResourceNotFound."""
         return values.floating(self._send("PUT", f"floatingips/{floating_id}", {"floatingip": fields},
                                           f"floating address {floating_id}", as_user)["floatingip"])
 
     def delete_floating_ip(self, floating_id: str, as_user: bool = True) -> None:
-        """It goes back to its network. service.ResourceNotFound: it is gone already."""
+        """Release a floating IP to its network. Raises service.ResourceNotFound if it is already gone."""
         self._caller.call("DELETE", f"/v2.0/floatingips/{floating_id}", as_user=as_user,
                           what=f"floating address {floating_id}")
 
     # -- quotas and extensions
 
     def quotas(self, project_id: str) -> Mapping[str, Counted]:
-        """By Neutron's names (port, network, security_group ...); with what is used, where the service tells."""
+        """Return quotas by Neutron's names (port, network, security_group ...), with usage if the service reports
+        it."""
         details = "/details.json" if self.has(QUOTA_DETAILS) else ""
         return values.counted(self._get(f"quotas/{project_id}{details}", {}, False, f"project {project_id}")["quota"])
 
     def extensions(self) -> frozenset[str]:
-        """Aliases; asked for at most every ``[neutron]extension_sync_interval`` seconds."""
+        """Return extension aliases, requested at most every ``[neutron]extension_sync_interval`` seconds."""
         return self._extensions.known()
 
     def has(self, alias: str) -> bool:
-        """Whether the service has the extension of this alias, as :meth:`extensions` knows."""
+        """Return whether the service has the extension of this alias, according to :meth:`extensions`."""
         return alias in self._extensions.known()
 
     def read_extensions(self) -> frozenset[str]:
-        """As they are now: the cheapest question that needs our credentials."""
+        """Return the current extension aliases: the cheapest request that requires nova's credentials."""
         body = self._get("extensions", {"fields": "alias"}, False, "extensions")
         return frozenset(one["alias"] for one in body["extensions"])
 
-    # -- inside
+    # -- internals
 
     def _get(self, path: str, params: Mapping[str, object], as_user: bool, what: str) -> dict[str, Json]:
         return self._caller.json("GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
@@ -274,7 +283,7 @@ class Neutron:
 
     def _all(self, noun: str, read: Callable[[Mapping[str, Json]], T], filters: Mapping[str, Json] | None,
              as_user: bool = False) -> tuple[T, ...]:
-        """Every page of a list."""
+        """Return the entries of all pages of a list."""
         params: Sequence[tuple[str, Any]] | None = _flat(filters or {})
         found: list[T] = []
         key = noun.replace("-", "_")
@@ -285,14 +294,14 @@ class Neutron:
         return tuple(found)
 
     def _page(self, noun: str, key: str, as_user: bool, params: Sequence[tuple[str, Json]]) -> dict[str, Json]:
-        """A page of a list. Whoever has no such list is not Neutron, or lacks an extension: that is no empty list, nor
-        a thing that is missing."""
+        """Return a page of a list. A server without such a list is not Neutron, or lacks an extension; that is neither
+        an empty list nor a missing resource."""
         path = f"/v2.0/{noun}"
         try:
             body = self._caller.json("GET", path, as_user=as_user, what=f"such {noun}", params=params)
         except errors.service.ResourceNotFound:
             raise errors.service.Unavailable(service="network", reason=(
-                f"GET {path} is answered with 404: it is not Neutron, or an extension is not loaded there")) from None
+                f"GET {path} returned 404: the server is not Neutron, or lacks an extension")) from None
         if not isinstance(body.get(key), list):
             raise strange(f"GET {path}")
         return body
@@ -307,7 +316,7 @@ class Neutron:
 
 
 class _Extensions:
-    """What the service can do, asked for now and then: by one thread, while others go on with what was known."""
+    """The service's extensions, refreshed periodically by one thread, while others use the previous ones."""
 
     def __init__(self, client: Neutron, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._every_s, self._clock = client, every_s, clock
@@ -328,13 +337,13 @@ class _Extensions:
             self._known = self._client.read_extensions()
         except errors.NovaError:
             if self._known is None:
-                raise  # else it can do what it could; the next one asks again
+                raise  # otherwise the old extensions stay valid; the next call asks again
             return
         self._read_at = self._clock()
 
 
 def _flat(params: Mapping[str, object]) -> list[tuple[str, object]]:
-    """``{"id": ["a", "b"]}`` as Neutron reads it: ``id=a&id=b``."""
+    """Return parameters in Neutron's form: ``{"id": ["a", "b"]}`` becomes ``id=a&id=b``."""
     return [(name, one) for name, value in params.items()
             for one in (value if isinstance(value, list | tuple | set | frozenset) else [value])]
 
@@ -345,8 +354,8 @@ def _chunks(ids: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Json]] | None:
-    """The parameters of the next page. (Its host is what the service thinks it is called: not always how we get
-    there.)"""
+    """Return the parameters of the next page. (The link's host is the service's own name for itself, at which nova
+    cannot always reach it.)"""
     for link in links:
         if link.get("rel") == "next":
             return list(parse_qsl(urlsplit(link["href"]).query))

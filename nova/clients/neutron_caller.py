@@ -1,4 +1,4 @@
-"""How a call reaches Neutron, and what its answers and refusals mean."""
+"""Calls to Neutron, and the interpretation of its answers and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.model.base import Json
 
 
 class NeutronAnswer(dict[str, Json]):
-    """What an answer has. A member that Neutron always sends and that is not there: service.Unavailable."""
+    """The members of an answer. Access to a missing member that Neutron always sends raises service.Unavailable."""
 
     def __init__(self, members: Mapping[str, Json], request: str) -> None:
         super().__init__(members)
@@ -23,13 +23,13 @@ class NeutronAnswer(dict[str, Json]):
 
 
 def strange(request: str) -> errors.NovaError:
-    """What is raised where something else answers in Neutron's place. ``request``: its method and path."""
-    return errors.service.Unavailable(service="network", reason=f"what answers {request} is not Neutron")
+    """Return the error for a server that is not Neutron. ``request``: its method and path."""
+    return errors.service.Unavailable(service="network", reason=f"the server that answers {request} is not Neutron")
 
 
 class NeutronCaller(Caller):
-    """Reads the reasons in Neutron's own words (``NeutronError``), and tells quota from other conflicts, and our own
-    credentials from the user's."""
+    """A caller that reads Neutron's own reasons (``NeutronError``), and distinguishes quota from other conflicts, and
+    nova's own credentials from the user's."""
 
     def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
              **kwargs: object) -> requests.Response:
@@ -41,13 +41,14 @@ class NeutronCaller(Caller):
             raise self.credentials_refused(error.data.get("reason", "refused")) from None
 
     def json(self, method: str, path: str, **kwargs: Json) -> NeutronAnswer:
-        """The answer's members; errors as :meth:`call`, and service.Unavailable for what is no JSON object."""
+        """Return the answer's members. Raises errors as :meth:`call`, and service.Unavailable if it is not a JSON
+        object."""
         answer = self.call(method, path, **kwargs)
         try:
             body = answer.json()
         except ValueError:
             body = None
-        if not isinstance(body, dict):  # of a proxy before it, say
+        if not isinstance(body, dict):  # for example from a proxy in between
             raise strange(f"{method} {path}")
         return NeutronAnswer(body, f"{method} {path}")
 
@@ -68,13 +69,13 @@ class NeutronCaller(Caller):
 
 
 def _is_of(what: str, kind: str, message: str) -> bool:
-    """Whether a 404 is of the thing that the address names (``port 3f..``), and not of one that the request's body
-    does: a group of a port that is changed, say. Without a type of Neutron's own nobody can tell."""
+    """Return whether a 404 refers to the resource in the address (``port 3f..``), and not to one in the request's body,
+    such as a group of a port that is updated. Without Neutron's own error type, that is unknown and assumed."""
     return kind in ("", "HTTPNotFound") or (not what.startswith("such ") and what.rpartition(" ")[2] in message)
 
 
 def _neutron_error(error: Exception) -> tuple[str, str] | None:
-    """(type, message) of an answer that has them."""
+    """Return (type, message) of an answer that contains them; None for others."""
     response = getattr(error, "response", None)
     try:
         said = response.json()["NeutronError"] if response is not None else None

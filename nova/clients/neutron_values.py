@@ -1,4 +1,4 @@
-"""Neutron's JSON and our values."""
+"""Conversion from Neutron's JSON to nova's values."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def _project(body: Body) -> str:
 
 
 def _time(text: str | None) -> datetime.datetime | None:
-    """UTC without zone, as all our times."""
+    """Return a time in UTC without zone, like all of nova's times."""
     return datetime.datetime.fromisoformat(text).replace(tzinfo=None) if text else None
 
 
 def network(body: Body) -> NeutronNetwork:
-    """Of ``network``. ``physical_network``: the first segment's that names one; ``tunnelled``: some segment is."""
-    segments = body.get("segments") or [body]  # of the extensions multi-provider or provider
+    """Return a network from ``network``. ``physical_network``: that of the first segment that has one; ``tunnelled``:
+    True if any segment is."""
+    segments = body.get("segments") or [body]  # from the extensions multi-provider or provider
     physical = [one.get("provider:physical_network") for one in segments]
     kinds = [one.get("provider:network_type") for one in segments]
     return NeutronNetwork(
@@ -49,7 +50,7 @@ def network(body: Body) -> NeutronNetwork:
 
 
 def subnet(body: Body) -> NeutronSubnet:
-    """Of ``subnet``. ``version``: 4 or 6; ``dhcp`` where Neutron does not say no."""
+    """Return a subnet from ``subnet``. ``version``: 4 or 6; ``dhcp`` is True unless Neutron disables it."""
     return NeutronSubnet(
         id=body["id"], network_id=body["network_id"], cidr=body["cidr"], version=int(body.get("ip_version") or 4),
         gateway=body.get("gateway_ip") or None, dns=tuple(body.get("dns_nameservers") or ()),
@@ -59,7 +60,8 @@ def subnet(body: Body) -> NeutronSubnet:
 
 
 def port(body: Body) -> Port:
-    """Of ``port``, with the attributes of its extensions where there are any; a MAC in lower case, times in UTC."""
+    """Return a port from ``port``, with the attributes of extensions if present; the MAC in lower case, times in
+    UTC."""
     return Port(
         id=body["id"], network_id=body["network_id"], project_id=_project(body), name=body.get("name") or "",
         mac=(body.get("mac_address") or "").lower(), device_id=body.get("device_id") or "",
@@ -78,7 +80,7 @@ def port(body: Body) -> Port:
 
 
 def asked(body: Body | None) -> ResourceAsked:
-    """A port's ``resource_request``, in the format of one group (``resources``, ``required``) or of several."""
+    """Return a port's ``resource_request``, in the format of one group (``resources``, ``required``) or of several."""
     if not body:
         return ResourceAsked()
     groups = body.get("request_groups")
@@ -92,14 +94,14 @@ def asked(body: Body | None) -> ResourceAsked:
 
 
 def binding(body: Body) -> PortBinding:
-    """Of ``binding``, one host's (extension binding-extended)."""
+    """Return a binding from ``binding``, that of one host (extension binding-extended)."""
     return PortBinding(host=body["host"], status=body.get("status") or "ACTIVE",
                        vif_type=body.get("vif_type") or "unbound", vif_details=body.get("vif_details") or {},
                        vnic_type=body.get("vnic_type") or "normal", profile=body.get("profile") or {})
 
 
 def rule(body: Body) -> NeutronRule:
-    """Of ``security_group_rule``. A port, protocol or remote that is None is any."""
+    """Return a rule from ``security_group_rule``. None as port, protocol or remote means any."""
     return NeutronRule(
         id=body["id"], group_id=body["security_group_id"], project_id=_project(body),
         direction=body.get("direction") or "ingress", ethertype=body.get("ethertype") or "IPv4",
@@ -108,15 +110,15 @@ def rule(body: Body) -> NeutronRule:
 
 
 def group(body: Body) -> NeutronGroup:
-    """Of ``security_group``, with its rules where they were asked for."""
+    """Return a security group from ``security_group``, with its rules if they were requested."""
     return NeutronGroup(id=body["id"], name=body.get("name") or "", project_id=_project(body),
                         description=body.get("description") or "", stateful=body.get("stateful") is not False,
                         rules=tuple(rule(one) for one in body.get("security_group_rules") or ()))
 
 
 def floating(body: Body) -> NeutronFloating:
-    """Of ``floatingip``. ``device_id`` is empty where the extension fip-port-details is missing."""
-    details = body.get("port_details") or {}  # of the extension fip-port-details
+    """Return a floating IP from ``floatingip``. ``device_id`` is empty without the extension fip-port-details."""
+    details = body.get("port_details") or {}  # from the extension fip-port-details
     return NeutronFloating(
         id=body["id"], address=body["floating_ip_address"], network_id=body["floating_network_id"],
         project_id=_project(body), port_id=body.get("port_id"), fixed_address=body.get("fixed_ip_address"),
@@ -124,7 +126,7 @@ def floating(body: Body) -> NeutronFloating:
 
 
 def counted(body: Body) -> dict[str, Counted]:
-    """``quota`` of an answer: numbers, or (with details) limit, used and reserved."""
+    """Return quotas from an answer's ``quota``: numbers, or (with details) limit, used and reserved."""
     found = {}
     for name, one in body.items():
         if isinstance(one, Mapping):

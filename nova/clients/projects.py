@@ -1,4 +1,4 @@
-"""The identity service: whether there is a project. Source: its public API reference (v3)."""
+"""The identity service: existence of projects. Source: its public API reference (v3)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ READ_TIMEOUT_S = 10.0
 
 
 class Projects:
-    """Asks Keystone with our own credentials. Where it does not tell, nothing is refused: an operator must be able to
-    raise a quota while Keystone is down."""
+    """Checks projects with nova's own credentials. If Keystone gives no answer, every project is accepted: an operator
+    must be able to raise a quota while Keystone is down."""
 
     def __init__(self, credentials: Credentials, region_name: str | None = None,
                  read_timeout_s: float = READ_TIMEOUT_S) -> None:
@@ -27,19 +27,21 @@ class Projects:
         self._caller: Caller | None = None
 
     def check(self, project_id: str) -> None:
-        """service.NotAProject: Keystone says that none has this id. One WARNING where it cannot be asked."""
+        """Check that the project exists. Raises service.NotAProject if Keystone does not know this id. Logs one WARNING
+        if Keystone cannot be asked."""
         try:
             known = self._knows(project_id)
         except errors.NovaError as error:
-            LOG.warning("project %s is taken as it is, for Keystone does not tell whether it is there: %s", project_id,
-                        error.message)
+            LOG.warning("accepting project %s unchecked, because Keystone does not say whether it exists: %s",
+                        project_id, error.message)
             return
         if not known:
             raise errors.service.NotAProject(project_id=project_id)
 
     def _knows(self, project_id: str) -> bool:
-        """By the very id: some databases of Keystone's find another spelling of it, and an address may lead elsewhere.
-        service.Unavailable, service.Forbidden and others: it does not tell."""
+        """Return whether the project exists. The id is compared exactly: some of Keystone's databases match other
+        spellings, and the address may be that of another server. Raises service.Unavailable, service.Forbidden and
+        others if Keystone does not say."""
         caller = self._caller = self._caller or reach(self._credentials, self._timeout_s, self._region_name)
         try:
             answer = caller.call("GET", f"/projects/{quote(project_id, safe='')}", what=f"project {project_id}")
@@ -53,7 +55,7 @@ class Projects:
 
 
 def _is_keystones(cause: BaseException | None) -> bool:
-    """Whether a 404 is an answer of Keystone's own, and not of a proxy that knows no such address."""
+    """Return whether Keystone itself sent a 404, and not a proxy that does not know the address."""
     if not isinstance(cause, exceptions.HttpError) or cause.response is None:
         return False
     try:
@@ -63,16 +65,16 @@ def _is_keystones(cause: BaseException | None) -> bool:
 
 
 class AnyProject:
-    """Without Keystone (noauth2) a project is whatever a token says."""
+    """Check without Keystone (noauth2): any project of a token is valid."""
 
     def check(self, project_id: str) -> None:
-        """Nothing is refused."""
+        """Accept every project."""
 
 
 def of_group(keystone: Options, credentials: Credentials) -> Projects | AnyProject:
-    """As ``[keystone]`` says; without credentials nobody is asked."""
+    """Return the check for ``[keystone]``; without credentials, projects are not checked."""
     if credentials.auth is None:
-        LOG.info("No credentials for Keystone: projects of quotas and flavors are taken as they are")
+        LOG.info("no credentials for Keystone: projects of quotas and flavors are not checked")
         return AnyProject()
     return Projects(credentials, keystone.region_name)
 

@@ -1,8 +1,8 @@
-"""Who we are to the services next door, and one way to call them.
+"""Nova's credentials for other services, and a common way to call them.
 
 Credentials come from the first of ``[<service>]``, ``[service_user]`` and ``[keystone_authtoken]`` that names an
-``auth_type``; with none of them calls carry no token (``noauth2`` clouds) and the address must be configured. Every
-call has a timeout; every failure is one of ours and names the service.
+``auth_type``. Without any, calls carry no token (``noauth2`` clouds), and the address must be configured. Every call
+has a timeout; every failure becomes a nova error that names the service.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ LOG = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0
-SHORTEST_S = 0.001  # 0 would be for ever
-LATE_S = 5.0  # with less left nothing is begun that may not be repeated: nobody would learn what came of it
+SHORTEST_S = 0.001  # 0 would mean forever
+LATE_S = 5.0  # with less time left, no call that is not idempotent is started: its result could not be awaited
 FALLBACKS = ("service_user", "keystone_authtoken")
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Our own standing with one service: a session and what proves who we are. ``auth`` None: nothing does.
-    ``section``: of the configuration, where ``auth`` is from."""
+    """Nova's credentials for one service: a session and an auth plugin. ``auth`` None: none are configured.
+    ``section``: the configuration section of ``auth``."""
 
     session: ksession.Session
     auth: plugin.BaseAuthPlugin | None
@@ -45,9 +45,9 @@ class Credentials:
 
 
 def load(conf: Options, section: str) -> Credentials:
-    """The credentials for the service of ``section``, read from ``conf`` (called by ``nova.cmd``).
+    """Return the credentials for the service of ``section``, read from ``conf`` (called by ``nova.cmd``).
 
-    config.Credentials when a section names an ``auth_type`` but not what it needs.
+    Raises config.Credentials if a section names an ``auth_type`` but lacks its options.
     """
     loading.register_session_conf_options(conf, section)
     session = patient(loading.load_session_from_conf_options(conf, section))
@@ -56,19 +56,19 @@ def load(conf: Options, section: str) -> Credentials:
         auth = load_auth(conf, candidate)
         if auth is not None:
             return Credentials(session, auth, bool(conf.service_user.send_service_user_token), candidate)
-    LOG.info("No credentials for the %s service: calls carry no token", section)
+    LOG.info("no credentials for the %s service: calls carry no token", section)
     return Credentials(session, None, section=section)
 
 
 def source(conf: Options, section: str) -> str | None:
-    """The section whose credentials :func:`load` takes for the service of ``section``; None: there are none.
-    config.Credentials."""
+    """Return the section whose credentials :func:`load` uses for the service of ``section``; None if there are none.
+    Raises config.Credentials."""
     return next((one for one in (section, *FALLBACKS) if load_auth(conf, one) is not None), None)
 
 
 def patient(session: ksession.Session) -> ksession.Session:
-    """The session, none of whose requests lasts longer than its thread is waited for: those that nobody sees (for a
-    token, for versions, once more with a new token) neither."""
+    """Return the session, whose requests end by the deadline of this thread's caller. That includes implicit requests:
+    for a token, for versions, and repetitions with a new token."""
     for scheme in ("http://", "https://"):
         session.mount(scheme, _Patient())
     return session
@@ -80,7 +80,8 @@ class _Patient(ksession.TCPKeepAliveAdapter):
 
 
 def _within(left_s: float, timeout: object) -> Json:
-    """``timeout`` as requests has it: seconds, to connect and to read, or None."""
+    """Return ``timeout`` limited to the time left. The format is that of requests: seconds, a pair to connect and to
+    read, or None."""
     if left_s == math.inf:
         return timeout
     parts = timeout if isinstance(timeout, tuple) else (timeout, timeout)
@@ -89,19 +90,19 @@ def _within(left_s: float, timeout: object) -> Json:
 
 
 def load_auth(conf: Options, section: str) -> plugin.BaseAuthPlugin | None:
-    """What proves who we are, as ``[section]`` says; None when it names no ``auth_type``. config.Credentials."""
+    """Return the auth plugin of ``[section]``; None if it names no ``auth_type``. Raises config.Credentials."""
     loading.register_auth_conf_options(conf, section)
     try:
         return loading.load_auth_from_conf_options(conf, section)
     except exceptions.MissingRequiredOptions as error:
         raise errors.config.Credentials(section=section, reason=str(error)) from error
     except exceptions.NoMatchingPlugin:
-        raise errors.config.Credentials(section=section, reason="its auth_type is none of keystoneauth's, which are "
+        raise errors.config.Credentials(section=section, reason="its auth_type is not one of keystoneauth's: "
                                         f"{', '.join(sorted(loading.get_available_plugin_names()))}") from None
 
 
 class _UserToken(plugin.BaseAuthPlugin):
-    """The user's own token, with the addresses of the catalog that we see."""
+    """Auth plugin with the user's own token, and the addresses of nova's catalog."""
 
     def __init__(self, token: str, catalog: plugin.BaseAuthPlugin | None, send_own: bool) -> None:
         super().__init__()
@@ -127,7 +128,7 @@ class _UserToken(plugin.BaseAuthPlugin):
 
 @dataclass(frozen=True)
 class ServiceEndpoint:
-    """Where a service is and how patient we are with it. ``addresses`` empty: ask the catalog. ``deadline_s``: for all
+    """The location of a service, and timeouts for it. ``addresses`` empty: use the catalog. ``deadline_s``: for all
     attempts of a call together."""
 
     name: str
@@ -143,22 +144,22 @@ class ServiceEndpoint:
 
 
 class Caller:
-    """Calls one service. ``as_user``: with the token of the request that is served, where there is one."""
+    """Calls one service. ``as_user``: use the token of the current request, if there is one."""
 
     def __init__(self, service: ServiceEndpoint, credentials: Credentials) -> None:
         self.service = service
         self._credentials = credentials
         self._turn = itertools.count()
         if not service.addresses and credentials.auth is None:
-            LOG.warning("Neither an address nor credentials are configured for the %s service", service.name)
+            LOG.warning("neither an address nor credentials are configured for the %s service", service.name)
 
     def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
              **kwargs: object) -> requests.Response:
-        """The answer to one request, tried again while nobody answers (for methods that may be repeated).
+        """Return the answer to one request; idempotent methods are retried while the service does not answer.
 
-        All attempts end before those who wait for this thread go (:func:`nova.context.waited_for`).
-        ``what`` names the thing in a NotFound. service.ResourceNotFound, service.Forbidden, service.Conflict,
-        service.Invalid, service.Credentials (Keystone refuses ours), or service.Unavailable.
+        All attempts end before the callers of this thread stop waiting (:func:`nova.context.waited_for`). ``what``
+        names the resource in a NotFound. Raises service.ResourceNotFound, service.Forbidden, service.Conflict,
+        service.Invalid, service.Credentials (Keystone refuses nova's), or service.Unavailable.
         """
         last: errors.NovaError = errors.service.Unavailable(service=self.service.name,
                                                             reason="no time is left to ask it")
@@ -179,7 +180,7 @@ class Caller:
         raise last
 
     def _addresses(self, method: str) -> Iterator[str | None]:
-        """Whom to ask, attempt by attempt; another start for each call, so that all addresses share the load."""
+        """Yield the address of each attempt; each call starts at another one, so that all addresses share the load."""
         repeatable = method in ("GET", "HEAD", "DELETE", "PUT") and context.patience().again
         attempts = 1 + (self.service.retries if repeatable else 0)
         known: tuple[str | None, ...] = self.service.addresses or (None,)
@@ -217,9 +218,9 @@ class Caller:
                 time.monotonic() - began)
 
     def _log_in(self) -> None:
-        """Have a token of our own before the call that needs it, for the catalog alone perhaps: what Keystone says of
-        our credentials must not be taken for the service's answer to its user. service.Credentials;
-        service.Unavailable of Keystone."""
+        """Get nova's own token before a call that needs it, if only for the catalog: Keystone's refusal of nova's
+        credentials must not appear as the service's answer to its user. Raises service.Credentials; service.Unavailable
+        for Keystone."""
         own, began = self._credentials.auth, time.monotonic()
         if own is None:
             return
@@ -238,7 +239,7 @@ class Caller:
         return refused
 
     def credentials_refused(self, reason: object) -> errors.Unavailable:
-        """The error that names our own credentials, and the section of the configuration where they are from."""
+        """Return the error that names nova's own credentials, and their configuration section."""
         return errors.service.Credentials(service=self.service.name, section=self._credentials.section, reason=reason)
 
     def _auth(self, as_user: bool, address: str | None) -> plugin.BaseAuthPlugin:
@@ -246,12 +247,12 @@ class Caller:
         token = context.current().token if as_user else None
         if token:
             return _UserToken(token, own, self._credentials.send_service_token)
-        if as_user and own is not None:  # what the user may is not what we may
+        if as_user and own is not None:  # the user's permissions differ from nova's
             raise errors.service.Forbidden(service=self.service.name, reason="the request has no token of its user")
         return own or noauth.NoAuth(endpoint=address)
 
     def translated(self, error: Exception, what: str) -> errors.NovaError:
-        """The error of ours that says what a failed call means."""
+        """Return the nova error for a failed call."""
         name, reason = self.service.name, _reason(error)
         status = getattr(error, "http_status", None)
         if status == 404 and not isinstance(error, exceptions.EndpointNotFound):
@@ -266,13 +267,13 @@ class Caller:
 
 
 def _request_id() -> str | None:
-    """Of the request that is served: the other service's log names it, too."""
+    """Return the id of the current request, which the other service logs, too."""
     serving = context.current_or_none()
     return (serving.global_request_id or serving.request_id) if serving else None
 
 
 def _explained(details: object) -> str:
-    """What a service says of a request that it refuses, as one line, where it says it as a page of HTML; or nothing."""
+    """Return the text of an HTML error page of a service as one line; empty if there is none."""
     page = details if isinstance(details, str) else ""
     found = re.search(r"<body>(?:\s*<h1>[^<]*</h1>)?(.*?)</body>", page, re.DOTALL)
     text = html.unescape(re.sub(r"<[^>]*>", " ", found[1])) if found else ""
@@ -280,14 +281,14 @@ def _explained(details: object) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """One line about ``error``, without the request's own text."""
+    """Return a one-line description of ``error``, without the request's own text."""
     if isinstance(error, exceptions.HttpError):
         said = _explained(error.details) if 400 <= error.http_status < 500 else ""
         if said:
             return f"{error.http_status} {said}"
         return f"{error.http_status} {error.message or error.details or ''}".strip()
     if isinstance(error, exceptions.EndpointNotFound | exceptions.EmptyCatalog):
-        return "the catalog has no address of it"
+        return "the catalog has no address for it"
     if isinstance(error, requests.Timeout | exceptions.ConnectTimeout):
         return "timeout"
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

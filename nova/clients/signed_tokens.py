@@ -1,6 +1,7 @@
-"""The identity service as a judge of signatures: ``POST /v3/ec2tokens`` and ``/v3/s3tokens``. It has the secrets.
+"""Verification of signatures by the identity service, which has the secrets: ``POST /v3/ec2tokens`` and
+``/v3/s3tokens``.
 
-Source: its public API reference (OS-EC2, s3tokens). Newer releases answer only to a caller with the role ``service``.
+Source: its public API reference (OS-EC2, s3tokens). Newer releases accept only callers with the role ``service``.
 """
 
 from __future__ import annotations
@@ -18,44 +19,45 @@ from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 
 READ_TIMEOUT_S = 10.0
-#: How often a 401 may be taken for one of our own token, e.g. a revoked one: it does not say whose fault it was, a new
-#: token costs Keystone much, and strangers cause 401.
+#: Interval in which one 401 may be attributed to nova's own token, e.g. a revoked one. The answer does not show the
+#: cause, a new token is expensive for Keystone, and unauthenticated clients can cause a 401.
 RENEW_S = 60.0
-UNKNOWN_KEY = "access key"  # in what it says with 404; a wrong address says something else
+UNKNOWN_KEY = "access key"  # part of Keystone's 404 message; a wrong address has another message
 
 
 class SignedToken(NamedTuple):
-    """``body``: the ``token`` of its JSON, as of ``POST /v3/auth/tokens``. ``token``: its text; s3tokens gives none."""
+    """A verified token. ``body``: the ``token`` of its JSON, as for ``POST /v3/auth/tokens``. ``token``: its text;
+    s3tokens returns none."""
 
     token: str | None
     body: Mapping[str, Json]
 
 
 class SignatureNotTaken(Exception):
-    """The key or the signature is wrong, or its user, project or role is gone: it does not say which."""
+    """The key or the signature is wrong, or its user, project or role is gone; Keystone does not say which."""
 
 
 class SignedTokens:
-    """``ec2_url``: the whole URL of ec2tokens; None: what the catalog says. errors.service.Unavailable and Forbidden
-    when it does not answer, or not to us."""
+    """Verifies signatures. ``ec2_url``: the whole URL of ec2tokens; None: use the catalog. Calls raise
+    errors.service.Unavailable if Keystone does not answer, errors.service.Forbidden if it refuses nova."""
 
     def __init__(self, credentials: Credentials, ec2_url: str | None = None,
                  clock: Callable[[], float] = time.monotonic) -> None:
-        """errors.config.Ec2Url when it is none of ec2tokens."""
+        """Set up the client. Raises errors.config.Ec2Url if the URL is not that of ec2tokens."""
         self._credentials, self._clock = credentials, clock
         self._caller = self._configured = _caller_at(ec2_url, credentials) if ec2_url else None
         self._renewed = -RENEW_S
 
     def of_ec2(self, body: Mapping[str, object]) -> SignedToken:
-        """For a request to EC2. SignatureNotTaken."""
+        """Verify a request to EC2. Raises SignatureNotTaken."""
         return self._asked("/ec2tokens", body)
 
     def of_s3(self, body: Mapping[str, object]) -> SignedToken:
-        """For a request to S3. SignatureNotTaken."""
+        """Verify a request to S3. Raises SignatureNotTaken."""
         return self._asked("/s3tokens", body)
 
     def check(self) -> None:
-        """That it answers. errors.service.Unavailable and others."""
+        """Check that Keystone answers. Raises errors.service.Unavailable and others."""
         self._reached().call("GET", "/", what="API v3")
 
     def _reached(self) -> Caller:
@@ -90,7 +92,7 @@ def _caller_at(ec2_url: str, credentials: Credentials) -> Caller:
 
 
 def _is_of_the_signature(cause: BaseException | None, path: str) -> bool:
-    """And not of our own log-in, nor of a wrong address."""
+    """Return whether the error concerns the signature, and not nova's own login or a wrong address."""
     if not isinstance(cause, exceptions.HttpError) or not str(cause.url).endswith(path):
         return False
     return cause.http_status == 401 or cause.http_status == 404 and UNKNOWN_KEY in str(cause.message)

@@ -1,7 +1,7 @@
-"""Vendordata: what the operator tells every guest, from a file and from services of their own.
+"""Vendordata: the operator's data for every guest, from a file and from the operator's services.
 
-The services are asked with POST, for one guest at a time; one that fails or talks nonsense gives an empty object, so
-that no guest waits for its repair. Used by the metadata service and for config drives.
+The services are called with POST, for one guest at a time. A failure or an invalid answer yields an empty object, so
+that guests do not wait for its repair. Used by the metadata service and for config drives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 AUTH_SECTION = "vendordata_dynamic_auth"
 USER_AGENT = "openstack-nova-vendordata"
 LARGEST_ANSWER = 1 << 20  # bytes
-LONGEST_S = 30.0  # that an answer may take to come, beside the time-out of each read
+LONGEST_S = 30.0  # total time for an answer, in addition to the timeout of each read
 STATIC, DYNAMIC = "StaticJSON", "DynamicJSON"
 
 
@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
 
 class VendorOptions(NamedTuple):
-    """``[api]vendordata_*``. ``timeouts``: seconds to connect, and to read (None: no end)."""
+    """Options ``[api]vendordata_*``. ``timeouts``: seconds to connect, and to read (None: unlimited)."""
 
     providers: Sequence[str] = (STATIC,)
     static_file: str | None = None
@@ -43,14 +43,15 @@ class VendorOptions(NamedTuple):
 
 
 class Vendordata:
-    """``token`` gives a service token, or None where no credentials are configured."""
+    """Vendordata of all providers. ``token`` returns a service token, or None if no credentials are configured."""
 
     def __init__(self, options: VendorOptions, token: Callable[[], str | None] = lambda: None) -> None:
         self._options, self._token = options, token
         self._http: Any = _http() if DYNAMIC in options.providers else None
 
     def static(self) -> dict[str, object] | None:
-        """The file's object, read anew: an operator edits it without a restart. None: there is no such provider."""
+        """Return the file's object. It is read each time, because an operator edits it without a restart. None: there
+        is no such provider."""
         if STATIC not in self._options.providers:
             return None
         path = self._options.static_file
@@ -60,16 +61,16 @@ class Vendordata:
             with open(path) as stream:
                 found = json.load(stream)
         except (OSError, ValueError) as error:
-            LOG.warning("Guests get no static vendordata: %s: %s", path, error)
+            LOG.warning("guests get no static vendordata: %s: %s", path, error)
             return {}
         if not isinstance(found, dict):
-            LOG.warning("Guests get no static vendordata: %s is not a JSON object", path)
+            LOG.warning("guests get no static vendordata: %s is not a JSON object", path)
             return {}
         return found
 
     def dynamic(self, facts: GuestFacts) -> dict[str, object]:
-        """Each target's object by its name. metadata.VendordataFailed only where ``vendordata_dynamic_failure_fatal``
-        says so."""
+        """Return each target's object by its name. Raises metadata.VendordataFailed only if
+        ``vendordata_dynamic_failure_fatal`` is set."""
         if DYNAMIC not in self._options.providers:
             return {}
         return {target.name: self._ask(target, facts) for target in self._options.targets}
@@ -82,13 +83,13 @@ class Vendordata:
                 headers["X-Auth-Token"] = token
             answer = self._http.post(target.url, data=json.dumps(question(facts)), headers=headers, stream=True,
                                      timeout=self._options.timeouts, verify=self._options.certificates or True,
-                                     allow_redirects=False)  # the token is for this address alone
+                                     allow_redirects=False)  # the token is only for this address
             with answer:
                 answer.raise_for_status()
                 if answer.is_redirect:
-                    raise ValueError(f"it redirects ({answer.status_code}): name the address where it leads to")
+                    raise ValueError(f"it redirects ({answer.status_code}): configure the target address instead")
                 return json.loads(_whole(answer))
-        except Exception as error:  # keystone, the network, TLS, the service's own faults: all of it is theirs
+        except Exception as error:  # errors of keystone, the network, TLS, or the service all belong to it
             failure = errors.metadata.VendordataFailed(name=target.name, reason=str(error))
             if self._options.failure_fatal:
                 raise failure from error
@@ -97,48 +98,50 @@ class Vendordata:
 
 
 def _whole(answer: Library) -> bytes:
-    """The answer's text, of LARGEST_ANSWER bytes at most and within LONGEST_S, however slowly it drips. ValueError."""
+    """Return the answer's text, of at most LARGEST_ANSWER bytes and within LONGEST_S, even if it arrives slowly. Raises
+    ValueError."""
     text, until = b"", time.monotonic() + LONGEST_S
     while len(text) <= LARGEST_ANSWER and (part := answer.raw.read1(65536, decode_content=True)):
         text += part
         if time.monotonic() > until:
-            raise ValueError(f"it was not whole after {LONGEST_S:.0f} s")
+            raise ValueError(f"it was not complete after {LONGEST_S:.0f} s")
     if len(text) > LARGEST_ANSWER:
         raise ValueError(f"more than {LARGEST_ANSWER} bytes")
     return text
 
 
 def _http() -> object:
-    """Imported where it is used: most clouds have no such service, and every metadata worker would carry it."""
+    """Return an HTTP session. Imported here, because most clouds have no such service, and every metadata worker would
+    load the library."""
     import requests
 
     return requests.Session()
 
 
 def question(facts: GuestFacts) -> dict[str, Json]:
-    """What a target is told of the guest. ``user-data`` is base64 text."""
+    """Return the JSON about the guest that a target receives. ``user-data`` is base64 text."""
     return {"project-id": facts.project_id, "instance-id": facts.uuid, "image-id": facts.image_id or None,
             "user-data": facts.user_data, "hostname": facts.hostname, "metadata": dict(facts.metadata),
             "boot-roles": ""}
 
 
 def parse_targets(entries: Sequence[str]) -> tuple[Target, ...]:
-    """``name@url`` entries; bad ones and second ones of a name are skipped, and the log says so."""
+    """Return the targets of ``name@url`` entries; invalid and duplicate entries are skipped and logged."""
     found: dict[str, Target] = {}
     for entry in entries:
         name, _at, url = entry.strip().partition("@")
         if not name or not url.startswith(("http://", "https://")):
-            LOG.warning("[api]vendordata_dynamic_targets: %s is not NAME@URL, and is skipped", entry)
+            LOG.warning("[api]vendordata_dynamic_targets: skipping %s, which is not NAME@URL", entry)
         elif name in found:
-            LOG.warning("[api]vendordata_dynamic_targets: %s is there twice; the first counts", name)
+            LOG.warning("[api]vendordata_dynamic_targets: %s is defined twice; using the first", name)
         else:
             found[name] = Target(name, url)
     return tuple(found.values())
 
 
 def from_conf(conf: Options) -> Vendordata:
-    """Read once, at start (called by ``nova.cmd``). metadata.VendordataProvider, config.Credentials: the sentence to
-    stop with."""
+    """Return vendordata for the configuration, read once, at start (called by ``nova.cmd``). Raises
+    metadata.VendordataProvider, config.Credentials, whose message ends the process."""
     api = conf.api
     for name in api.vendordata_providers:
         if name not in (STATIC, DYNAMIC):
@@ -152,7 +155,7 @@ def from_conf(conf: Options) -> Vendordata:
 
 
 def _token(conf: Options) -> Callable[[], str | None]:
-    """From that section alone: a target must not see the token of another standing of ours."""
+    """Return a token source for that section alone: a target must not receive a token of nova's other credentials."""
     from keystoneauth1 import session as ksession
 
     from nova.clients import session as our_session

@@ -1,6 +1,6 @@
-"""The few things that root alone may do: small functions, argument lists only, never a shell.
+"""Operations that require root: small functions with argument lists, never a shell.
 
-As root they run where they are called. A daemon that is not root sends them to the helper: see
+If the process is root, they run in it. A daemon that is not root sends them to the helper: see
 :mod:`nova.privileged.client` and :mod:`nova.privileged.helper`.
 """
 
@@ -10,8 +10,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """``sys_admin_pctxt``: the context of oslo.privsep, by the name that sudoers and filters of deployment tools have.
-    The library is loaded for who asks for it alone."""
+    """Load ``sys_admin_pctxt``, the oslo.privsep context, under the name that sudoers files and filters of deployment
+    tools use. The library is loaded only on access."""
     if name != "sys_admin_pctxt":
         raise AttributeError(name)
     from nova.privileged import privsep

@@ -1,4 +1,4 @@
-"""What the helper says of itself: whether it answers, and whether it has read the same nova.conf."""
+"""Self-description of the helper: shows whether it answers, and whether it has read the same nova.conf."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nova.privileged.client import forwarded
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """``user``: whose daemons may ask."""
+    """The helper's release and settings. ``user``: the user whose daemons may call it."""
 
     release: str = ""
     instances_path: str = ""
@@ -19,7 +19,8 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 @forwarded("about")
 def about() -> About:
-    """Of this process itself there is nothing to be said. host.NoHelper, host.HelperDied."""
+    """Return the helper's description; empty if the call runs in this process. Raises host.NoHelper,
+    host.HelperDied."""
     return About()
 
 

@@ -1,5 +1,5 @@
-"""What the host's neighbours and its own kernel are told of addresses: argument lists for arping(8), dhcp_release(1)
-and conntrack(8)."""
+"""Announcements of addresses to neighbours and to the kernel: argument lists for arping(8), dhcp_release(1) and
+conntrack(8)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from enum import StrEnum
 from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner
 
-NONE_FOUND = 1  # conntrack's exit code when there was nothing to change
-BIT = 0x20000000  # of a connection's mark: it must be let in by a rule; other bits are other programs'
+NONE_FOUND = 1  # conntrack's exit code if there was nothing to change
+BIT = 0x20000000  # bit of a connection's mark: a rule must accept it; other bits belong to other programs
 MARKED = f"{BIT:#x}/{BIT:#x}"
 
 
 class Which(StrEnum):
-    """Connections that the kernel translates: to that original destination, or with that source or destination of
-    their answers."""
+    """Selector of translated connections: by original destination, or by source or destination of the replies."""
 
     TO = "-d"
     ANSWERED_BY = "-r"
@@ -25,26 +24,26 @@ class Which(StrEnum):
 
 @forwarded("announcements.announce", local=("runner",))
 def announce(runner: CommandRunner, device: str, address: str, count: int) -> None:
-    """That the address is here now. host.CommandFailed."""
+    """Announce that the address is here now. Raises host.CommandFailed."""
     runner.run(["arping", "-U", address, "-A", "-I", device, "-c", str(count)])
 
 
 @forwarded("announcements.release_lease", local=("runner",))
 def release_lease(runner: CommandRunner, device: str, address: str, mac: str) -> None:
-    """Have dnsmasq forget whose an address was. host.CommandFailed."""
+    """Make dnsmasq release the lease of an address. Raises host.CommandFailed."""
     runner.run(["dhcp_release", device, address, mac])
 
 
 @forwarded("announcements.forget_connections", local=("runner",))
 def forget_connections(runner: CommandRunner, which: Which, address: str) -> None:
-    """Nothing when there are none. host.CommandFailed."""
+    """Delete tracked connections, if there are any. Raises host.CommandFailed."""
     runner.run(["conntrack", "-D", which, address], ok=(0, NONE_FOUND))
 
 
 @forwarded("announcements.mark_connections", local=("runner",))
 def mark_connections(runner: CommandRunner, address: str) -> None:
-    """Those whose answers come from the address must be let in by a rule again: TCP's are marked, the others are
-    forgotten. host.CommandFailed."""
+    """Require an allowing rule again for connections whose replies come from the address: TCP connections are marked,
+    others are deleted. Raises host.CommandFailed."""
     family = "ipv6" if ipaddress.ip_address(address).version == 6 else "ipv4"
     for argv in (["conntrack", "-U", "-f", family, "-p", "tcp", "-r", address, "-m", MARKED],
                  ["conntrack", "-D", "-f", family, "-r", address, "-m", f"0/{BIT:#x}"]):

@@ -1,9 +1,9 @@
-"""os-brick, which makes volumes of a storage network devices of this host: each call is a process of its own.
+"""os-brick, which attaches volumes of a storage network as devices of this host: each call is a process of its own.
 
-The library is made for daemons whose threads are all native, and starts a daemon with root's rights by sudo. Here it
-has neither: :mod:`nova.privileged.brick_process` runs as what nova-compute is (root, within its unit's rights), calls
-the library once, and ends. So nothing blocks nova-compute; a back end that hangs costs a time-out, and the process with
-all that it started is killed; and secrets are in no argument that others could list, but on its standard input.
+The library is designed for daemons with native threads only, and starts a root daemon by sudo. Here it has neither:
+:mod:`nova.privileged.brick_process` runs with nova-compute's privileges (root, within the rights of its unit), calls
+the library once, and ends. So it never blocks nova-compute. If a back end hangs, the process and its children are
+killed after a timeout. Secrets are passed on standard input, not in arguments, which others could list.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from nova.privileged.runner import CommandRunner
 
 MODULE = "nova.privileged.brick_process"
 LIBRARY = logging.getLogger("os_brick")
-KNOWN_S = 600.0  # how long what the host says of itself is believed
+KNOWN_S = 600.0  # how long the host's properties are cached
 
 
 class BrickDevice(msgspec.Struct, frozen=True):
-    """A volume to the library. ``protocol``: its name of how the volume is reached; ``tries``: how often it looks for
-    a device; ``words``: the back end's; ``found``: what the library said of the device, if it found one."""
+    """A volume for the library. ``protocol``: os-brick's name of the transport; ``tries``: number of scans for a
+    device; ``words``: the back end's connection data; ``found``: the library's data of the device, if it found one."""
 
     protocol: str
     words: Mapping[str, Json]
     tries: int = 3
-    transport: str = ""  # of iSCSI: the initiator's interface
+    transport: str = ""  # iSCSI: the initiator's interface
     shared_targets: bool | None = False
     service_uuid: str = ""
     found: Mapping[str, Json] = {}
@@ -46,7 +46,7 @@ class BrickDevice(msgspec.Struct, frozen=True):
 
 
 class BrickRequest(msgspec.Struct, frozen=True):
-    """``call``: properties, connect, disconnect or extend."""
+    """A request to the process. ``call``: properties, connect, disconnect or extend."""
 
     call: str
     lock_path: str
@@ -62,14 +62,14 @@ class BrickRequest(msgspec.Struct, frozen=True):
 
 
 class BrickAnswer(msgspec.Struct, frozen=True):
-    """``error``: why it failed, without secrets; empty: it did not."""
+    """The answer of the process. ``error``: the reason of a failure, without secrets; empty on success."""
 
     result: Json = None
     error: str = ""
 
 
 class HostWords(NamedTuple):
-    """What every request says of the host."""
+    """Host settings that every request includes."""
 
     lock_path: str
     multipath: bool = False
@@ -79,19 +79,19 @@ class HostWords(NamedTuple):
 
 
 def is_installed() -> bool:
-    """Whether the library is there. It is not loaded for that."""
+    """Return whether the library is installed, without loading it."""
     return importlib.util.find_spec("os_brick") is not None
 
 
 class Brick:
-    """``host``: what each call is told. Errors of all calls: host.Brick, with the library's reason."""
+    """Calls to os-brick. ``host``: settings for each call. All calls raise host.Brick, with the library's reason."""
 
     def __init__(self, runner: CommandRunner, host: HostWords, clock: Callable[[], float] = time.monotonic) -> None:
         self._runner, self._host, self._clock = runner, host, clock
         self._known: tuple[Mapping[str, Json], float] = ({}, -KNOWN_S)
 
     def properties(self) -> Mapping[str, Json]:
-        """What the host says of itself to back ends: of an initiator that it has not, nothing."""
+        """Return the connector properties for back ends, without initiators that the host does not have."""
         known, at = self._known
         if self._clock() - at >= KNOWN_S:
             found = self.ask("properties")
@@ -100,24 +100,24 @@ class Brick:
         return known
 
     def connect(self, device: BrickDevice) -> Mapping[str, Json]:
-        """Have it on this host; what the library says of the device: its ``path``, ``scsi_wwn`` and more. Repeated: the
-        same."""
+        """Connect the volume to this host, and return the library's data of the device: its ``path``, ``scsi_wwn`` and
+        more. Idempotent."""
         found: Mapping[str, Json] = self.ask("connect", device)
         return found
 
     def disconnect(self, device: BrickDevice, force: bool = False) -> None:
-        """Write out what is not, and take it from the host; ``force``: take it even if it cannot be written out.
-        Nothing where it is not there."""
+        """Flush the device and remove it from the host; ``force``: remove it even if flushing fails. Does nothing if it
+        is absent."""
         self.ask("disconnect", device, force)
 
     def extend(self, device: BrickDevice) -> int | None:
-        """See that it has grown; its bytes now, if the library knows."""
+        """Rescan the device after the volume was extended; return its size in bytes, if the library knows it."""
         found = self.ask("extend", device)
         return int(found) if found else None
 
     @forwarded("brick.ask")
     def ask(self, call: str, device: BrickDevice | None = None, force: bool = False) -> Json:
-        """The library's answer to one of ``brick_process.CALLS``."""
+        """Return the library's answer to one of ``brick_process.CALLS``."""
         request = BrickRequest(call=call, device=device, force=force, **self._host._asdict())
         package = Path(nova.__file__).parent.parent
         try:
@@ -127,7 +127,7 @@ class Brick:
         except errors.host.CommandFailed as error:
             raise errors.host.Brick(task=call, reason=error.data["reason"]) from error
         except msgspec.DecodeError as error:
-            raise errors.host.Brick(task=call, reason="its process did not answer") from error
+            raise errors.host.Brick(task=call, reason="the os-brick process did not answer") from error
         for line in done.stderr.splitlines():
             LIBRARY.info("%s", line)
         if answer.error:

@@ -1,7 +1,7 @@
-"""One call of os-brick: ``python -m nova.privileged.brick_process``, the request on standard input, the answer on
+"""One call of os-brick: ``python -m nova.privileged.brick_process``. The request is on standard input, the answer on
 standard output (:class:`nova.privileged.brick.BrickRequest`, ``BrickAnswer``), the library's log on standard error.
 
-No word that may be a secret is in an answer or a line of the log.
+No value that may be a secret appears in an answer or a log line.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from nova.model.base import Json, Library
 from nova.privileged.brick import BrickAnswer, BrickDevice, BrickRequest
 
 SHORTEST_SECRET = 4
-#: Of names of the back end's words: what may not be seen.
+#: Name parts of connection data whose values must not be shown.
 SECRET_NAMES = ("password", "secret", "token", "key", "auth_username")
 LONGEST_REASON = 500
 
 
 def is_secret(name: str) -> bool:
-    """Whether a back end's word of that name may be one."""
+    """Return whether connection data of that name may be secret."""
     return any(part in name.lower() for part in SECRET_NAMES)
 
 
 def without_secrets(words: Mapping[str, Json]) -> dict[str, Json]:
-    """The words that may be kept."""
+    """Return the connection data that may be kept."""
     return {name: value for name, value in words.items() if not is_secret(name)}
 
 
 def hide(text: str, words: Mapping[str, Json]) -> str:
-    """The text without the secrets that are in ``words``."""
+    """Return the text without the secrets in ``words``."""
     values = {str(value) for name, value in words.items() if is_secret(name) and value}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= SHORTEST_SECRET:
@@ -45,12 +45,12 @@ def hide(text: str, words: Mapping[str, Json]) -> str:
 
 
 def answer(request: BrickRequest, library: Callable[[BrickRequest], Library]) -> BrickAnswer:
-    """The answer to a request. ``library``: makes os-brick ready, and hands out its parts."""
+    """Return the answer to a request. ``library``: initializes os-brick, and returns its parts."""
     words = request.device.words if request.device is not None else {}
     try:
         brick = library(request)
         return BrickAnswer(CALLS[request.call](brick, request))
-    except Exception as error:  # the library's plugins raise what they like
+    except Exception as error:  # the library's plugins raise arbitrary exceptions
         reason = " ".join(f"{error}".split()) or type(error).__name__
         return BrickAnswer(error=hide(reason, words)[:LONGEST_REASON].rstrip("."))
 
@@ -90,7 +90,8 @@ def _device(request: BrickRequest) -> BrickDevice:
 
 @contextlib.contextmanager
 def _turn(brick: Library, device: BrickDevice) -> Iterator[None]:
-    """Alone among all that come to or leave the back end's shared targets on this host, be they Cinder's."""
+    """Lock the back end's shared targets on this host against all other processes that attach or detach there,
+    including Cinder's."""
     if device.shared_targets is False or not device.service_uuid:
         yield
     else:
@@ -99,7 +100,7 @@ def _turn(brick: Library, device: BrickDevice) -> Iterator[None]:
 
 
 class OsBrick:
-    """The library's parts, ready for one request."""
+    """The parts of the library, initialized for one request."""
 
     def __init__(self, request: BrickRequest) -> None:
         from oslo_concurrency import lockutils
@@ -114,35 +115,35 @@ class OsBrick:
 
         os_brick.setup(cfg.CONF)
         cfg.CONF.set_override("lock_path", request.lock_path, "os_brick")
-        for name in ("default", "brick_privsep_hide_output"):  # root needs no daemon to be root
+        for name in ("default", "brick_privsep_hide_output"):  # root needs no privileged daemon
             if hasattr(privileged, name):
                 getattr(privileged, name).set_client_mode(False)
         self.connector, self.guard = connector, utils.guard_connection
 
     def connector_of(self, request: BrickRequest, device: BrickDevice) -> Library:
-        """For a protocol; ValueError and the like: this release of the library has none."""
+        """Return the connector for a protocol. Raises ValueError or similar if this release of the library has none."""
         more = {"transport": device.transport} if device.transport else {}
         return self.connector.InitiatorConnector.factory(
             device.protocol, "", use_multipath=request.multipath, device_scan_attempts=device.tries, **more)
 
 
 class HidingFormatter(logging.Formatter):
-    """Lines without secrets; without ``stacks``, one for each."""
+    """Log formatter that hides secrets; without ``stacks``, each record is one line."""
 
     def __init__(self, words: Mapping[str, Json], stacks: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s %(message)s")
         self._words, self._stacks = words, stacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """As it may be shown."""
+        """Return the record's text with its secrets hidden."""
         if not self._stacks:
             record.exc_info = record.exc_text = None
         return hide(super().format(record), self._words)
 
 
 def main() -> None:
-    """What libraries print is no answer: it goes to the log."""
-    os.umask(0o002)  # locks are others' as well
+    """Answer the request on standard input. Output that libraries print goes to the log."""
+    os.umask(0o002)  # locks are shared with other users
     own = os.dup(1)
     os.dup2(2, 1)
     request = decoding.from_json(sys.stdin.buffer.read(), BrickRequest)

@@ -1,4 +1,5 @@
-"""Which way a daemon has done what root alone may: in its own process, by the helper's socket, or by sudo."""
+"""Choice of the way in which a daemon runs privileged operations: in its own process, by the helper's socket, or by
+sudo."""
 
 from __future__ import annotations
 
@@ -20,53 +21,54 @@ NET_ADMIN, DAC_OVERRIDE, SYS_ADMIN = 12, 1, 21  # capabilities(7)
 
 
 def choose(options: Options) -> None:
-    """For all calls of this process, once at its start. host.NoHelper: there is no way."""
+    """Choose the way for all calls of this process, once at its start. Raises host.NoHelper if there is none."""
     if is_privileged():
         return
     helper = way(options)
     client.use(helper)
-    LOG.info("what needs root's rights is done by the helper, by %s", helper.name)
+    LOG.info("privileged operations are done by the helper, via %s", helper.name)
     _check(options, about())
     _say_adopted(ownership.adopt((), os.geteuid(), os.getegid()))
 
 
 def take_over(options: Options) -> None:
-    """Have what root has left in this daemon's folders given to this user, where a helper answers: for a daemon that
-    needs nothing else of it."""
+    """Give files that root left in this daemon's directories to this user, if a helper answers. For a daemon that needs
+    the helper for nothing else."""
     path = Path(options.privileged.socket)
     if not is_privileged() and path.is_socket():
-        with contextlib.suppress(errors.Unavailable):  # another user's helper
+        with contextlib.suppress(errors.Unavailable):  # the helper serves another user
             _say_adopted(client.ask(SocketHelper(path), "ownership.adopt", {}, int))
 
 
 def _say_adopted(count: int) -> None:
     if count:
-        LOG.info("%d files and folders of root's, from when this daemon was root, are this user's now", count)
+        LOG.info("changed the owner of %d files and directories from root to this user; they date from when this "
+                 "daemon ran as root", count)
 
 
 def _check(options: Options, helper: About) -> None:
-    """Say where the helper has read another nova.conf."""
+    """Log differences between this process's paths and the helper's, which show that it read another nova.conf."""
     for name in ("instances_path", "state_path", "networks_path"):
         own, theirs = str(Path(getattr(options, name)).absolute()), getattr(helper, name)
         if own != theirs:
-            LOG.error("%s is %s here and %s in the helper, which refuses what lies elsewhere: start nova-privileged "
-                      "anew, or let it read the same nova.conf", name, own, theirs)
+            LOG.error("%s is %s here but %s in the helper, which refuses paths elsewhere: restart nova-privileged, or "
+                      "let it read the same nova.conf", name, own, theirs)
 
 
 def way(options: Options) -> client.Helper:
-    """The one that a process without rights has. host.NoHelper."""
+    """Return the helper for a process without privileges. Raises host.NoHelper if there is none."""
     path = Path(options.privileged.socket)
     if path.is_socket():
         return SocketHelper(path)
     from nova.privileged import privsep
 
     if reason := privsep.can_be_started(options):
-        raise errors.host.NoHelper(reason=f"{path} is not there, and {reason}")
+        raise errors.host.NoHelper(reason=f"{path} does not exist, and {reason}")
     return privsep.PrivsepHelper(options)
 
 
 def is_privileged() -> bool:
-    """Whether this process needs no helper: it is root, or has been given root's capabilities."""
+    """Return whether this process needs no helper: it is root, or has root's capabilities."""
     if os.geteuid() == 0:
         return True
     found = next(line for line in STATUS.read_text().splitlines() if line.startswith("CapEff:"))

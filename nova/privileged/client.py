@@ -1,8 +1,8 @@
-"""How a daemon that is not root has done what root alone may: its calls go to the helper.
+"""Client of the helper, to which a daemon that is not root sends privileged calls.
 
-A function that is :func:`forwarded` runs in the process where that is root's, as ever. Where a daemon has chosen a
-helper (:func:`use`) the call is sent there by its name, with its arguments as data. The helper has a table of such
-calls, and checks every argument itself (:mod:`nova.privileged.helper`): nothing here is what keeps it safe.
+A :func:`forwarded` function runs in the process itself if that is root. If a daemon has chosen a helper (:func:`use`),
+the call is sent there by its name, with its arguments as data. The helper has a table of such calls, and validates
+every argument itself (:mod:`nova.privileged.helper`); its safety does not depend on this module.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 
 class Helper(Protocol):
-    """A way to the helper."""
+    """A connection to the helper."""
 
-    #: What the way is called in the log and by ``nova-manage doctor``.
+    #: Name of the connection in the log and in ``nova-manage doctor``.
     name: str
 
     def ask(self, request: bytes, call: str) -> bytes:
-        """The answer to one request. host.NoHelper: it cannot be reached; host.HelperDied: it did not answer. What
-        the caller's ``concurrency.while_wanted`` raises, when nobody wants the answer any more."""
+        """Return the answer to one request. Raises host.NoHelper if the helper cannot be reached; host.HelperDied if it
+        did not answer; and the error of the caller's ``concurrency.while_wanted`` if the answer is no longer wanted."""
 
 
 _helper: Helper | None = None
@@ -40,19 +40,19 @@ _in_helper: ContextVar[bool] = ContextVar("nova_in_helper", default=False)
 
 
 def use(helper: Helper | None) -> None:
-    """From now on all forwarded calls of this process go there; None: they run in the process itself."""
+    """Send all forwarded calls of this process to the helper from now on; None: run them in the process itself."""
     global _helper
     _helper = helper
 
 
 def in_use() -> Helper | None:
-    """What calls are sent to; None: they run here."""
+    """Return the helper to which calls are sent; None if they run here."""
     return None if _in_helper.get() else _helper
 
 
 @contextlib.contextmanager
 def inside() -> Iterator[None]:
-    """This is the helper: calls within the block run here."""
+    """Run forwarded calls within the block in this process, because it is the helper."""
     token = _in_helper.set(True)
     try:
         yield
@@ -61,8 +61,8 @@ def inside() -> Iterator[None]:
 
 
 def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Mark a function or method as the privileged call ``name``. ``local``: parameters that the helper has of its own.
-    Of a method, ``sent_along()`` of its object says which of its settings go along."""
+    """Mark a function or method as the privileged call ``name``. ``local``: parameters for which the helper uses its
+    own values. For a method, ``sent_along()`` of its object returns the settings to send."""
 
     def mark(function: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(function)
@@ -85,8 +85,8 @@ def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T
 
 
 def ask(helper: Helper, name: str, arguments: Mapping[str, object], kind: type[T]) -> T:
-    """The call's result, as ``kind``. The errors of the call itself; host.HelperRefused, and what ``Helper.ask``
-    raises."""
+    """Return the result of the call as ``kind``. Raises the errors of the call itself; host.HelperRefused; and the
+    errors of ``Helper.ask``."""
     request = wire.HelperRequest(name, msgspec.Raw(msgspec.msgpack.encode(arguments, enc_hook=str)))
     answer = helper.ask(msgspec.msgpack.encode(request), name)
     try:
@@ -97,7 +97,7 @@ def ask(helper: Helper, name: str, arguments: Mapping[str, object], kind: type[T
             raise OSError(*reply.os_error)
         return decoding.from_msgpack(reply.result, kind)
     except msgspec.MsgspecError as error:
-        raise errors.host.HelperDied(call=name, reason=f"its answer makes no sense ({error})") from error
+        raise errors.host.HelperDied(call=name, reason=f"its answer cannot be decoded ({error})") from error
 
 
 @functools.cache

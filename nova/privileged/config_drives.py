@@ -1,4 +1,4 @@
-"""The file system of a config drive, made of a folder by a program in the sandbox: names and contents are a user's."""
+"""File system of a config drive, made from a directory by a sandboxed program: names and contents come from a user."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
 
 LABEL = "config-2"
 VFAT_BYTES = 64 << 20
-#: Programs that make an ISO 9660 file system, the best first; all take the same arguments.
+#: Programs that make an ISO 9660 file system, in order of preference; all take the same arguments.
 ISO_MAKERS = ("xorrisofs", "genisoimage", "mkisofs")
 
 
 @forwarded("config_drives.make_iso", local=("runner",))
 def make_iso(runner: CommandRunner, tree: str, target: str) -> None:
-    """host.NoIsoMaker, host.CommandFailed."""
+    """Make an ISO 9660 file system of the directory. Raises host.NoIsoMaker, host.CommandFailed."""
     maker = next((program for program in ISO_MAKERS if shutil.which(program)), None)
     if maker is None:
         raise errors.host.NoIsoMaker(programs=", ".join(ISO_MAKERS))
@@ -28,21 +28,21 @@ def make_iso(runner: CommandRunner, tree: str, target: str) -> None:
 
 @forwarded("config_drives.make_vfat", local=("runner",))
 def make_vfat(runner: CommandRunner, tree: str, target: str) -> None:
-    """host.CommandFailed."""
+    """Make a VFAT file system of the directory. Raises host.CommandFailed."""
     place = tree.place if isinstance(tree, OpenedFile) else tree
     for argv in vfat_argvs(sorted(os.listdir(place)), tree, target):
         _run(runner, argv, tree, target)
 
 
 def iso_argv(maker: str, tree: str, target: str) -> list[str]:
-    """The command that makes ``target`` of the folder ``tree``: an ISO 9660 image with Joliet and Rock Ridge names and
-    the volume label config-2. ``maker`` is a program of ``ISO_MAKERS`` (genisoimage(1))."""
+    """Return the command that makes ``target`` from the directory ``tree``: an ISO 9660 image with Joliet and Rock
+    Ridge names and the volume label config-2. ``maker`` is a program of ``ISO_MAKERS`` (genisoimage(1))."""
     return [maker, "-quiet", "-J", "-r", "-l", "-ldots", "-allow-lowercase", "-allow-multidot", "-V", LABEL,
             "-publisher", "OpenStack Nova", "-o", target, tree]
 
 
 def vfat_argvs(entries: list[str], tree: str, target: str) -> list[list[str]]:
-    """mtools write into the file as it lies there; ``::`` is its root directory."""
+    """Return the commands of mtools that write into the file without mounting it; ``::`` is its root directory."""
     sectors = str(VFAT_BYTES // 512)
     return [["mformat", "-C", "-i", target, "-v", LABEL, "-T", sectors, "-h", "64", "-s", "32", "::"],
             ["mcopy", "-s", "-Q", "-i", target, *(f"{tree}/{entry}" for entry in entries), "::/"]]

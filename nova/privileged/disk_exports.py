@@ -1,9 +1,9 @@
-"""Files of a host offered to other hosts, read-only, by NBD: one process of qemu-storage-daemon for each guest.
+"""Read-only export of a host's files to other hosts by NBD: one qemu-storage-daemon process for each guest.
 
-Who fetches a file must know its secret, of 128 random bits. An export's name is none: NBD tells it to whoever asks.
-So the secret is a TLS key that both ends have, which encrypts what is sent, too. The process outlives us, and is
-found again by its pid file, which it writes itself and keeps open as long as it lives. It ends by itself after a day,
-should nobody end it before.
+To fetch a file, a client must know its secret of 128 random bits. The export's name is not secret: NBD tells it to
+every client. So the secret is a pre-shared TLS key, which also encrypts the data. The process outlives this one. It is
+found again by its pid file, which it writes itself and keeps open while it runs. It ends after a day, unless it was
+ended before.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
 
 PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
-KEYS_FILE = "keys.psk"  # as QEMU calls it
+KEYS_FILE = "keys.psk"  # name that QEMU expects
 KEY_PREFIX = ".key-"
 #: The group ffdhe2048 of RFC 7919, as `openssl genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048` writes it.
-#: QEMU makes a new one for each process that offers where it finds none: up to seconds of a processor's time.
-DH_FILE = "dh-params.pem"  # as QEMU calls it
+#: Without such a file, QEMU generates a group for each exporting process, which takes up to seconds of processor time.
+DH_FILE = "dh-params.pem"  # name that QEMU expects
 DH_PARAMETERS = """\
 -----BEGIN DH PARAMETERS-----
 MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
@@ -47,7 +47,7 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 -----END DH PARAMETERS-----
 """
 LONGEST_S = 24 * 3600
-ANSWER_S = 30.0  # for all that is asked of it at its start
+ANSWER_S = 30.0  # for all commands at the start
 BUSY = ("Address already in use", "Failed to bind")
 
 
@@ -57,7 +57,7 @@ class Listen(NamedTuple):
 
 
 class ExportOffer(msgspec.Struct, frozen=True):
-    """``names``: by what its file is called, the secret of each export."""
+    """An export on this host. ``names``: file name -> the secret of its export."""
 
     address: str
     port: int
@@ -66,13 +66,13 @@ class ExportOffer(msgspec.Struct, frozen=True):
 
 
 class _Refused(Exception):
-    """What the daemon said."""
+    """The daemon's error message."""
 
 
 @forwarded("disk_exports.offer")
 def offer(folder: Path, files: Mapping[str, Path | str], listen: Listen) -> ExportOffer:
-    """Have ``files`` offered; the same offer for as long as its process lives. A helper keeps what it needs in a folder
-    of its own, which has the name of ``folder``. host.Export."""
+    """Export ``files``; return the existing export while its process runs. A helper keeps its data in its own directory
+    with the name of ``folder``. Raises host.Export."""
     paths = {name: path if isinstance(path, str) else str(path) for name, path in files.items()}
     there = _read(folder)
     if there is not None and there.paths == paths and pid_files.running(folder / PID_FILE) is not None:
@@ -89,7 +89,7 @@ def offer(folder: Path, files: Mapping[str, Path | str], listen: Listen) -> Expo
 
 @forwarded("disk_exports.withdraw")
 def withdraw(folder: Path) -> None:
-    """End what is offered from ``folder``. Nothing when nothing is."""
+    """End the export from ``folder``. Does nothing if there is none."""
     pid_files.end(folder / PID_FILE)
     for name in (OFFER_FILE, PID_FILE):
         (folder / name).unlink(missing_ok=True)
@@ -127,14 +127,14 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffe
 
 
 class _Names(NamedTuple):
-    """The secret of each file, and the directory that has their keys."""
+    """The secret of each file, and the directory that contains their keys."""
 
     secrets: Mapping[str, str]
     keys: Path
 
 
 def _serve(talk: Conversation, paths: Mapping[str, str], listen: Listen, names: _Names) -> int:
-    """The port."""
+    """Set up the exports, and return the port."""
     talk.hear()  # its greeting
     _ask(talk, "qmp_capabilities")
     _ask(talk, "object-add", **{"id": "tls", "endpoint": "server", "qom-type": "tls-creds-psk",
@@ -160,7 +160,7 @@ def _listen(talk: Conversation, listen: Listen) -> int:
         except _Refused as error:
             if not any(text in str(error) for text in BUSY):
                 raise
-    raise _Refused(f"no port of {first} to {last} is free")
+    raise _Refused(f"none of the ports {first} to {last} is free")
 
 
 def _ask(talk: Conversation, execute: str, **arguments: object) -> None:
@@ -176,25 +176,27 @@ def _ask(talk: Conversation, execute: str, **arguments: object) -> None:
             return
 
 
-# --- what both sides make of a secret
+# --- derivation from a secret, for both sides
 
 def _shown(secret: str) -> str:
-    """The export's name, and the name of its key: no secret, and as hard to guess."""
+    """Return the export's name, which is also the name of its key: not secret, but as hard to guess."""
     return hashlib.sha256(f"name {secret}".encode()).hexdigest()[:32]
 
 
 def _keep_keys(directory: Path, of: Iterable[str]) -> None:
-    """Read by root alone, at each handshake. The directory is ours: nothing that was there is written to."""
+    """Write the keys, which only root reads, at each handshake. The directory is new, so no existing file is written
+    to."""
     directory.mkdir(mode=0o700)
     with open(os.open(directory / KEYS_FILE, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as target:
         for secret in of:
             target.write(f"{_shown(secret)}:{hashlib.sha256(f'key {secret}'.encode()).hexdigest()}\n")
 
 
-# --- the other side
+# --- the reading side
 
 class ExportSource(NamedTuple):
-    """Where a file is read. ``address`` and ``port`` are what another host told: checked by whoever calls."""
+    """The location of an exported file. ``address`` and ``port`` come from another host; the caller has validated
+    them."""
 
     address: str
     port: int
@@ -202,20 +204,20 @@ class ExportSource(NamedTuple):
 
 
 class ReadExport(NamedTuple):
-    """An export that is read; ``keys``: the directory that has its key."""
+    """An export to read; ``keys``: the directory that contains its key."""
 
     source: ExportSource
     keys: str
 
     @property
     def objects(self) -> tuple[str, ...]:
-        """What qemu-img makes first."""
+        """Objects that qemu-img creates first."""
         return (f"tls-creds-psk,id=tls,dir={_escaped(self.keys)},endpoint=client,"
                 f"username={_shown(self.source.secret)}",)
 
     @property
     def options(self) -> str:
-        """Its image options."""
+        """Image options of the export."""
         source = self.source
         return (f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={_escaped(source.address)},"
                 f"file.server.port={source.port},file.export={_shown(source.secret)},file.tls-creds=tls")
@@ -223,9 +225,8 @@ class ReadExport(NamedTuple):
 
 @contextlib.contextmanager
 def reading(source: ExportSource, beside: Path) -> Iterator[ReadExport]:
-    """An export that is to be read; its key lies in a directory in ``beside`` as long. Nobody else reads into
-    ``beside`` at the same time: what a kill left there goes.
-    """
+    """Prepare an export for reading; its key is kept in a directory in ``beside`` for the duration. No other process
+    reads into ``beside`` at the same time: leftovers of a kill are removed."""
     for left in beside.glob(f"{KEY_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=KEY_PREFIX, dir=beside) as made:
@@ -235,5 +236,5 @@ def reading(source: ExportSource, beside: Path) -> Iterator[ReadExport]:
 
 
 def _escaped(value: str) -> str:
-    """As one value of an option."""
+    """Return the value escaped for use in an option."""
     return value.replace(",", ",,")

@@ -1,4 +1,4 @@
-"""The machine's own serial number, which its firmware has and root alone may read."""
+"""The machine's serial number, which its firmware provides and only root may read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PRODUCT_UUID = Path("/sys/class/dmi/id/product_uuid")
 
 @forwarded("dmi.product_uuid")
 def product_uuid() -> str:
-    """OSError: there is none."""
+    """Return the product UUID. Raises OSError if there is none."""
     return PRODUCT_UUID.read_text().strip()
 
 

@@ -1,4 +1,4 @@
-"""A dnsmasq and a radvd of nova-network's: with what they are started, argument by argument."""
+"""The dnsmasq and radvd processes of nova-network: their command lines and environments."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from nova.privileged.files import write_whole
 from nova.privileged.runner import CommandRunner
 
 PROGRAM = "nova-dhcpbridge"
-NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge where we are
+NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge the networks path
 
 
-#: Of root, for radvd's pid files: it writes its own as root, whatever is there by that name.
+#: Directory, owned by root, for radvd's pid files: radvd writes its file as root, even over an existing file of that
+#: name.
 RADVD_PIDS = Path("/run/nova-privileged/radvd")
 
 
-#: What dnsmasq calls where a helper starts it. dnsmasq runs it as root at its start (``init``), whatever user it has
-#: for scripts: so it is root's, and becomes the daemons' user before it runs their program. (Not in /run, which may
-#: be mounted noexec.)
+#: Lease script of a dnsmasq that a helper starts. dnsmasq runs the script as root at its start (``init``), regardless
+#: of the user for scripts. So the file is owned by root, and switches to the daemons' user before it runs their
+#: program. (It is not in /run, which may be mounted noexec.)
 HELPER_SCRIPT = Path("/var/lib/nova-privileged/nova-dhcpbridge")
 
 
@@ -40,17 +41,17 @@ class Paths(NamedTuple):
 
     @classmethod
     def of(cls, networks_path: Path, bridge: str) -> Paths:
-        """Where they are; none of them need be there."""
+        """Return the paths of the files, which need not exist."""
         return cls(*(networks_path / f"nova-{bridge}.{suffix}" for suffix in ("pid", "conf", "opts", "hosts")))
 
     @property
     def mark(self) -> str:
-        """The word that tells our dnsmasq of a bridge from all others."""
+        """The argument that identifies nova's dnsmasq of a bridge."""
         return f"--dhcp-hostsfile={self.hosts}"
 
 
 class DnsmasqOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A network to be served. ``address``: dnsmasq's own; ``start``: where the range begins."""
+    """A network to serve. ``address``: dnsmasq's own; ``start``: start of the range."""
 
     network: str
     bridge: str
@@ -64,8 +65,8 @@ class DnsmasqOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DnsmasqSettings(NamedTuple):
-    """What the operator sets. ``user``: whose daemon asks, where a helper starts it: the lease script runs as he, and
-    dnsmasq itself, where its usual user could not read its files again."""
+    """Settings of the operator. ``user``: the user of the calling daemon, if a helper starts dnsmasq. The lease script
+    runs as that user; dnsmasq does too if its usual user could not read its files again."""
 
     networks_path: Path
     dhcpbridge: str
@@ -77,7 +78,7 @@ class DnsmasqSettings(NamedTuple):
 
 
 def script_of(settings: DnsmasqSettings) -> str:
-    """What is called with leases: the script that nova-network (or the helper) has made, or an operator's own
+    """Return the program to call with leases: the script that nova-network (or the helper) made, or the operator's own
     program."""
     if settings.user != "root":
         return str(HELPER_SCRIPT)
@@ -87,8 +88,8 @@ def script_of(settings: DnsmasqSettings) -> str:
 
 
 def arguments(order: DnsmasqOrder, settings: DnsmasqSettings, script: str) -> list[str]:
-    """The command line, as dnsmasq(8) has it. A dnsmasq that runs with other arguments is replaced. ``script``: what it
-    calls for each lease."""
+    """Return the command line (dnsmasq(8)). A dnsmasq that runs with other arguments is replaced. ``script``: the
+    program to call for each lease."""
     paths = Paths.of(settings.networks_path, order.bridge)
     argv = ["dnsmasq", "--strict-order", "--bind-interfaces",
             f"--conf-file={settings.dnsmasq_config_file}",
@@ -115,23 +116,23 @@ def arguments(order: DnsmasqOrder, settings: DnsmasqSettings, script: str) -> li
 
 
 def environment(network: str, settings: DnsmasqSettings) -> dict[str, str]:
-    """What nova-dhcpbridge finds when dnsmasq calls it."""
+    """Return the environment of nova-dhcpbridge when dnsmasq calls it."""
     return {"CONFIG_FILE": json.dumps(list(settings.dhcpbridge_flagfile)), "NETWORK_ID": network,
             NETWORKS_PATH: str(settings.networks_path)}
 
 
 @forwarded("dnsmasq.start", local=("runner", "settings"))
 def start(runner: CommandRunner, order: DnsmasqOrder, settings: DnsmasqSettings) -> None:
-    """host.CommandFailed."""
+    """Start dnsmasq for the network. Raises host.CommandFailed."""
     if settings.user != "root":
         write_whole(HELPER_SCRIPT, _helper_script(settings), 0o755)
     runner.run(arguments(order, settings, script_of(settings)), environment=environment(order.network, settings))
 
 
 def lease_script(program: str) -> str:
-    """Two lines of a shell that drop what is not new, before the program: dnsmasq repeats every lease (`old`) each time
-    it reads its files again. With 200 guests, 200 starts of Python for each new one. An operator's own program gets
-    them all."""
+    """Return a shell script that drops unchanged leases before it calls the program: dnsmasq repeats every lease
+    (`old`) whenever it rereads its files. With 200 guests, that would start Python 200 times for each new one. An
+    operator's own program gets all of them."""
     drop = '[ "$1" = old ] && exit 0\n' if os.path.basename(program) == PROGRAM else ""
     return f'#!/bin/sh\n{drop}exec {shlex.quote(program)} "$@"\n'
 
@@ -149,13 +150,15 @@ class RadvdPaths(NamedTuple):
 
     @classmethod
     def of(cls, networks_path: Path, device: str, pids: Path | None = None) -> RadvdPaths:
-        """Of the network on a device. ``pids``: where pid files are, if not beside the configuration."""
+        """Return the paths for the network on a device. ``pids``: the directory of pid files, if not that of the
+        configuration."""
         return cls(networks_path / f"nova-ra-{device}.conf", (pids or networks_path) / f"nova-ra-{device}.pid")
 
 
 @forwarded("radvd.start", local=("runner", "paths"))
 def start_radvd(runner: CommandRunner, device: str, paths: RadvdPaths) -> None:
-    """What it writes to the pid file, if there is one, is no other's. host.CommandFailed."""
+    """Start radvd. An existing pid file is removed first, so that radvd does not write to another user's file. Raises
+    host.CommandFailed."""
     paths.pid.unlink(missing_ok=True)
     runner.run(_radvd(paths))
 
@@ -165,7 +168,7 @@ def _radvd(paths: RadvdPaths) -> Sequence[str]:
 
 
 def _others_may_enter(directory: Path) -> bool:
-    """Whether a user without rights reaches files in the directory."""
+    """Return whether a user without privileges can reach files in the directory."""
     with contextlib.suppress(OSError):
         return all(place.stat().st_mode & 0o001 for place in (directory, *directory.resolve().parents))
     return False

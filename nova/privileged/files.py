@@ -1,4 +1,4 @@
-"""Files that other programs read while we write them, locks between processes, and the kernel's switches."""
+"""Files that other programs read while nova writes them, locks between processes, and kernel settings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nova.privileged.client import forwarded
 
 LOCK_POLL_S = 0.02
 LOCK_FILE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
+IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # in the network namespace of the process
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644, durable: bool = False) -> bool:
-    """Make the file say ``text``, whole or not at all; False when it says so already. ``durable``: it is on the disk
-    when this returns, whatever becomes of the machine."""
+    """Set the file's content to ``text`` atomically; return False if it is unchanged. ``durable``: the file is synced
+    to disk before this returns, so that it survives a crash of the machine."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
             return False
@@ -44,7 +44,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644, durable: bool = False)
 
 
 def _keep_names(folder: Path) -> None:
-    """Put the folder's own list of names on the disk."""
+    """Sync the directory's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -54,13 +54,13 @@ def _keep_names(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
-    """Hold an exclusive lock that the kernel releases when the process dies. host.LockBusy after ``patience_s``.
+    """Hold an exclusive lock that the kernel releases when the process dies. Raises host.LockBusy after ``patience_s``.
 
     Polls, since a blocking flock would stop every green thread of the process.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + patience_s
-    # root must not make a file where somebody whose folder it is has put a link to
+    # root must not create a file through a link that the directory's owner has put there
     with open(os.open(path, LOCK_FILE, 0o666), "a") as stream:
         while True:
             try:
@@ -75,16 +75,17 @@ def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
 
 @forwarded("files.enable_forwarding")
 def enable_forwarding(switch: Path = Path("/proc/sys/net/ipv4/ip_forward")) -> None:
-    """Let the kernel of this network namespace pass packets on."""
+    """Enable IPv4 forwarding in this network namespace."""
     if switch.read_text().strip() != "1":
         switch.write_text("1\n")
 
 
 @forwarded("files.enable_forwarding_v6")
 def enable_forwarding_v6(settings: Path = IPV6_SETTINGS) -> None:
-    """The same for IPv6. An interface by which this host learns its own router goes on doing so: a host that forwards
-    would else stop listening (2 says: although it forwards). What is made later (``default``), and what speaks no IPv6,
-    is guests' side, where anybody may call himself a router."""
+    """Enable IPv6 forwarding. A forwarding host normally ignores router advertisements, so interfaces on which this
+    host learns its own router are set to accept them nevertheless (value 2). Interfaces that are created later
+    (``default``), or that have no IPv6, are on the guests' side, where any guest could pose as a router; they are not
+    changed."""
     switch = settings / "all" / "forwarding"
     if switch.read_text().strip() == "1":
         return
@@ -96,13 +97,14 @@ def enable_forwarding_v6(settings: Path = IPV6_SETTINGS) -> None:
 
 
 def speak_ipv6(device: str, on: bool, settings: Path = IPV6_SETTINGS) -> None:
-    """Whether the host itself speaks IPv6 on a device: a link-local address comes and goes with it. OSError; nothing
-    on a kernel without IPv6, or without that device."""
+    """Enable or disable the host's own IPv6 on a device, and with it its link-local address. Does nothing on a kernel
+    without IPv6, or without that device. Raises OSError."""
     _set(settings / device / "disable_ipv6", "0" if on else "1")
 
 
 def hear_no_routers(device: str, settings: Path = IPV6_SETTINGS) -> None:
-    """Whoever calls himself a router there gives the host neither routes nor addresses. Else as above."""
+    """Ignore router advertisements on the device, so that no sender there gives the host routes or addresses. Errors as
+    above."""
     _set(settings / device / "accept_ra", "0")
 
 

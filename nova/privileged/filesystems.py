@@ -1,4 +1,4 @@
-"""File systems on ephemeral and swap disks: a closed set of names, and each one's command."""
+"""File systems on ephemeral and swap disks: a closed set of names, and the command of each."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ DEFAULT = "ext4"
 
 
 def choose(kind: str, asked: str | None, configured: str | None, os_type: str | None) -> str:
-    """The request's choice, the operator's, or what the image's system reads."""
+    """Return the file system: the request's choice, the operator's, or the default of the image's operating system."""
     if kind == "swap":
         return "swap"
     return asked or configured or BY_SYSTEM.get(os_type or "", DEFAULT)
 
 
 def label(kind: str, index: int) -> str:
-    """The volume label by which a guest finds the disk: swap, ephemeral0, ephemeral1 and so on."""
+    """Return the volume label by which a guest finds the disk: swap, ephemeral0, ephemeral1 and so on."""
     return "swap" if kind == "swap" else f"ephemeral{index}"
 
 
 @forwarded("filesystems.make", local=("runner",))
 def make(runner: CommandRunner, filesystem: str, label_: str, path: str) -> None:
-    """The file system in a file or device that is there. guest.DiskFilesystem; host.CommandFailed."""
+    """Make the file system in an existing file or device. Raises guest.DiskFilesystem, host.CommandFailed."""
     runner.run(sandboxed(argv(filesystem, label_, path), ToolFiles(write=(path,))))
 
 
 def argv(filesystem: str, label_: str, path: str) -> list[str]:
-    """The command that makes the file system in a file or device that is there. guest.DiskFilesystem: none of that name
-    is made here. (mkfs(8), mkswap(8))"""
+    """Return the command that makes the file system in an existing file or device (mkfs(8), mkswap(8)). Raises
+    guest.DiskFilesystem if the name is not supported."""
     if filesystem not in COMMANDS:
         raise errors.guest.DiskFilesystem(name=filesystem, known=", ".join(sorted(COMMANDS)))
     return [*COMMANDS[filesystem], label_, path]

@@ -1,8 +1,8 @@
-"""What guests must not reach, as rules of iptables and ip6tables that nova-network and nova-compute have alike. Pure.
+"""Ranges that guests must not reach, as iptables and ip6tables rules shared by nova-network and nova-compute. Pure.
 
-A packet for a forbidden range goes through a chain of its own: what answers somebody else's connection passes, and so
-does the way to the metadata service, which is a translated address by then. Only answers, and not all that is
-established: a connection that a guest had before the rules came ends.
+A packet for a forbidden range passes through a separate chain. Replies to another party's connection pass; so do
+packets to the metadata service, which is a translated address at that point. Only replies pass, not all established
+connections: a guest's connection from before the rules is cut off.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from nova.model.network.forbidden_ranges import Forbidden
 
 @dataclass(frozen=True)
 class MetadataService:
-    """Where requests for 169.254.169.254 are sent."""
+    """The service to which requests for 169.254.169.254 are sent."""
 
     host: str = "127.0.0.1"
     port: int = 8775
 
 
 def entries(forbidden: Forbidden, version: int, bridge: str | None, chain: str) -> Iterator[str]:
-    """Into the chain, with what comes from guests by this bridge (None: by any device)."""
+    """Yield jumps into the chain for packets from guests by this bridge (None: by any device)."""
     device = f" -i {bridge}" if bridge else ""
     for cidr in forbidden.of_version(version).ranges:
         yield f"-d {cidr}{device} -j {chain}"
 
 
 def verdicts(forbidden: Forbidden, version: int, metadata: MetadataService, ends: Iterable[str]) -> Iterator[str]:
-    """The chain: what passes, then ``ends``. Empty where nothing is forbidden."""
+    """Yield the rules of the chain: the exceptions, then ``ends``. Empty if nothing is forbidden."""
     here = forbidden.of_version(version)
     if not here.ranges:
         return
@@ -44,7 +44,7 @@ def verdicts(forbidden: Forbidden, version: int, metadata: MetadataService, ends
 
 
 def _is_ipv4(host: str) -> bool:
-    """A name, or an address of IPv6, is nothing that packets are translated to."""
+    """Return whether the host is an IPv4 address; packets are not translated to names or IPv6 addresses."""
     try:
         ipaddress.IPv4Address(host)
     except ValueError:

@@ -1,4 +1,5 @@
-"""What guests are kept from now: the operator's word, this host's addresses, and where guests are, put together."""
+"""Ranges that guests must not reach now: derived from the operator's setting, this host's addresses, and the guests'
+ranges."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from nova.privileged import host_networks
 LOG = logging.getLogger(__name__)
 
 ASK_EVERY_S = 300.0
-ASK_AGAIN_S = 5.0  # after an answer that some guest here is not in, or no answer
+ASK_AGAIN_S = 5.0  # after a failed request, or an answer that lacks a guest of this host
 
 Ask = Callable[[], tuple[str, ...]]
 Found = Callable[[], tuple[str, ...]]
 
 
 class Forbidding:
-    """``ask``: for the ranges of all guests; ``found``: for the networks that this host has addresses in."""
+    """Calculates forbidden ranges. ``ask``: returns the ranges of all guests; ``found``: returns the networks in which
+    this host has addresses."""
 
     def __init__(self, wanted: RangeSetting, exceptions: Iterable[str], ask: Ask, found: Found = host_networks.networks,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,8 +32,8 @@ class Forbidding:
         self._guests: tuple[str, ...] | None = None
 
     def now(self, own: Iterable[str]) -> Forbidden:
-        """``own``: addresses or ranges of guests here. While nobody has said where guests are, nothing is forbidden:
-        it might be their own networks. host.Link."""
+        """Return the forbidden ranges. ``own``: addresses or ranges of guests here. Until the ranges of guests are
+        known, nothing is forbidden: a range might be their own network. Raises host.Link."""
         if self._wanted == RangeSetting(auto=False):
             return Forbidden()
         mine = tuple(dict.fromkeys(own))
@@ -48,13 +50,13 @@ class Forbidding:
             return
         try:
             self._guests = self._ask()
-        except errors.NovaError as error:  # away, or older than the question
-            LOG.warning("Where guests are is not known%s: %s", "" if self._guests is None else " anew", error)
+        except errors.NovaError as error:  # unavailable, or too old for the question
+            LOG.warning("could not get the ranges of guests%s: %s", "" if self._guests is None else " again", error)
         self._due = now + ASK_EVERY_S
 
 
 def _outside(mine: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Those of mine that no known range has."""
+    """Return the entries of ``mine`` that no known range contains."""
     ranges = [ipaddress.ip_network(one) for one in known]
     return tuple(one for one in mine if not any(_within(one, other) for other in ranges))
 

@@ -1,5 +1,5 @@
-"""The helper by its unix socket (nova-privileged.service). Each call is a connection of its own: a helper that was
-started anew is found again by the next call, and one whose caller has gone sees it by the connection's end."""
+"""The helper's unix socket (nova-privileged.service). Each call is a connection of its own: the next call finds a
+restarted helper, and the helper notices the end of a caller by the end of its connection."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from nova import concurrency, errors
 from nova.privileged import wire
 
-LOOK_S = 0.2  # how often a caller that waits asks whether the answer is wanted still
-CONNECT_S = 30.0  # systemd listens for a helper that is being started
+LOOK_S = 0.2  # interval in which a waiting caller checks whether the answer is still wanted
+CONNECT_S = 30.0  # systemd accepts connections for a helper that is starting
 
 
 class SocketHelper:
-    """``path``: where the helper listens."""
+    """Client of the helper. ``path``: the helper's socket."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, f"the socket {path}"
@@ -26,7 +26,7 @@ class SocketHelper:
             try:
                 connection.connect(str(self.path))
             except OSError as error:
-                reason = os.strerror(error.errno) if error.errno else str(error)  # eventlet's own are names of numbers
+                reason = os.strerror(error.errno) if error.errno else str(error)  # eventlet's: a number as text
                 raise errors.host.NoHelper(reason=f"{self.path}: {reason}") from error
             try:
                 wire.send(connection, request)

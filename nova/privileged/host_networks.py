@@ -1,4 +1,4 @@
-"""Which networks this host has addresses in, over netlink."""
+"""Networks in which this host has addresses, read over netlink."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ IFF_LOOPBACK = 0x8
 
 
 def networks() -> tuple[str, ...]:
-    """Of all its devices but loopback, bridges included (an interface that became a port left its addresses there).
-    Link-local ones are left out: they are every wire's. In order. host.Link: the kernel does not answer."""
+    """Return the sorted networks of all devices except loopback. Bridges are included, because an interface that became
+    a port left its addresses there. Link-local networks are left out: every link has them. Raises host.Link if the
+    kernel does not answer."""
     def work(ip: IPRoute) -> set[str]:
         loopback = {link["index"] for link in ip.get_links() if link["flags"] & IFF_LOOPBACK}
         return {_network(found) for family in (IPV4, IPV6) for found in ip.get_addr(family=family)
@@ -26,7 +27,8 @@ def networks() -> tuple[str, ...]:
 
 
 def _network(found: Library) -> str:
-    """Of a point-to-point address the other end, which is what the kernel has a route to."""
+    """Return the network of an address. For a point-to-point address, that is the other end, to which the kernel has a
+    route."""
     address = found.get_attr("IFA_ADDRESS") or found.get_attr("IFA_LOCAL")
     return str(ipaddress.ip_network(f"{address}/{found['prefixlen']}", strict=False))
 

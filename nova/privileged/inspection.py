@@ -1,4 +1,4 @@
-"""A look into an image, by a process that sees that file alone (``nova.imageinspector``)."""
+"""Inspection of an image by a process that can access only that file (``nova.imageinspector``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LONGEST_S = 600.0  # for a whole file, on slow storage
 
 @forwarded("inspection.inspect", local=("runner",))
 def inspect(runner: CommandRunner, path: str) -> Completed:
-    """What the process wrote, and how it ended. host.CommandFailed: it cannot be started; host.CommandTooSlow."""
+    """Return the output and exit code of the process. Raises host.CommandFailed if it cannot be started;
+    host.CommandTooSlow."""
     package = Path(nova.__file__).parent
     argv = [*LIMITS, "env", f"PYTHONPATH={package.parent}", sys.executable, "-m", "nova.imageinspector", path]
     seen = ToolFiles(read=tuple(dict.fromkeys([sys.base_prefix, sys.prefix, str(package), path])))

@@ -1,10 +1,10 @@
-"""Our own chains in the kernel's packet filters, written in one go and only where they differ.
+"""Management of nova's own chains in the kernel's packet filters, written in one transaction and only if they differ.
 
-What we want is data (:class:`Table`); what is there is read from ``iptables-save``; :func:`changes` is the pure
-difference, fed to ``iptables-restore --noflush``. So nothing of anybody else's is rewritten, not even by a race
-with another program that changes its own rules meanwhile, and a chain that is right keeps its counters. Rules are
-texts in the form in which iptables-save prints them. The same for IPv6, and for frames on bridges
-(:mod:`nova.privileged.ebtables`), whose programs differ in little (:class:`Dialect`).
+The wanted state is data (:class:`Table`); the current state is read from ``iptables-save``; :func:`changes` is the pure
+difference, fed to ``iptables-restore --noflush``. So rules of other programs are never rewritten, not even in a race
+with a program that changes its own rules, and an unchanged chain keeps its counters. Rules are texts in the format of
+iptables-save. The same applies to IPv6, and to frames on bridges (:mod:`nova.privileged.ebtables`), whose programs
+differ slightly (:class:`Dialect`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
-FAMILY = "nova-"  # chains of any of our programs: their order among themselves is left alone
+FAMILY = "nova-"  # chains of any nova program: their relative order is not changed
 NO_COUNT = "[0:0]"
 XTABLES_WAIT_S = "10"  # how long iptables waits for its own lock
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What one table shall hold of ours.
+    """The wanted content of one table, as far as it belongs to nova.
 
-    ``chains`` are ours, whole. ``shared`` chains are made when absent and never emptied. ``first`` and ``last`` say
-    which jumps stand at the top and at the end of a chain that is not ours. ``optional``: a kernel without some
-    target of it is no reason to fail. ``sparse``: a chain that is to be empty is not made, only emptied where it is.
-    ``own``: how names of chains begin that come and go; those that are not among ``chains`` are removed.
+    ``chains`` are nova's, with all their rules. ``shared`` chains are created if absent, and never emptied. ``first``
+    and ``last`` are the jumps at the top and at the end of a chain that is not nova's. ``optional``: a kernel that
+    lacks some target of the table is not an error. ``sparse``: an empty chain is not created, only emptied if it
+    exists. ``own``: name prefix of chains that come and go; such chains that are not in ``chains`` are removed.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Table:
     own: str = ""
 
     def silent(self) -> bool:
-        """Whether it says nothing, should nothing of ours be there."""
+        """Return whether the table has no content and needs none of nova's chains."""
         return self.sparse and not any(self.chains.values())
 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """A program of the iptables family: how it is read and written, and what follows a new chain's name."""
+    """A program of the iptables family: its commands to read and write, and the suffix of a new chain's declaration."""
 
     save: tuple[str, ...]
     restore: tuple[str, ...]
@@ -73,22 +73,22 @@ IPV4, IPV6 = _dialect("iptables"), _dialect("ip6tables")
 ETHERNET = Dialect(save=("ebtables-save",), restore=("ebtables-restore", "--noflush"), new_chain="RETURN",
                    counted=False)
 DIALECTS = {"iptables": IPV4, "ip6tables": IPV6, "ebtables": ETHERNET}
-LOCK = "iptables.lock"  # in state_path: one for all of our programs, whose jumps stand in the same chains
+LOCK = "iptables.lock"  # in state_path: shared by all nova programs, whose jumps are in the same chains
 
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """Other programs' rules that must stay above or below our jumps: regular expressions on the whole line."""
+    """Rules of other programs that must stay above or below nova's jumps: regular expressions for the whole line."""
 
     top: str = ""
     bottom: str = ""
 
     def is_top(self, chain: str, rule: str) -> bool:
-        """Whether a rule (without its ``-A`` and chain) must stay above our jumps."""
+        """Return whether a rule (without its ``-A`` and chain) must stay above nova's jumps."""
         return bool(self.top) and re.search(self.top, f"-A {chain} {rule}") is not None
 
     def is_bottom(self, chain: str, rule: str) -> bool:
-        """Whether a rule (without its ``-A`` and chain) must stay below our jumps."""
+        """Return whether a rule (without its ``-A`` and chain) must stay below nova's jumps."""
         return bool(self.bottom) and re.search(self.bottom, f"-A {chain} {rule}") is not None
 
 
@@ -111,17 +111,18 @@ class PacketFilter:
         self._runner, self._lock, self._foreign, self._dialect = runner, lock, foreign or Foreign(), dialect
 
     def sent_along(self) -> Mapping[str, str]:
-        """Which filter it is; lock and others' rules the helper knows by itself."""
+        """Return the filter's program; the helper uses its own lock and foreign rules."""
         return {"program": next(name for name, known in DIALECTS.items() if known == self._dialect)}
 
     @forwarded("iptables.apply")
     def apply(self, tables: Sequence[Table]) -> bool:
-        """Make the kernel hold ``tables``; False when it does already. host.CommandFailed names the rule it refused."""
+        """Apply ``tables`` to the kernel; return False if nothing changed. Raises host.CommandFailed, which names a
+        rejected rule."""
         with files.locked(self._lock):
             try:
                 saved = parse(self._runner.run(self._dialect.save).stdout)
             except errors.host.CommandFailed:
-                if all(table.silent() for table in tables):  # there is no such program, and none is needed
+                if all(table.silent() for table in tables):  # the program is not installed, and not needed
                     return False
                 raise
             wanted = [(table, changes(table, saved.get(table.name, {}), self._foreign, self._dialect))
@@ -139,13 +140,13 @@ class PacketFilter:
 
     @forwarded("iptables.remove")
     def remove(self, table: str, own: str) -> bool:
-        """Take away the table's chains whose names begin so, and the jumps to them; False when there are none (or no
-        such program, which nobody can have made them with). host.CommandFailed: they are all there still."""
+        """Remove the table's chains with that name prefix, and the jumps to them; return False if there are none.
+        Without the program, none can exist. Raises host.CommandFailed; all of them then still exist."""
         with files.locked(self._lock):
             try:
                 saved = parse(self._runner.run(self._dialect.save).stdout)
             except errors.host.CommandFailed as error:
-                LOG.debug("Nothing to be removed from the packet filter: %s", error)
+                LOG.debug("nothing to remove from the packet filter: %s", error)
                 return False
             lines = removal(table, own, saved.get(table, {}), self._dialect)
             if lines:
@@ -153,14 +154,15 @@ class PacketFilter:
         return bool(lines)
 
     def _one_by_one(self, wanted: Iterable[tuple[Table, list[str]]]) -> None:
-        """So that one table the kernel can't have doesn't keep the others away; the first failure is raised last."""
+        """Apply the tables separately, so that one table that the kernel rejects does not block the others; the first
+        failure is raised at the end."""
         failure: errors.Unavailable | None = None
         for table, lines in wanted:
             try:
                 self._restore(lines)
             except errors.host.CommandFailed as error:
                 if table.optional:
-                    LOG.warning("Going on without the %s table's rules: %s", table.name, error)
+                    LOG.warning("continuing without the rules of the %s table: %s", table.name, error)
                 else:
                     failure = failure or error
         if failure:
@@ -171,7 +173,7 @@ class PacketFilter:
 
 
 def parse(text: str) -> dict[str, Saved]:
-    """Tables, by name, as ``iptables-save -c`` prints them."""
+    """Return tables by name from the output of ``iptables-save -c``."""
     tables: dict[str, Saved] = {}
     current: Saved = {}
     for line in text.splitlines():
@@ -185,7 +187,7 @@ def parse(text: str) -> dict[str, Saved]:
 
 
 def changes(table: Table, saved: Saved, foreign: Foreign, dialect: Dialect = IPV4) -> list[str]:
-    """Lines for iptables-restore that turn what is there into what is wanted; none when it is."""
+    """Return lines for iptables-restore that change the current state to the wanted one; empty if they are equal."""
     declared: list[str] = []
     rules: list[str] = []
     if table.sparse:
@@ -195,19 +197,20 @@ def changes(table: Table, saved: Saved, foreign: Foreign, dialect: Dialect = IPV
             declared.append(f":{chain} {dialect.new_chain}")
     for chain, wanted in table.chains.items():
         if chain not in saved or tuple(rule.text for rule in saved[chain]) != wanted:
-            declared.append(f":{chain} {dialect.new_chain}")  # declared again, a chain of ours is emptied
+            declared.append(f":{chain} {dialect.new_chain}")  # a repeated declaration empties a chain
             before = saved.get(chain, []) if dialect.counted else None
             rules.extend(_with_counters(chain, wanted, before))
     for chain in dict.fromkeys([*table.first, *table.last]):
         rules.extend(_jumps(chain, table, [rule.text for rule in saved.get(chain, [])], foreign))
-    for chain in _outlived(table, saved):  # nothing jumps there any more: what did is written above
+    for chain in _outlived(table, saved):  # unused now: the lines above remove the jumps to it
         declared.append(f":{chain} {dialect.new_chain}")
         rules.append(f"-X {chain}")
     return [f"*{table.name}", *declared, *rules, "COMMIT"] if declared or rules else []
 
 
 def removal(table: str, own: str, saved: Saved, dialect: Dialect = IPV4) -> list[str]:
-    """Lines for iptables-restore that leave no chain whose name begins with ``own``; none when there is none."""
+    """Return lines for iptables-restore that remove all chains whose name begins with ``own``; empty if there are
+    none."""
     gone = [chain for chain in saved if chain.startswith(own)]
     jumps = [f"-D {chain} {rule.text}" for chain, rules in saved.items() if chain not in gone
              for rule in rules if (found := _JUMP.search(rule.text)) and found[1] in gone]
@@ -220,7 +223,7 @@ def _outlived(table: Table, saved: Saved) -> list[str]:
 
 
 def _thinned(table: Table, saved: Saved) -> Table:
-    """Without empty chains of ours that nobody has made, and the jumps to them."""
+    """Return the table without empty chains that do not exist, and without the jumps to them."""
     gone = {chain for chain, rules in table.chains.items() if not rules and chain not in saved}
 
     def kept(jumps: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -233,7 +236,7 @@ def _thinned(table: Table, saved: Saved) -> Table:
 
 
 def _with_counters(chain: str, wanted: Sequence[str], before: Sequence[SavedRule] | None) -> list[str]:
-    """``before`` None: a program that takes no counters."""
+    """Return lines that append the rules with their counters; ``before`` None: the program takes no counters."""
     if before is None:
         return [f"-A {chain} {text}" for text in wanted]
     counted = {rule.text: rule.counters for rule in reversed(before)}
@@ -267,7 +270,7 @@ def _others(rule: str) -> bool:
 
 
 def _stands(jumps: Sequence[str], present: Sequence[str], blocks: Callable[[str], bool]) -> bool:
-    """Whether each jump is there once, in order, before the first rule that must not be before it."""
+    """Return whether each jump exists once, in order, before the first rule that must not precede it."""
     if [rule for rule in present if rule in jumps] != list(jumps):
         return False
     allowed = list(itertools.takewhile(lambda rule: not blocks(rule), present))

@@ -1,4 +1,4 @@
-"""Whether bridges ask iptables about what they pass on from one guest to another."""
+"""Kernel settings that make bridges pass packets between guests to iptables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 
 @forwarded("kernel_switches.filter_bridged", local=("switches",))
 def filter_bridged(switches: Path = BRIDGE_SWITCHES) -> tuple[str, ...]:
-    """Turn them on; why they can't be."""
+    """Enable the settings; return why that failed, for each that failed."""
     return tuple(unset(switches, turn_on=True))
 
 
 def unset(switches: Path = BRIDGE_SWITCHES, turn_on: bool = False) -> list[str]:
-    """Which of the switches are off, and why they can't be (or, not to be turned on: those that are not there)."""
+    """Return the settings that cannot be enabled, with the reason; without ``turn_on``, the settings that do not
+    exist."""
     found = []
     for switch in (switches / name for name in SWITCHES):
         try:
@@ -28,7 +29,7 @@ def unset(switches: Path = BRIDGE_SWITCHES, turn_on: bool = False) -> list[str]:
                 continue
             if turn_on:
                 switch.write_text("1\n")
-                LOG.info("%s was off, and is on", switch)
+                LOG.info("enabled %s, which was off", switch)
         except OSError as error:
             found.append(f"{switch}: {error.strerror}")
     return found

@@ -1,9 +1,9 @@
-"""Whether KVM really works here: a guest of 150 bytes is run under it, once a boot of the machine.
+"""Trial of KVM: runs a guest of 150 bytes under it, once for each boot of the machine.
 
-/dev/kvm may be there and not work (no nested virtualization, or one that fails or hangs in 64-bit mode), and libvirt
-offers it all the same. The trial guest is a boot ROM that enters 64-bit mode with paging, as every kernel does first,
-writes half a megabyte, uses an SSE register and sends one byte to QEMU's exit port: only a processor that ran all of it
-exits so. nova-compute, ``nova-manage doctor`` and ``bin/stack`` ask here, so that they never say different things.
+/dev/kvm may exist but not work: nested virtualization may be missing, or fail or hang in 64-bit mode. libvirt offers it
+nevertheless. The trial guest is a boot ROM that enters 64-bit mode with paging, as every kernel does first. It writes
+half a megabyte, uses an SSE register and sends one byte to QEMU's exit port: only a processor that ran all of it exits
+this way. nova-compute, ``nova-manage doctor`` and ``bin/stack`` all use this module, so that they give the same answer.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ PROGRAM = bytes.fromhex(
 RESET = bytes.fromhex("ea00ff00f0")  # ljmp 0xf000:0xff00, where a processor begins: 16 bytes below the end
 ROM = bytes(ROM_BYTES - 256) + PROGRAM.ljust(240, b"\0") + RESET.ljust(16, b"\0")
 ANSWER = 0x2A
-EXIT = (ANSWER << 1) | 1  # how isa-debug-exit ends QEMU
+EXIT = (ANSWER << 1) | 1  # exit code of QEMU with isa-debug-exit
 EMULATORS = {"x86_64": "qemu-system-x86_64"}
 
 
 
 
 class KvmState(enum.StrEnum):
-    """What the trial says of KVM. The values are kept in ``state_path/kvm.json``."""
+    """Result of the trial. The values are kept in ``state_path/kvm.json``."""
 
     ABSENT = "absent"
     WORKS = "works"
@@ -51,25 +51,25 @@ class KvmState(enum.StrEnum):
 
 
 SLOW = "guests run under QEMU's emulation, ten times slower"
-#: For log, doctor and ``bin/stack up``.
+#: Messages for log, doctor and ``bin/stack up``.
 SENTENCES = {
     KvmState.ABSENT: f"there is no /dev/kvm: {SLOW}",
     KvmState.WORKS: "KVM works",
-    KvmState.FAILS: f"KVM does not work on this host, though /dev/kvm is there: {SLOW}",
+    KvmState.FAILS: f"KVM does not work on this host, although /dev/kvm exists: {SLOW}",
     KvmState.HANGS: f"KVM hangs on this host (a trial guest did not end in time): {SLOW}",
 }
 
 
 def choose(virt_type: str, arch: str, state_path: Path, runner: CommandRunner) -> str:
-    """kvm or qemu: the operator's word, or (``auto``) what the trial says."""
+    """Return kvm or qemu: the operator's choice, or for ``auto`` the result of the trial."""
     if virt_type != "auto":
         return virt_type
     return "kvm" if answer(arch, state_path, runner) is KvmState.WORKS else "qemu"
 
 
 def answer(arch: str, state_path: Path, runner: CommandRunner, keep: bool = True) -> KvmState:
-    """The trial's answer, which is kept for as long as the machine is up and has the same /dev/kvm (``keep`` False: it
-    is read where it is kept, and not written). ``runner`` bounds the trial's time."""
+    """Return the result of the trial, which is kept while the machine is up and has the same /dev/kvm. ``keep`` False:
+    a kept result is read, but none is written. ``runner`` limits the trial's time."""
     key, kept = _key(), state_path / "kvm.json"
     if key is None:
         return KvmState.ABSENT
@@ -78,11 +78,11 @@ def answer(arch: str, state_path: Path, runner: CommandRunner, keep: bool = True
         if known["key"] == key:
             return KvmState(known["answer"])
     except (OSError, ValueError, KeyError, TypeError):
-        LOG.debug("no kept answer of a KVM trial")
+        LOG.debug("no stored result of a KVM trial")
     try:
         found = trial(EMULATORS.get(arch, ""), runner, "kvm")
     except errors.host.CommandFailed as error:  # not kept: the emulator may be installed a minute later
-        LOG.warning("KVM could not be tried, so it counts as not working: %s", error.message)
+        LOG.warning("KVM could not be tried; treating it as not working: %s", error.message)
         return KvmState.FAILS
     LOG.log(logging.INFO if found is KvmState.WORKS else logging.WARNING, "%s", SENTENCES[found])
     if keep:
@@ -91,8 +91,8 @@ def answer(arch: str, state_path: Path, runner: CommandRunner, keep: bool = True
 
 
 def trial(emulator: str, runner: CommandRunner, accelerator: str) -> KvmState:
-    """Run the trial guest. On an architecture without one, KVM counts as working where its device is.
-    host.CommandFailed: the emulator cannot be started."""
+    """Run the trial guest. On an architecture without one, KVM counts as working if its device exists. Raises
+    host.CommandFailed if the emulator cannot be started."""
     if not emulator:
         return KvmState.WORKS
     with tempfile.TemporaryDirectory(prefix="nova-kvm-") as folder:
@@ -105,30 +105,31 @@ def trial(emulator: str, runner: CommandRunner, accelerator: str) -> KvmState:
         except errors.host.CommandTooSlow:
             return KvmState.HANGS
     if done.code != EXIT:
-        LOG.info("the KVM trial's guest ended with %d instead of %d: %s", done.code, EXIT, done.stderr.strip()[:200])
+        LOG.info("the KVM trial guest ended with exit code %d instead of %d: %s",
+                 done.code, EXIT, done.stderr.strip()[:200])
     return KvmState.WORKS if done.code == EXIT else KvmState.FAILS
 
 
 def _keep(kept: Path, result: dict[str, str]) -> None:
-    """For the next start."""
+    """Store the result for the next start."""
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        # root may write into a directory of another user, who could have put a link there
+        # the directory may belong to another user, who could have put a link there
         descriptor, fresh = tempfile.mkstemp(prefix=".kvm.json.", dir=kept.parent)
         with os.fdopen(descriptor, "w") as target:
             os.fchmod(descriptor, 0o644)
             target.write(json.dumps(result))
         os.replace(fresh, kept)
     except OSError as error:
-        LOG.debug("the KVM trial's answer cannot be kept: %s", error)
+        LOG.debug("the result of the KVM trial cannot be stored: %s", error)
 
 
 def _key() -> str | None:
-    """What the result belongs to: this boot and this device; None when there is no KVM device."""
+    """Return the key of the result: this boot and this device; None without a KVM device."""
     try:
         found = os.stat(DEVICE)
     except OSError:
         return None
-    if found.st_rdev != os.makedev(10, 232):  # something else lies there, to hide it
+    if found.st_rdev != os.makedev(10, 232):  # another file hides the device
         return None
     return f"{BOOT_ID.read_text().strip()} {found.st_dev}:{found.st_ino}:{found.st_mode:o}"

@@ -1,4 +1,4 @@
-"""Bridges, taps, VLANs, addresses and routes over netlink: each call states what shall be, and repeats harmlessly.
+"""Bridges, taps, VLANs, addresses and routes over netlink. Each call states the wanted result, and is idempotent.
 
 Each is one conversation of :mod:`nova.privileged.netlink`.
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 IPV4, IPV6 = socket.AF_INET, socket.AF_INET6
 SCOPES = {"global": 0, "link": 253, "host": 254}
 MAIN_TABLE = 254
-NO_DAD = 0x02  # an IPv6 address is used at once: nobody is asked whether it is another's
-KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
+NO_DAD = 0x02  # an IPv6 address is usable immediately, without duplicate address detection
+KERNEL_MADE = 2  # protocol of routes that the kernel keeps with their address
 IFF_UP = 0x1
 
 
 class Address(NamedTuple):
-    """An address on a device. ``broadcast`` is of IPv4."""
+    """An address on a device. ``broadcast`` is for IPv4."""
 
     address: str
     prefix: int
@@ -51,7 +51,7 @@ class LinkRoute(NamedTuple):
 
 
 class Vlan(NamedTuple):
-    """A device for one VLAN of another's frames."""
+    """A device for one VLAN of another device."""
 
     name: str
     parent: str
@@ -63,17 +63,17 @@ class Vlan(NamedTuple):
 # --- devices ----------------------------------------------------------------------------------------------------------
 
 def exists(device: str) -> bool:
-    """Whether there is a device of that name. host.Link: the kernel does not answer."""
+    """Return whether there is a device of that name. Raises host.Link if the kernel does not answer."""
     return conversation(device, lambda ip: index_or_none(ip, device) is not None)
 
 
 @forwarded("links.ensure_bridge")
 def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None, mac: str | None = None) -> None:
-    """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
+    """Ensure a bridge that is up, without forwarding delay and STP; ``interface`` becomes its port, with its addresses.
 
-    A new one has no IPv6 of the host's: guests would reach whatever listens here by its link-local address.
-    ``mac`` is a new bridge's; one that stands keeps its own. host.Link: the interface is missing or another bridge's,
-    or the kernel refuses.
+    The host has no IPv6 on a new bridge: guests could otherwise reach services here by the link-local address. ``mac``
+    applies to a new bridge; an existing one keeps its own. Raises host.Link if the interface is missing or belongs to
+    another bridge, or if the kernel refuses.
     """
     conversation(name, _ensure_bridge, name, interface, (mtu, mac))
     if interface:
@@ -82,19 +82,19 @@ def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = Non
 
 @forwarded("links.enslave")
 def enslave(bridge: str, interface: str) -> None:
-    """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge. Where it has
-    IPv6 addresses, too, the host speaks IPv6 by that network, and goes on to.
+    """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge. If it has IPv6
+    addresses, the host keeps using IPv6 on that network.
 
-    Nothing is taken away before it is there: killed at any point, the host keeps its address, and the next call goes
-    on from there.
+    Addresses are removed only after they exist on the bridge: if killed at any point, the host keeps its address, and
+    the next call continues from there.
     """
     conversation(interface, _enslave, bridge, interface)
 
 
 @forwarded("links.set_ipv6")
 def set_ipv6(device: str, on: bool) -> None:
-    """Whether the host itself speaks IPv6 on the device: a link-local address comes and goes with it. Where it is to
-    be the guests' router, it hears no other, unless the network is one that the host itself lives on."""
+    """Enable or disable the host's own IPv6 on the device, and with it its link-local address. If the host will be the
+    guests' router there, it ignores other routers, unless the network is one in which the host itself has addresses."""
     def work(ip: IPRoute) -> None:
         index = index_of(ip, device)
         if on and not _lives_on(ip, index):
@@ -105,26 +105,26 @@ def set_ipv6(device: str, on: bool) -> None:
 
 @forwarded("links.ensure_tap")
 def ensure_tap(tap: Tap) -> None:
-    """A tap that outlives us, up, and a port of its bridge."""
+    """Ensure a tap that outlives this process, up, as a port of its bridge."""
     conversation(tap.name, _ensure_tap, tap)
 
 
 @forwarded("links.ensure_vlan")
 def ensure_vlan(vlan: Vlan) -> None:
-    """The VLAN's device, up, on its parent, which is up too. host.Link: there is no parent, or another device of that
-    name."""
+    """Ensure the VLAN's device, up, on its parent, which is set up too. Raises host.Link if the parent is missing, or
+    if another device has that name."""
     conversation(vlan.name, _ensure_vlan, vlan)
 
 
 @forwarded("links.ensure_up")
 def ensure_up(device: str, mac: str | None = None, mtu: int | None = None) -> None:
-    """A device that somebody else made, up, with this MAC and MTU."""
+    """Set an existing device up, with this MAC and MTU."""
     conversation(device, _ensure_up, device, mac, mtu)
 
 
 @forwarded("links.release")
 def release(interface: str) -> None:
-    """Let a bridge's port be none; nothing when it is none or not there."""
+    """Remove a port from its bridge; does nothing if it is not a port or does not exist."""
     def work(ip: IPRoute) -> None:
         index = index_or_none(ip, interface)
         if index is not None and _link(ip, index).get_attr("IFLA_MASTER"):
@@ -134,7 +134,7 @@ def release(interface: str) -> None:
 
 @forwarded("links.delete")
 def delete(device: str) -> None:
-    """Remove a device; nothing when there is none."""
+    """Remove a device; does nothing if there is none."""
     def work(ip: IPRoute) -> None:
         index = index_or_none(ip, device)
         if index is not None:
@@ -145,8 +145,8 @@ def delete(device: str) -> None:
 
 @forwarded("links.ensure_guest_ports")
 def ensure_guest_ports(devices: Iterable[str]) -> tuple[str, ...]:
-    """Bridges' ports that give frames back to where they came from, and by which the host itself speaks no IPv6; which
-    of them gave none back. What is not there, or no bridge's, is left out."""
+    """Enable hairpin mode on bridge ports, and disable the host's own IPv6 on them; return the ports whose mode was
+    off. Devices that do not exist, or are not bridge ports, are skipped."""
     def work(ip: IPRoute) -> tuple[str, ...]:
         turned = []
         for link in ip.get_links():
@@ -164,7 +164,7 @@ def ensure_guest_ports(devices: Iterable[str]) -> tuple[str, ...]:
 
 
 def ports(bridge: str) -> tuple[str, ...]:
-    """Names of a bridge's ports; none when there is no such bridge."""
+    """Return the names of a bridge's ports; empty if there is no such bridge."""
     def work(ip: IPRoute) -> tuple[str, ...]:
         index = index_or_none(ip, bridge)
         if index is None:
@@ -177,35 +177,36 @@ def ports(bridge: str) -> tuple[str, ...]:
 # --- addresses and routes ---------------------------------------------------------------------------------------------
 
 def addresses(device: str) -> tuple[Address, ...]:
-    """IPv4 addresses in the kernel's order: the first is the one it speaks with."""
+    """Return IPv4 addresses in the kernel's order: the first is its source address."""
     return conversation(device, lambda ip: _addresses(ip, index_of(ip, device)))
 
 
 def addresses_v6(device: str) -> tuple[Address, ...]:
-    """IPv6 addresses, the link-local address too. host.Link: there is no such device."""
+    """Return IPv6 addresses, including the link-local address. Raises host.Link if there is no such device."""
     return conversation(device, lambda ip: _addresses(ip, index_of(ip, device), IPV6))
 
 
 @forwarded("links.ensure_address")
 def ensure_address(device: str, address: Address) -> None:
-    """IPv4 or IPv6. Nothing when the device has it. host.Link: there is no such device, or the kernel refuses."""
+    """Add an IPv4 or IPv6 address, unless the device has it. Raises host.Link if there is no such device, or if the
+    kernel refuses."""
     conversation(device, lambda ip: _add_address(ip, index_of(ip, device), address))
 
 
 @forwarded("links.delete_address")
 def delete_address(device: str, address: Address) -> None:
-    """Nothing when the device has it not. host.Link: there is no such device."""
+    """Remove an address, if the device has it. Raises host.Link if there is no such device."""
     conversation(device, lambda ip: _delete_address(ip, index_of(ip, device), address))
 
 
 def routes(device: str) -> tuple[LinkRoute, ...]:
-    """Routes over the device that the kernel didn't make by itself."""
+    """Return routes over the device that the kernel did not make itself."""
     return conversation(device, lambda ip: _routes(ip, index_of(ip, device)))
 
 
 @forwarded("links.ensure_route")
 def ensure_route(device: str, route: LinkRoute) -> None:
-    """Make (or turn) a route over the device."""
+    """Create or replace a route over the device."""
     conversation(device, lambda ip: _put_route(ip, index_of(ip, device), route))
 
 
@@ -219,7 +220,8 @@ def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[
     mtu, mac = wanted
     index = index_or_none(ip, name)
     if index is None:
-        # A MAC of its own: a bridge otherwise takes the lowest of its ports', and changes it as guests come and go.
+        # Set a MAC of its own: a bridge otherwise takes the lowest MAC of its ports, and changes it as guests come and
+        # go.
         mac = mac or (_link(ip, index_of(ip, interface)).get_attr("IFLA_ADDRESS") if interface else generate_mac())
         with ignoring(errno.EEXIST):
             ip.link("add", ifname=name, kind="bridge", address=mac, br_forward_delay=0, br_stp_state=0)
@@ -227,23 +229,23 @@ def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[
     link = _link(ip, index)
     info = link.get_attr("IFLA_LINKINFO")
     if info is None or info.get_attr("IFLA_INFO_KIND") != "bridge":
-        raise errors.host.Link(device=name, reason="it is there, but not a bridge")
+        raise errors.host.Link(device=name, reason="it exists, but is not a bridge")
     data = info.get_attr("IFLA_INFO_DATA")
     if data.get_attr("IFLA_BR_STP_STATE") or data.get_attr("IFLA_BR_FORWARD_DELAY"):
         ip.link("set", index=index, kind="bridge", br_stp_state=0, br_forward_delay=0)
-    if not link["flags"] & IFF_UP:  # ours, and new (or whoever made it died here): before it has any address
+    if not link["flags"] & IFF_UP:  # new (or left unfinished by a process that died here): before it has any address
         files.speak_ipv6(name, False)
     _up(ip, link, mtu)
 
 
 def _lives_on(ip: IPRoute, index: int) -> bool:
-    """Whether the host has IPv6 addresses of its own on the device, or on a port of it."""
+    """Return whether the host has IPv6 addresses of its own on the device, or on a port of it."""
     devices = {index} | {link["index"] for link in ip.get_links() if link.get_attr("IFLA_MASTER") == index}
     return any(found["scope"] == SCOPES["global"] and found["index"] in devices for found in ip.get_addr(family=IPV6))
 
 
 def _reflects(link: Library) -> bool | None:
-    """None: it is no bridge's port."""
+    """Return whether hairpin mode is on; None if the link is not a bridge port."""
     info = link.get_attr("IFLA_LINKINFO")
     if info is None or info.get_attr("IFLA_INFO_SLAVE_KIND") != "bridge":
         return None
@@ -279,7 +281,7 @@ def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
 
 def _ensure_vlan(ip: IPRoute, vlan: Vlan) -> None:
     parent = index_of(ip, vlan.parent)
-    _up(ip, _link(ip, parent))  # a VLAN's device can't be up on one that is down
+    _up(ip, _link(ip, parent))  # a VLAN device cannot be up if its parent is down
     index = index_or_none(ip, vlan.name)
     if index is None:
         with ignoring(errno.EEXIST):
@@ -290,7 +292,7 @@ def _ensure_vlan(ip: IPRoute, vlan: Vlan) -> None:
     info = link.get_attr("IFLA_LINKINFO")
     if (info is None or info.get_attr("IFLA_INFO_KIND") != "vlan" or link.get_attr("IFLA_LINK") != parent
             or info.get_attr("IFLA_INFO_DATA").get_attr("IFLA_VLAN_ID") != vlan.id):
-        raise errors.host.Link(device=vlan.name, reason=f"it is there, but not VLAN {vlan.id} of {vlan.parent}")
+        raise errors.host.Link(device=vlan.name, reason=f"it exists, but is not VLAN {vlan.id} of {vlan.parent}")
     _up(ip, link, vlan.mtu)
 
 
@@ -321,7 +323,7 @@ def _family(address: str) -> int:
 
 
 def _addresses(ip: IPRoute, index: int, family: int = IPV4) -> tuple[Address, ...]:
-    """The kernel names an IPv4 address IFA_LOCAL, and an IPv6 one IFA_ADDRESS."""
+    """Return the device's addresses. The kernel names an IPv4 address IFA_LOCAL, and an IPv6 address IFA_ADDRESS."""
     return tuple(Address(found.get_attr("IFA_LOCAL") or found.get_attr("IFA_ADDRESS"), found["prefixlen"],
                          found.get_attr("IFA_BROADCAST"), found["scope"])
                  for found in ip.get_addr(family=family, index=index))

@@ -15,7 +15,7 @@ SHRED_PASSES = 3
 
 
 class Clearing(NamedTuple):
-    """What becomes of a removed volume's content: ``way`` is zero, shred or none; ``most_bytes`` 0: all of it."""
+    """Treatment of a removed volume's content: ``way`` is zero, shred or none; ``most_bytes`` 0: all of it."""
 
     way: str = "zero"
     most_bytes: int = 0
@@ -28,12 +28,12 @@ class Lvm:
         self._group, self._runner, self._clearing = group, runner, clearing
 
     def sent_along(self) -> Mapping[str, object]:
-        """How a volume is cleared the helper knows by itself."""
+        """Return the group; the helper uses its own setting for clearing."""
         return {"group": self._group}
 
     @forwarded("lvm.volumes")
     def volumes(self) -> Mapping[str, int]:
-        """Name -> size of every volume. host.Lvm: there is no such group."""
+        """Return name -> size of every volume. Raises host.Lvm if there is no such group."""
         done = self._run("list its volumes", ["lvs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
                                               "-o", "lv_name,lv_size", self._group])
         rows = (line.strip().partition(",") for line in done.stdout.splitlines() if line.strip())
@@ -41,8 +41,8 @@ class Lvm:
 
     @forwarded("lvm.space")
     def space(self) -> tuple[int, int]:
-        """Of the group: all, and free."""
-        done = self._run("tell its size", ["vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
+        """Return the group's total size and free space."""
+        done = self._run("read its size", ["vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
                                            "-o", "vg_size,vg_free", self._group])
         total, _comma, free = done.stdout.strip().partition(",")
         return int(total), int(free)
@@ -52,24 +52,25 @@ class Lvm:
 
     @forwarded("lvm.create")
     def create(self, name: str, size_bytes: int) -> None:
-        """A volume whose content is what the last one left there: see ``remove``. host.DiskFull."""
+        """Create a volume. Its content is what the last volume left there: see ``remove``. Raises host.DiskFull."""
         self._run("create a volume", ["lvcreate", "-q", "--yes", "--wipesignatures", "n", "-L", f"{size_bytes}b",
                                       "-n", name, self._group])
 
     @forwarded("lvm.rename")
     def rename(self, old: str, new: str) -> None:
-        """host.Lvm: there is no volume ``old``, or there is a volume ``new``. (lvrename(8))"""
+        """Rename a volume. Raises host.Lvm if volume ``old`` does not exist, or if volume ``new`` does
+        (lvrename(8))."""
         self._run("rename a volume", ["lvrename", "-q", self._group, old, new])
 
     @forwarded("lvm.grow")
     def grow(self, name: str, size_bytes: int) -> None:
-        """Nothing when it is as large. host.DiskFull."""
+        """Extend a volume, unless it is as large. Raises host.DiskFull."""
         if self.volumes().get(name, 0) < size_bytes:
-            self._run("grow a volume", ["lvextend", "-q", "--yes", "-L", f"{size_bytes}b", f"{self._group}/{name}"])
+            self._run("extend a volume", ["lvextend", "-q", "--yes", "-L", f"{size_bytes}b", f"{self._group}/{name}"])
 
     @forwarded("lvm.remove")
     def remove(self, name: str) -> None:
-        """Clear it, and give its space back. Nothing when it is not there."""
+        """Clear the volume, and free its space. Does nothing if it does not exist."""
         size = self.volumes().get(name)
         if size is None:
             return
@@ -89,7 +90,7 @@ class Lvm:
 
 
 def clearing_argvs(clearing: Clearing, device: str, size_bytes: int) -> list[list[str]]:
-    """What overwrites a volume, so that nobody who gets its space next reads it."""
+    """Return the commands that overwrite a volume, so that the next user of its space cannot read it."""
     length = min(size_bytes, clearing.most_bytes or size_bytes)
     if clearing.way == "none":
         return []

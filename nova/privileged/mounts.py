@@ -1,7 +1,7 @@
-"""File systems of others, mounted on this host: mount(8) and umount(8), as argument lists.
+"""Remote file systems mounted on this host: mount(8) and umount(8), as argument lists.
 
-A daemon that systemd shields sees the host's mounts, and what it mounts itself nobody else sees: not QEMU either. So
-the programs run where the host's first process is.
+A daemon with a mount namespace of its own (by systemd) sees the host's mounts, but its own mounts are invisible to
+other processes, QEMU included. So the programs run in the mount namespace of the host's first process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLE = Path("/proc/self/mountinfo")
 PROCESSES = Path("/proc")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 OURS = ".mounted"
-ESCAPED = re.compile(r"\\([0-7]{3})")  # as the kernel writes blanks and the like in names: proc(5)
+ESCAPED = re.compile(r"\\([0-7]{3})")  # the kernel's escapes for blanks and the like in names: proc(5)
 
 
 class Mounts:
@@ -29,14 +29,14 @@ class Mounts:
         self._runner, self._table, self._boot, self._processes = runner, table, boot, processes
 
     def has(self, path: str) -> bool:
-        """Whether anything is mounted on the path. It asks the kernel alone: a server that is down keeps nobody
-        waiting."""
+        """Return whether anything is mounted on the path. Asks only the kernel, so that a server that is down causes no
+        delay."""
         lines = self._table.read_text(errors="surrogateescape").splitlines()
         return any(_plain(line.split(" ")[4]) == path for line in lines)
 
     def is_ours(self, path: str) -> bool | None:
-        """Whether this host's daemon has mounted what is mounted on the path, or was about to, in this run of the
-        kernel, which no mount outlives; None: it never was."""
+        """Return whether this host's daemon mounted, or was about to mount, the file system on the path since this boot
+        of the kernel, which no mount outlives. None: the path was never used."""
         try:
             return _mark(path).read_text() == self.boot_id()
         except FileNotFoundError:
@@ -44,36 +44,37 @@ class Mounts:
 
     @forwarded("mounts.prepare")
     def prepare(self, path: str) -> None:
-        """Have the mount point, and a mark beside it that says it is ours. OSError."""
+        """Create the mount point, and next to it a mark that nova uses it. Raises OSError."""
         Path(path).mkdir(parents=True, exist_ok=True)
         _mark(path).write_text(self.boot_id())
 
     @forwarded("mounts.forget")
     def forget(self, path: str) -> None:
-        """The mount point, which has nothing mounted on it, and our mark. Files in it are somebody else's, and stay."""
+        """Remove the mount point, on which nothing is mounted, and its mark. Files in it belong to other programs, and
+        stay."""
         try:
             Path(path).rmdir()
         except OSError as error:
-            LOG.info("the folder %s stays: %s", path, error.strerror)
+            LOG.info("keeping the directory %s: %s", path, error.strerror)
         self.forget_mark(path)
 
     @forwarded("mounts.forget_mark")
     def forget_mark(self, path: str) -> None:
-        """What is mounted there is somebody else's."""
+        """Remove the mark: the file system that is mounted there belongs to another program."""
         _mark(path).unlink(missing_ok=True)
 
     @forwarded("mounts.mount")
     def mount(self, source: str, path: str, type_: str, options: str = "") -> None:
-        """host.CommandFailed."""
+        """Mount the file system. Raises host.CommandFailed."""
         self._run(["mount", "-t", type_, *(["-o", options] if options else []), "--", source, path])
 
     @forwarded("mounts.unmount")
     def unmount(self, path: str) -> None:
-        """host.CommandFailed: it is in use, say."""
+        """Unmount the file system. Raises host.CommandFailed, for example if it is in use."""
         self._run(["umount", "--", path])
 
     def boot_id(self) -> str:
-        """Of this run of the host's kernel: no mount outlives it."""
+        """Return the id of this boot of the host's kernel; no mount outlives it."""
         return self._boot.read_text().strip()
 
 

@@ -1,7 +1,7 @@
 """Conversations with the kernel over netlink.
 
-The library runs an event loop of its own, of which a thread has room for one: every piece of work goes through
-:func:`conversation`, which gives it a real thread where green threads share one.
+The library runs an event loop of its own, of which a thread can have only one. So all work goes through
+:func:`conversation`, which uses a native thread if green threads share one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def conversation(device: str, work: Callable[..., object], *args: object) -> Library:
-    """``work`` on a connection of its own, with these arguments. host.Link names ``device``."""
-    from pyroute2 import IPRoute  # 12 MB, which hosts without networks of their own are spared
+    """Call ``work`` with a connection of its own and these arguments, and return its result. Raises host.Link, which
+    names ``device``."""
+    from pyroute2 import IPRoute  # takes 12 MB, which hosts without networks of their own save
     from pyroute2.netlink.exceptions import NetlinkError
 
     def converse() -> object:
@@ -35,13 +36,13 @@ def conversation(device: str, work: Callable[..., object], *args: object) -> Lib
 
 
 def index_or_none(ip: IPRoute, device: str) -> int | None:
-    """The kernel's number of a device; None: there is no such device."""
+    """Return the kernel's index of a device; None if there is no such device."""
     found = ip.link_lookup(ifname=device)
     return found[0] if found else None
 
 
 def index_of(ip: IPRoute, device: str) -> int:
-    """The same. host.Link: there is no such device."""
+    """Return the kernel's index of a device. Raises host.Link if there is no such device."""
     index = index_or_none(ip, device)
     if index is None:
         raise errors.host.Link(device=device, reason="there is no such device")
@@ -49,13 +50,14 @@ def index_of(ip: IPRoute, device: str) -> int:
 
 
 class ignoring:  # noqa: N801 - reads as contextlib.suppress does
-    """Suppress some errno values of the kernel's: somebody else was faster, which is as good."""
+    """Context manager that suppresses some errno values of the kernel: another process was faster, with the same
+    result."""
 
     def __init__(self, *codes: int) -> None:
         self.codes = codes
 
     def __enter__(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> bool:
         from pyroute2.netlink.exceptions import NetlinkError

@@ -1,5 +1,5 @@
-"""A file that was opened before its path is handed on: whoever gets it uses the file, whatever the path leads to by
-then."""
+"""Files that are opened before their path is passed on, so that the receiver uses that file even if the path
+changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class OpenedFile(str):
-    """The path of a file or folder, as a tool shall see it, with the descriptor (O_PATH) by which it is reached."""
+    """The path of a file or directory, as a tool should see it, with the descriptor (O_PATH) by which it is reached."""
 
     fd: int
 
@@ -18,12 +18,12 @@ class OpenedFile(str):
 
     @property
     def place(self) -> str:
-        """Where this process finds that very file."""
+        """Path by which this process reaches the opened file."""
         return f"/proc/self/fd/{self.fd}"
 
 
 def descriptor_of(path: str) -> int | None:
-    """None: the path is a plain one."""
+    """Return the descriptor; None if the path is a plain one."""
     return path.fd if isinstance(path, OpenedFile) else None
 
 

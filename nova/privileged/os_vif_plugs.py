@@ -1,13 +1,14 @@
-"""Ports of Neutron's on Open vSwitch and on Linux bridges, plugged by the library os-vif (https://docs.openstack.org/
-os-vif), as other compute services plug them: agents know what it leaves on a host.
+"""Neutron ports on Open vSwitch and Linux bridges, plugged by the library os-vif (https://docs.openstack.org/os-vif) as
+other compute services do: agents rely on its results on the host.
 
-What of it needs root runs in privsep daemons of its own, which have CAP_NET_ADMIN and little else. As root (or in the
-helper) we start them ourselves; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]`` can say
-otherwise. They end when we do, in whatever way. Its options are in ``[os_vif_ovs]`` and ``[os_vif_linux_bridge]``.
+The privileged part of the library runs in its own privsep daemons, which have CAP_NET_ADMIN and little else. As root
+(or in the helper), this module starts them; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]``
+can change that. They end with this process, however it ends. The library's options are in ``[os_vif_ovs]`` and
+``[os_vif_linux_bridge]``.
 
-The library is for the life of a process, reads the process's one configuration, and is loaded with the first port:
-a host without Neutron never has it. It is asked one thing at a time: the netlink library below it runs an event loop,
-of which all green threads together have room for one (those of :mod:`nova.privileged.links` have threads of their own).
+The library lives as long as the process, reads the process's configuration, and is loaded with the first port; a host
+without Neutron never loads it. Calls are serialized: its netlink library runs an event loop, of which all green threads
+together can have only one. (Calls of :mod:`nova.privileged.links` have threads of their own.)
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ LOG = logging.getLogger(__name__)
 OVS, LINUX_BRIDGE = "ovs", "linux_bridge"  # os-vif's names of its plugins
 PRIVILEGED = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")  # sections of their privsep contexts
 OVSDB_SOCKET = Path("/var/run/openvswitch/db.sock")  # where ovs-vsctl and libvirt look
-OVSDB_TIMEOUT_S = 30  # as nova.privileged.ovs; what is not there by then holds all others up
-NOBODY = "00000000-0000-0000-0000-000000000000"  # in place of what unplugging does not ask for
+OVSDB_TIMEOUT_S = 30  # as in nova.privileged.ovs; a longer wait would block all other calls
+NOBODY = "00000000-0000-0000-0000-000000000000"  # placeholder for values that unplugging does not need
 
 
 @dataclass(frozen=True, kw_only=True)
 class VifPort:
-    """What os-vif is told. ``between``: the Linux bridge of hybrid plugging. To unplug, the first five are enough."""
+    """A port for os-vif. ``between``: the Linux bridge of hybrid plugging. To unplug, the first five fields suffice."""
 
     id: str
     plugin: str
@@ -58,14 +59,15 @@ class VifPort:
 
 class Plugs(Protocol):
     def plug(self, port: VifPort, server_uuid: str) -> None:
-        """Have all of it on this host but the guest's tap. host.NotPlugged. Repeated: the same."""
+        """Plug the port on this host, except for the guest's tap. Idempotent. Raises host.NotPlugged."""
 
     def unplug(self, port: VifPort) -> None:
-        """Leave nothing of it. host.NotPlugged. Safe when there is nothing."""
+        """Remove the port completely, if it exists. Raises host.NotPlugged."""
 
 
 class OsVif:
-    """``conf``: the process's configuration, which the library reads too. ``locks``: a folder for its locks."""
+    """Plugs ports by os-vif. ``conf``: the process's configuration, which the library reads too. ``locks``: a directory
+    for its locks."""
 
     def __init__(self, locks: Path, conf: Options = cfg.CONF) -> None:
         self._locks, self._conf = locks, conf
@@ -80,7 +82,7 @@ class OsVif:
     def unplug(self, port: VifPort) -> None:
         self._call("unplug", port, NOBODY, "taken from")
 
-    # --- inside
+    # --- internals
 
     def _call(self, name: str, port: VifPort, server_uuid: str, what: str) -> None:
         try:
@@ -88,7 +90,7 @@ class OsVif:
                 if self._library is None:
                     self._library = self._load()
                 getattr(self._library, name)(_vif(port), _guest(server_uuid))
-        except Exception as error:  # plugins raise what they like, which os-vif wraps with all it knows of the port
+        except Exception as error:  # plugins raise any exception; os-vif wraps it with all it knows of the port
             cause = error.__context__ or error
             reason = str(cause).strip().rstrip(".") or type(cause).__name__
             raise errors.host.NotPlugged(id=port.id, what=what, bridge=port.bridge, reason=reason) from error
@@ -105,8 +107,8 @@ class OsVif:
         lockutils.set_defaults(str(self._locks))
         os_vif.initialize()
         if self._conf.os_vif_ovs.per_port_bridge:
-            raise ValueError("[os_vif_ovs]per_port_bridge is not for guests of libvirt's, whose taps it makes ports of "
-                             "the integration bridge")
+            raise ValueError("[os_vif_ovs]per_port_bridge is not supported for libvirt guests, because libvirt makes "
+                             "their taps ports of the integration bridge")
         if os.geteuid() == 0:
             for section in PRIVILEGED:
                 if section in self._conf:
@@ -114,8 +116,8 @@ class OsVif:
         return os_vif
 
     def _helper(self) -> Sequence[str]:
-        """privsep's, from the folder of our own interpreter, with our own configuration's files. What libraries tell
-        of their future would be in our log."""
+        """Return privsep's command: from the directory of this interpreter, with this process's configuration files.
+        Deprecation warnings of libraries would appear in nova's log, so they are disabled."""
         files = getattr(self._conf, "config_file", None) or ()  # a configuration that was not read has no such option
         words = [word for file in files for word in ("--config-file", file)]
         return ("env", "PYTHONWARNINGS=ignore", str(Path(sys.executable).parent / "privsep-helper"), *words)
@@ -128,7 +130,7 @@ def _guest(server_uuid: str) -> Library:
 
 
 def _vif(port: VifPort) -> object:
-    """As one of os-vif's objects."""
+    """Return the port as an os-vif object."""
     from os_vif.objects import vif
     from os_vif.objects.network import Network
 

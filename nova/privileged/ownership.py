@@ -1,6 +1,6 @@
-"""What a daemon that ran as root until now has left in its folders: it belongs to the daemons' user from now on.
+"""Transfer of files that a daemon left in its directories when it ran as root, to the daemons' user.
 
-Guests that run are not disturbed: their disks are QEMU's user's, and stay so.
+Running guests are not affected: their disks belong to QEMU's user, and stay so.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from nova.privileged.client import forwarded
 
 @forwarded("ownership.adopt", local=("roots", "user", "group"))
 def adopt(roots: Iterable[int], user: int, group: int) -> int:
-    """Give the folders ``roots`` (by their descriptors), and what is root's below them, to the user; how many files and
-    folders those were. Links are not followed, other file systems not entered, and a file that has another name
-    elsewhere is left alone. OSError."""
+    """Give the directories ``roots`` (by their descriptors), and files of root below them, to the user; return the
+    number of files and directories. Links are not followed, and other file systems are not entered. A file with another
+    name elsewhere is not changed. Raises OSError."""
     return sum(_adopt(root, (user, group)) for root in roots)
 
 

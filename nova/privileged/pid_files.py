@@ -1,4 +1,4 @@
-"""Programs that outlive whoever started them, found again by a pid file that they keep open as long as they live."""
+"""Programs that outlive the process that started them, found again by a pid file that they keep open while they run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ STOP_S = 5.0
 
 
 def running(path: Path) -> int | None:
-    """The pid in the file, if that process lives and has the file open: whatever number another program has by now,
-    and whatever the file's folder was called when it began."""
+    """Return the pid in the file if that process lives and has the file open. This works even if another program has
+    the pid by now, or if the file's directory was renamed."""
     try:
         pid, wanted = int(path.read_text()), path.stat()
         for opened in Path(f"/proc/{pid}/fd").iterdir():
@@ -26,7 +26,7 @@ def running(path: Path) -> int | None:
 
 
 def end(path: Path) -> None:
-    """End that process, kindly at first. Nothing when none runs."""
+    """End that process, with SIGTERM first. Does nothing if none runs."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         pid = running(path)
         if pid is None:

@@ -1,8 +1,8 @@
 """The helper by sudo: oslo.privsep's daemon, which ``sudo nova-rootwrap /etc/nova/rootwrap.conf privsep-helper ...``
-starts at the first call, and which ends with us. It has one entrypoint, and that the table of
+starts at the first call, and which ends with this process. Its only entrypoint is the table of
 :mod:`nova.privileged.helper`.
 
-What is begun by it runs to its end: oslo.privsep tells its daemon nothing of a caller that waits no more.
+An operation that it began runs to its end: oslo.privsep does not tell its daemon that the caller stopped waiting.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 SECTION, PLAIN_SECTION = "nova_sys_admin", "privsep_entrypoint"
-MOST_CALLS = 64  # at once, copies of disks among them
-#: Bridges and filters; disks of other users; the sandbox's namespaces, and its becoming nobody; mounts of the host.
+MOST_CALLS = 64  # concurrent, including copies of disks
+#: For bridges and filters; disks of other users; the sandbox's namespaces, and its change to nobody; mounts of the
+#: host.
 CAPABILITIES = (caps.CAP_CHOWN, caps.CAP_DAC_OVERRIDE, caps.CAP_DAC_READ_SEARCH, caps.CAP_FOWNER, caps.CAP_KILL,
                 caps.CAP_SETGID, caps.CAP_SETUID, caps.CAP_SETPCAP, caps.CAP_NET_BIND_SERVICE, caps.CAP_NET_ADMIN,
                 caps.CAP_NET_RAW, caps.CAP_SYS_ADMIN, caps.CAP_SYS_CHROOT, caps.CAP_SYS_PTRACE, caps.CAP_IPC_LOCK)
@@ -40,7 +41,7 @@ cfg.CONF.set_default("thread_pool_size", MOST_CALLS, group=SECTION)
 
 @CONTEXT.entrypoint
 def dispatch(request: bytes) -> bytes:
-    """An answer from the table, made in the daemon."""
+    """Return the answer of the table; runs in the daemon."""
     from nova.privileged.helper import table
 
     return table.dispatch(bytes(request), _settings())
@@ -48,18 +49,19 @@ def dispatch(request: bytes) -> bytes:
 
 @functools.cache
 def _settings() -> HelperSettings:
-    """The daemon's own reading of the files that its command names; oslo.privsep has read no option of ours."""
+    """Return settings from the daemon's own reading of the files that its command names; oslo.privsep has not read
+    nova's options."""
     from nova import conf
     from nova.privileged.helper.settings import settings_of
 
-    os.umask(0o022)  # the library's own is none
+    os.umask(0o022)  # the library sets none
     own = conf.register(cfg.ConfigOpts())
     own([word for file in cfg.CONF.config_file or () for word in ("--config-file", file)], project="nova")
     return settings_of(own)
 
 
 class PrivsepHelper:
-    """``conf``: the process's configuration, which the library reads too."""
+    """Client of the privsep daemon. ``conf``: the process's configuration, which the library reads too."""
 
     name = "sudo and oslo.privsep"
 
@@ -74,7 +76,7 @@ class PrivsepHelper:
             return bytes(dispatch(request))
         except errors.NovaError:
             raise
-        except Exception as error:  # the library raises what it likes: its daemon's end, or sudo's refusal
+        except Exception as error:  # the library raises arbitrary exceptions: its daemon's end, or sudo's refusal
             reason = " ".join(f"{error}".split())[:300] or type(error).__name__
             if CONTEXT.channel is None:
                 raise errors.host.NoHelper(reason=f"sudo did not start privsep-helper ({reason})") from error
@@ -82,17 +84,17 @@ class PrivsepHelper:
 
 
 def can_be_started(conf: Options) -> str:
-    """Why not; empty when it seems that it can."""
+    """Return why privsep cannot be started; empty if it probably can."""
     conf.register_opts(priv_context.OPTS, group=SECTION)
     if conf.nova_sys_admin.helper_command or _plain_command(conf):
         return ""
     if shutil.which("sudo") is None:
-        return "there is no sudo"
-    return "" if Path(conf.rootwrap_config).exists() else f"{conf.rootwrap_config} is not there"
+        return "sudo is not installed"
+    return "" if Path(conf.rootwrap_config).exists() else f"{conf.rootwrap_config} does not exist"
 
 
 def _plain_command(conf: Options) -> str:
-    """What some tools write for all contexts."""
+    """Return the command that some tools configure for all contexts."""
     conf.register_opts(priv_context.OPTS, group=PLAIN_SECTION)
     return conf[PLAIN_SECTION].helper_command or ""
 

@@ -1,4 +1,4 @@
-"""Daemons that outlive us (dnsmasq, radvd): found again by what their command lines say, and ended by pid."""
+"""Daemons that outlive this process (dnsmasq, radvd): found again by their command lines, and ended by pid."""
 
 from __future__ import annotations
 
@@ -16,44 +16,45 @@ STOP_PATIENCE_S = 5.0
 
 
 def by_pid_file(path: Path, mark: str) -> int | None:
-    """The pid of the file, if that process has the word ``mark`` in its command line (pids are used again)."""
+    """Return the pid in the file, if that process has the word ``mark`` in its command line (pids are reused)."""
     text = read(path).strip()
     return int(text) if text.isdigit() and mark in command_line(int(text)) else None
 
 
 def with_mark(mark: str) -> list[int]:
-    """Every process with that word in its command line, whatever a pid file says."""
+    """Return all processes with that word in their command line, regardless of pid files."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and mark in command_line(int(name))]
 
 
 def command_line(pid: int) -> list[str]:
-    """Its words; none of a process that is gone, or a zombie."""
+    """Return the words of the command line; empty if the process is gone, or a zombie."""
     return _strings(pid, "cmdline")
 
 
 def same_environment(pid: int, wanted: dict[str, str]) -> bool:
-    """Whether a process was started with these variables; it may have others. True, too, where that cannot be read."""
+    """Return whether a process was started with these variables; it may have others. Also True if they cannot be
+    read."""
     present = set(_strings(pid, "environ"))
     return not present or all(f"{name}={value}" in present for name, value in wanted.items())
 
 
-Check = Callable[[int], None]  # raises where the pid is not the process that is meant
+Check = Callable[[int], None]  # raises if the pid is not the intended process
 
 
 def _anybody(_pid: int) -> None:
-    """Whoever asks has looked."""
+    """Accept any process: the caller has checked it."""
 
 
 @forwarded("processes.read_again", local=("check",))
 def read_again(pid: int, program: str, device: str, check: Check = _anybody) -> None:
-    """SIGHUP to the ``program`` of a network's ``device``; nothing when it has just ended."""
+    """Send SIGHUP to the ``program`` of a network's ``device``; does nothing if it has just ended."""
     with contextlib.suppress(ProcessLookupError), _held(pid, check) as held:
         signal.pidfd_send_signal(held, signal.SIGHUP)
 
 
 @forwarded("processes.end", local=("check",))
 def end(pid: int, program: str, device: str, check: Check = _anybody) -> None:
-    """SIGTERM, then SIGKILL; done when it is gone. network.DaemonStillRunning."""
+    """End the process with SIGTERM, then SIGKILL; return when it is gone. Raises network.DaemonStillRunning."""
     for word in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError), _held(pid, check) as held:
             signal.pidfd_send_signal(held, word)
@@ -67,7 +68,7 @@ def end(pid: int, program: str, device: str, check: Check = _anybody) -> None:
 
 @contextlib.contextmanager
 def _held(pid: int, check: Check) -> Iterator[int]:
-    """The process itself: its number may be another's in the next moment."""
+    """Hold the process by a descriptor: its pid may belong to another process in the next moment."""
     held = os.pidfd_open(pid)
     try:
         check(pid)
@@ -77,7 +78,7 @@ def _held(pid: int, check: Check) -> Iterator[int]:
 
 
 def read(path: Path) -> str:
-    """A file's text; "" when there is none, or none that can be read."""
+    """Return a file's text; "" if it does not exist or cannot be read."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""qemu-img, on files of users: every call states the formats, and has limits of time, processor time and memory.
+"""qemu-img on files of users: every call states the formats, and limits time, processor time and memory.
 
-The format of a file is always what our own record says, never what the file's content says: a guest or a user wrote
-that. Whoever calls has looked at an image with ``nova.compute.guests.image_format`` before.
+The format of a file always comes from nova's own record, never from the file's content, which a guest or a user wrote.
+Callers have inspected an image with ``nova.compute.guests.image_format`` before.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from nova.privileged.disk_exports import ReadExport
 from nova.privileged.runner import CommandRunner, Completed, PrivateRunner, hide
 from nova.privileged.sandbox import ToolFiles
 
-#: Our name of a format -> qemu-img's.
+#: Nova's name of a format -> qemu-img's.
 TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
               "ami": "raw", "ari": "raw", "aki": "raw"}
-#: Under load the tool aborts once in some hundred runs, whatever its limits; the next run of the same works.
+#: Under load, the tool aborts once in some hundred runs, regardless of its limits; a retry of the same run succeeds.
 ABORT_TRIES = 3
-#: What librbd reads, beside the configuration that an address names.
+#: Paths that librbd reads, in addition to the configuration that an address names.
 CEPH = ("/etc/ceph",)
 RBD = "rbd:"
 NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 class ToolLimits(NamedTuple):
-    """Bounds of one run. ``file_bytes``: the longest file it may write; None: no bound."""
+    """Limits of one run. ``file_bytes``: the longest file that it may write; None: unlimited."""
 
     cpu_s: int = 600
     memory_mb: int = 4096  # of address space, of which each of the tool's threads may reserve 64 MB and use little
     file_bytes: int | None = None
 
     def argv(self) -> list[str]:
-        """The words to put before a tool's own: it runs within the limits (prlimit(1))."""
+        """Return the words before a tool's own command that make it run within the limits (prlimit(1))."""
         limits = [f"--cpu={self.cpu_s}", f"--as={self.memory_mb << 20}", "--core=0"]
         if self.file_bytes is not None:
             limits.append(f"--fsize={self.file_bytes}")
@@ -48,8 +48,8 @@ class ToolLimits(NamedTuple):
 
 
 class ImageFile(NamedTuple):
-    """A file that holds a disk (or a device; or Ceph's image, by its address). ``over``: what a qcow2 file lies over;
-    it cannot be read without."""
+    """A file with a disk (or a device; or an image in Ceph, by its address). ``over``: the base of a qcow2 file; it
+    cannot be read without it."""
 
     path: str
     format: str
@@ -58,7 +58,7 @@ class ImageFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Overlay:
-    """A qcow2 file that shows ``base`` until it is written to. ``size_bytes`` is what the guest sees."""
+    """A qcow2 overlay on ``base``. ``size_bytes`` is the size that the guest sees."""
 
     path: str
     base: str
@@ -67,19 +67,19 @@ class Overlay:
 
 
 class QemuImg:
-    """``runner_of(timeout_s)`` gives what runs programs; tests hand in one that records."""
+    """Calls of qemu-img. ``runner_of(timeout_s)`` returns the command runner; tests pass a recording runner."""
 
     def __init__(self, limits: ToolLimits = ToolLimits(), timeout_s: float = 600.0,  # noqa: B008 - an immutable value
                          runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> None:
         self._limits, self._timeout_s, self._runner = limits, timeout_s, runner_of(timeout_s)
 
     def sent_along(self) -> Mapping[str, object]:
-        """The bounds of its runs."""
+        """Return the limits of its runs."""
         return {"limits": self._limits, "timeout_s": self._timeout_s}
 
     @forwarded("qemu_img.convert")
     def convert(self, source: ImageFile, target: ImageFile, max_bytes: int | None = None) -> None:
-        """Copy ``source`` as ``target``, sparse. ``max_bytes``: the longest the result may get."""
+        """Copy ``source`` as ``target``, sparse. ``max_bytes``: the longest permitted result."""
         argv = ["qemu-img", "convert", "-f", TOOL_NAMES[source.format], "-O", TOOL_NAMES[target.format],
                 "-S", "64k", source.path, target.path]
         sandbox.make_empty(target.path)
@@ -88,8 +88,8 @@ class QemuImg:
 
     @forwarded("qemu_img.fetch")
     def fetch(self, export: ReadExport, target: str, max_bytes: int | None = None) -> None:
-        """Copy an export of another host (``disk_exports.reading``) as it is, sparse, and no more than was told. It is
-        the one call that speaks with other hosts."""
+        """Copy an export of another host (``disk_exports.reading``) unchanged, sparse, and at most ``max_bytes``. No
+        other call connects to other hosts."""
         argv = ["qemu-img", "convert", *(word for one in export.objects for word in ("--object", one)),
                 "--image-opts", "-O", "raw", "-S", "64k", export.options, target]
         sandbox.make_empty(target)
@@ -98,14 +98,14 @@ class QemuImg:
 
     @forwarded("qemu_img.rebase")
     def rebase(self, path: str, base: str, base_format: str) -> None:
-        """Let an overlay show ``base``, which has the same content as the one it showed."""
-        self._run("give a disk its base", ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format,
-                                           "-b", base, path], ToolFiles(read=(base,), write=(path,)))
+        """Change the base of an overlay to ``base``, which has the same content as the old one."""
+        self._run("change the base of a disk", ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format,
+                                                "-b", base, path], ToolFiles(read=(base,), write=(path,)))
 
     @forwarded("qemu_img.pull")
     def pull(self, path: str, base: tuple[str, str] | None, below: Sequence[str]) -> None:
-        """Copy into an overlay what the files ``below`` it hold, down to ``base`` (its name in the same folder, and its
-        format), which it lies over then; None: over none."""
+        """Copy the content of the files ``below`` an overlay into it, down to ``base`` (its name in the same directory,
+        and its format), which becomes its base; None: no base."""
         name, image_format = base or ("", "")
         self._run("merge the files of a disk", [
             "qemu-img", "rebase", "-q", "-f", "qcow2", *(("-F", image_format) if image_format else ()), "-b", name,
@@ -113,21 +113,22 @@ class QemuImg:
 
     @forwarded("qemu_img.fill")
     def fill(self, source: ImageFile, target: ImageFile) -> None:
-        """Copy ``source`` over a ``target`` that is there (a device) and may hold anything: its holes become zeros."""
+        """Copy ``source`` over an existing ``target`` (a device) with arbitrary content: holes become zeros."""
         self._run("copy an image", ["qemu-img", "convert", "-n", "-f", TOOL_NAMES[source.format],
                                     "-O", TOOL_NAMES[target.format], source.path, target.path],
                   _seen(source)._replace(write=(target.path,)))
 
     @forwarded("qemu_img.create")
     def create(self, path: str, image_format: str, size_bytes: int) -> None:
-        """An empty disk."""
+        """Create an empty disk."""
         sandbox.make_empty(path)
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)],
                   ToolFiles(write=(path,)))
 
     @forwarded("qemu_img.create_overlay")
     def create_overlay(self, overlay: Overlay) -> None:
-        """The base is not opened for writing, and must be there. host.DiskFull, host.ImageTool."""
+        """Create an overlay. The base must exist, and is not opened for writing. Raises host.DiskFull,
+        host.ImageTool."""
         sandbox.make_empty(overlay.path)
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", "qcow2", "-F", overlay.base_format,
                                     "-b", overlay.base, overlay.path, str(overlay.size_bytes)],
@@ -135,7 +136,7 @@ class QemuImg:
 
     @forwarded("qemu_img.resize")
     def resize(self, disk: ImageFile, size_bytes: int) -> None:
-        """Let a disk grow to ``size_bytes``."""
+        """Extend a disk to ``size_bytes``."""
         self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", disk.format, disk.path, str(size_bytes)],
                   ToolFiles(read=(disk.over,) if disk.over else (), write=(disk.path,)))
 

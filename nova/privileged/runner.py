@@ -1,8 +1,8 @@
-"""Runs programs of the system: the one place that does. An argument list, bounded in time and output, never a shell.
+"""Runs system programs; no other module does. Argument lists with limits of time and output, never a shell.
 
-Output goes to files in memory and not through pipes: a program's own child that keeps its output open then keeps nobody
-waiting, and no reader is needed. Whoever waits looks again and again, because the standard library's own time-out is of
-another class where eventlet has replaced its modules: what is here means the same in green threads and in native ones.
+Output goes to files in memory instead of pipes: a child of the program that keeps the output open does not delay the
+caller, and no reader is needed. The caller polls, because the standard library's own timeout raises another class if
+eventlet has replaced its modules. This module behaves the same in green and in native threads.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ SECRETS = re.compile(r"(file\.export=|\"export\": *\"|nbd://[^/]*/)[^,\"\s]+")
 LONGEST_COMPLAINT = 400  # characters of stderr in a message
 MAX_OUTPUT = 16 << 20  # bytes, of stdout and of stderr each
 FIRST_LOOK_S, LAST_LOOK_S = 0.001, 0.05
-#: A killed program that waits in the kernel (a hanging device) does not end. It is left behind after so long.
+#: A killed program that waits in the kernel (a hanging device) does not end. It is abandoned after this time.
 DEATH_S = 2.0
-REASONS = {errno.EAGAIN: "the system can start no more processes", errno.EACCES: "it may not be executed",
-           errno.ENOEXEC: "it is no program of this machine", errno.ENOMEM: "there is no memory to start it"}
+REASONS = {errno.EAGAIN: "the system cannot start more processes", errno.EACCES: "it may not be executed",
+           errno.ENOEXEC: "it is not an executable for this machine",
+           errno.ENOMEM: "there is not enough memory to start it"}
 
 
 class Completed(NamedTuple):
-    """What a program left: exit code (below 0: the signal that ended it), and its output as text."""
+    """Result of a program: exit code (below 0: the signal that ended it), and its output as text."""
 
     code: int
     stdout: str = ""
@@ -46,19 +47,19 @@ class Completed(NamedTuple):
 
 
 class CommandRunner(Protocol):
-    """What runs programs; in unit tests, something that records them as data."""
+    """Interface to run programs; in unit tests, a class that records them as data."""
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
             environment: Mapping[str, str] | None = None) -> Completed:
-        """Run to the end. host.CommandFailed: it cannot be started, writes without end, or left a code not in ``ok``;
-        host.CommandTooSlow."""
+        """Run the program to its end. Raises host.CommandFailed if it cannot be started, exceeds the output limit, or
+        returns a code not in ``ok``; host.CommandTooSlow."""
 
 
 class SystemRunner:
-    """Runs programs for real, with the system's search path and the C locale, for at most ``timeout_s`` seconds.
-    ``descriptors``: those of ours that they get."""
+    """Runs real programs with the system's search path and the C locale, for at most ``timeout_s`` seconds.
+    ``descriptors``: file descriptors of this process that they inherit."""
 
-    umask = -1  # of the programs; -1: ours
+    umask = -1  # of the programs; -1: that of this process
 
     def __init__(self, timeout_s: float = 30.0, descriptors: tuple[int, ...] = ()) -> None:
         self.timeout_s, self._descriptors = timeout_s, descriptors
@@ -72,7 +73,7 @@ class SystemRunner:
                                _Given(self.umask, self._descriptors))
             try:
                 self._wait(process, argv, (output, complaints))
-            except BaseException:  # who is interrupted leaves nothing running: it is in a group of its own
+            except BaseException:  # an interrupted caller leaves no process behind: it has its own group
                 _kill(process)
                 raise
             done = Completed(process.returncode, _text(output), _text(complaints))
@@ -96,12 +97,12 @@ class SystemRunner:
 
 
     def _check_wanted(self) -> None:
-        """Most programs are quick, and some clear away what nobody wants: they run to their end."""
+        """Do nothing: most programs are quick, and some clean up, so they run to their end. Subclasses may raise."""
 
 
 class PrivateRunner(SystemRunner):
-    """The same for what writes guests' disks: nobody else may read a file that a program makes, not even while it is
-    being written; and a copy that nobody wants any more breaks off (``concurrency.while_wanted``)."""
+    """Runner for programs that write guests' disks: other users cannot read their files, not even while they are being
+    written. A copy that is no longer wanted is aborted (``concurrency.while_wanted``)."""
 
     umask = 0o077
 
@@ -110,27 +111,27 @@ class PrivateRunner(SystemRunner):
 
 
 class Conversation:
-    """A program that is spoken with, line by line.
+    """A line-based dialogue with a program.
 
-    Over a socket: eventlet's pipes try for ever to write to a program that has ended.
+    Uses a socket: eventlet's pipes try forever to write to a program that has ended.
     """
 
     def __init__(self, process: Process, channel: socket.socket) -> None:
         self.process, self._channel, self._lines = process, channel, channel.makefile("rb")
 
     def say(self, line: bytes) -> None:
-        """OSError: the program has ended."""
+        """Send a line. Raises OSError if the program has ended."""
         self._channel.sendall(line)
 
     def hear(self) -> bytes:
-        """The next line; nothing when the program has ended."""
+        """Return the next line; empty if the program has ended."""
         try:
             return self._lines.readline()
-        except ConnectionError:  # it did not read what was said last
+        except ConnectionError:  # it did not read the last line that was sent
             return b""
 
     def end(self) -> None:
-        """The program and what it started, at once."""
+        """Kill the program and its children immediately."""
         _kill(self.process)
 
     def close(self) -> None:
@@ -140,12 +141,11 @@ class Conversation:
 
 @contextlib.contextmanager
 def conversation(argv: Sequence[str], timeout_s: float, descriptors: tuple[int, ...] = ()) -> Iterator[Conversation]:
-    """A program that stays when the talk is over; after ``timeout_s`` it is killed, which ends a talk that hangs. Its
-    own process group is led by it, and it gets these ``descriptors`` of ours. host.CommandFailed: it cannot be
-    started.
-    """
+    """Start a program that outlives the conversation; after ``timeout_s`` it is killed, which ends a conversation that
+    hangs. It leads its own process group, and inherits these ``descriptors``. Raises host.CommandFailed if it cannot be
+    started."""
     ours, theirs = socket.socketpair()
-    os.set_blocking(theirs.fileno(), True)  # eventlet makes both ends such that a read does not wait
+    os.set_blocking(theirs.fileno(), True)  # eventlet makes both ends non-blocking
     try:
         process = subprocess.Popen(list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(),
                                    stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
@@ -163,21 +163,22 @@ def conversation(argv: Sequence[str], timeout_s: float, descriptors: tuple[int, 
     finally:
         over.set()
         talk.close()
-        concurrency.spawn(process.wait, name=argv[0])  # somebody must see it die, should we be there then
+        concurrency.spawn(process.wait, name=argv[0])  # reaps the process, if this one still exists then
 
 
 def system_environment() -> dict[str, str]:
-    """What programs of the system see: ours, with their own search path and messages in English."""
+    """Return the environment of system programs: that of this process, with their own search path and messages in
+    English."""
     return {**os.environ, "LC_ALL": "C", "PATH": SYSTEM_PATH}
 
 
 def hide(text: str) -> str:
-    """Without the names of exports, which are secrets (``nova.privileged.disk_exports``)."""
+    """Return the text without the names of exports, which are secrets (``nova.privileged.disk_exports``)."""
     return SECRETS.sub(r"\1***", text)
 
 
 class _Given(NamedTuple):
-    """What a program is given of ours."""
+    """Process attributes that a program gets."""
 
     umask: int
     descriptors: tuple[int, ...]
@@ -215,7 +216,7 @@ def _check_size(process: Process, argv: Sequence[str], outputs: Collection[Binar
 
 
 def _kill(process: Process) -> None:
-    """The program and what it started, and wait a little for its end."""
+    """Kill the program and its children, and wait briefly for its end."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     until = time.monotonic() + DEATH_S
@@ -225,7 +226,7 @@ def _kill(process: Process) -> None:
 
 def _kill_unless(over: threading.Event, process: Process, timeout_s: float) -> None:
     if not over.wait(timeout_s):
-        LOG.warning("%s did not answer within %g s, and is killed", process.args[0], timeout_s)  # type: ignore[index]
+        LOG.warning("%s did not answer within %g s; killing it", process.args[0], timeout_s)  # type: ignore[index]
         _kill(process)
 
 

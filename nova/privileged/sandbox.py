@@ -1,9 +1,9 @@
-"""Where the tools that read strangers' files run: bubblewrap (bwrap(1)) around each call.
+"""Sandbox for tools that read untrusted files: bubblewrap (bwrap(1)) around each call.
 
-A tool sees the system's programs and libraries, and of all other files those that its call names; no network, no
-process but its own, no /proc and no home. It is nobody, without privileges but one: as the files that it may see belong
-to root, or to QEMU's user while a guest has them, it may open them all the same. What it is to write is made by us
-before it starts, so that nothing changes its owner.
+A tool sees the system's programs and libraries, and only the other files that its call names. It has no network, no
+other processes, no /proc and no home. It runs as the user ``nobody``, with one privilege: it may open those files
+although they belong to root, or to QEMU's user while a guest has them. Output files are created before the tool starts,
+so that their owner does not change.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from nova.privileged.runner import CommandRunner
 PROGRAM = "bwrap"
 ALONE = ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--clearenv", "--setenv", "PATH",
          "/usr/sbin:/usr/bin", "--setenv", "LC_ALL", "C")
-#: A tool ends with its caller, and what it leaves behind with it.
+#: A tool ends with its caller, and its children end with it.
 FOR_ONE_CALL = ("--unshare-pid", "--die-with-parent", "--new-session")
 TOP = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-#: Of the system's settings, those that change what tools do: libraries' places, and the options of file systems.
+#: System settings that change the behaviour of tools: library paths, and options of file systems.
 SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/mke2fs.conf")
-#: What it takes to find a host by its name.
+#: Files that are needed to resolve host names.
 NAMES = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf")
 NOBODY = "65534"
-#: (access(2) heeds a privilege of who is not root with that bit alone.)
+#: (For a user other than root, access(2) honours a privilege only with that bit.)
 AS_NOBODY = ("setpriv", "--securebits=+no_setuid_fixup", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups",
              *(f"--{part}=-all,+dac_override" for part in ("inh-caps", "ambient-caps", "bounding-set")), "--")
-#: On a file system of the network its server decides who may open what, by the user's number alone.
+#: On a network file system, its server decides who may open a file, by the user id alone.
 AS_ROOT_WITHOUT_PRIVILEGES = ("setpriv", "--inh-caps=-all", "--bounding-set=-all", "--")
 NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "ceph", "gluster", "fuse", "9p", "afs", "lustre")
 
 
 class ToolFiles(NamedTuple):
-    """What one call may touch. ``read``, ``write``: files (or devices, or directories) that are there; ``optional``:
-    read where they are there. ``network``: it may speak with other hosts. ``lasts``: it outlives its caller, who finds
-    it again by its pid; it sees others' processes, and can do nothing to those of another user."""
+    """Files and rights of one call. ``read``, ``write``: existing files (or devices, or directories); ``optional``:
+    read if they exist. ``network``: it may connect to other hosts. ``lasts``: it outlives its caller, which finds it
+    again by its pid; it sees other processes, but has no power over those of another user."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class ToolFiles(NamedTuple):
 
 
 def sandboxed(argv: Sequence[str], files: ToolFiles) -> list[str]:
-    """The command that runs ``argv`` in there. (Whoever is not root has no more rights to give away than its own.)"""
+    """Return the command that runs ``argv`` in the sandbox. (A user other than root can grant only its own rights.)"""
     is_root = os.geteuid() == 0
     words = [PROGRAM, *ALONE, *(() if files.lasts else FOR_ONE_CALL), *(() if is_root else ("--unshare-user",)),
              *(() if files.network else ("--unshare-net",)), *_system()]
@@ -62,23 +62,24 @@ def sandboxed(argv: Sequence[str], files: ToolFiles) -> list[str]:
         words += _bound("--ro-bind", path)
     for path in files.write:
         words += _bound("--dev-bind" if _is_device(path) else "--bind", path)
-    words += ["--remount-ro", "/dev", "--remount-ro", "/"]  # or they would be as much memory as there is
+    words += ["--remount-ro", "/dev", "--remount-ro", "/"]  # otherwise they could use all memory
     return [*words, "--chdir", "/", "--", *(_identity(files) if is_root else ()), *argv]
 
 
 def _bound(way: str, path: str) -> tuple[str, ...]:
-    """An opened file is bound by its descriptor: its path may lead elsewhere by now."""
+    """Return options that bind a path. An opened file is bound by its descriptor, because its path may lead elsewhere
+    by now."""
     opened = descriptor_of(path)
     return (way, path, path) if opened is None else (f"{way}-fd", str(opened), path)
 
 
 def exit_code(code: int) -> int:
-    """Of a tool in there: below 0 the signal that ended it, as elsewhere."""
+    """Return the exit code of a sandboxed tool; below 0: the signal that ended it, as elsewhere."""
     return 128 - code if 128 < code <= 128 + 64 else code
 
 
 def make_empty(path: str) -> None:
-    """A file for a tool to write (0600), if there is none."""
+    """Create a file (0600) for a tool to write, if it does not exist."""
     if isinstance(path, OpenedFile):
         return
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -86,7 +87,7 @@ def make_empty(path: str) -> None:
 
 @forwarded("sandbox.check", local=("runner",))
 def check(runner: CommandRunner) -> None:
-    """host.NoSandbox: there can be none on this host."""
+    """Check that the sandbox works on this host. Raises host.NoSandbox if not."""
     try:
         runner.run(sandboxed(["true"], ToolFiles()))
     except errors.host.CommandFailed as error:
@@ -112,7 +113,7 @@ def _identity(files: ToolFiles) -> Sequence[str]:
 
 
 def _is_device(path: str) -> bool:
-    """(An opened file is a plain one.)"""
+    """Return whether the path is a block device. (An opened file is a regular file.)"""
     try:
         return descriptor_of(path) is None and stat.S_ISBLK(os.stat(path).st_mode)
     except OSError:
@@ -120,7 +121,7 @@ def _is_device(path: str) -> bool:
 
 
 def _is_on_network(path: str, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
-    """By the kind of the file system that has the file (proc(5))."""
+    """Return whether the file is on a network file system (proc(5))."""
     opened = descriptor_of(path)
     try:
         device = (os.stat(path) if opened is None else os.fstat(opened)).st_dev

@@ -1,4 +1,4 @@
-"""A tap device: made once, outliving its maker (linux/Documentation/networking/tuntap.rst)."""
+"""Tap devices: created once, and persistent (linux/Documentation/networking/tuntap.rst)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 
 
 class Tap(NamedTuple):
-    """A tap to be made. ``owner`` is the user id that may open it; None: root's."""
+    """A tap to create. ``owner`` is the user id that may open it; None: root."""
 
     name: str
     mac: str | None = None
@@ -23,8 +23,8 @@ class Tap(NamedTuple):
 
 
 def make_tap(tap: Tap) -> None:
-    """It stays when this process ends, down and without a MAC of ours. OSError as the kernel has it: EBUSY when
-    somebody holds a tap of that name open."""
+    """Create the tap, down and without a MAC set by nova; it persists when this process ends. Raises the kernel's
+    OSError: EBUSY if another process has a tap of that name open."""
     descriptor = os.open("/dev/net/tun", os.O_RDWR)
     try:
         request = struct.pack("16sH22x", tap.name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)

@@ -1,4 +1,4 @@
-"""Virtual functions of network cards: what the kernel calls them, and what their card lets through."""
+"""Virtual functions of network cards: their device names in the kernel, and their settings on the card."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class Function(NamedTuple):
 
 
 def device_of(address: str, sysfs: Path = SYSFS) -> str | None:
-    """The network device at a PCI address (as 0000:03:10.1); None: it has none now (a guest may have it)."""
+    """Return the network device at a PCI address (for example 0000:03:10.1); None if it has none now (a guest may have
+    it)."""
     return _only(sysfs / "bus/pci/devices" / address / "net")
 
 
 def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
-    """None: it is no virtual function, or its card has no device."""
+    """Return the virtual function at an address; None if it is not one, or if its card has no device."""
     card = sysfs / "bus/pci/devices" / address / "physfn"
     parent = _only(card / "net")
     if parent is None:
@@ -40,7 +41,7 @@ def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
 
 @forwarded("vfs.set_up")
 def set_up(function: Function, mac: str, vlan: int) -> None:
-    """Its MAC address and VLAN (0: none), which the guest cannot change."""
+    """Set its MAC address and VLAN (0: none), which the guest cannot change."""
     def work(ip: Library) -> None:
         ip.link("set", index=netlink.index_of(ip, function.parent),
                 vf={"vf": function.number, "mac": mac, "vlan": vlan})

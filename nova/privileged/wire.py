@@ -1,4 +1,4 @@
-"""What the helper and its clients tell one another: msgpack, and on a socket each message's length before it."""
+"""Protocol between the helper and its clients: msgpack, on a socket with each message's length before it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ WireError = tuple[str, str, str, dict[str, str | int | float | bool | None]]
 
 
 class HelperRequest(msgspec.Struct, frozen=True):
-    """``arguments``: a map of the call's parameters."""
+    """A call. ``arguments``: a map of the call's parameters."""
 
     call: str
     arguments: msgspec.Raw
 
 
 class HelperReply(msgspec.Struct, frozen=True):
-    """A result, or one of our errors as (kind, code, message, data), or the kernel's (errno and its text)."""
+    """A result, or a nova error as (kind, code, message, data), or a kernel error (errno and its text)."""
 
     result: msgspec.Raw = msgspec.Raw(b"\xc0")
     error: WireError | None = None
@@ -36,14 +36,14 @@ class HelperReply(msgspec.Struct, frozen=True):
 
 
 def error_of(error: errors.NovaError) -> WireError:
-    """An error as it is sent."""
+    """Return an error in its wire form."""
     data = {key: value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
             for key, value in error.data.items()}
     return error.kind, error.code, error.message, data
 
 
 def raised(sent: WireError) -> errors.NovaError:
-    """The error to raise: of its own class, which callers catch by name."""
+    """Return the error to raise, of its original class, so that callers can catch it by name."""
     kind, code, message, data = sent
     row = _rows().get(code)
     if row is None:
@@ -61,19 +61,19 @@ def _rows() -> dict[str, type[errors.NovaError]]:
 
 
 def send(connection: socket.socket, message: bytes) -> None:
-    """OSError."""
+    """Send a message. Raises OSError."""
     connection.sendall(LENGTH.pack(len(message)) + message)
 
 
 def receive(connection: socket.socket, waiting: Callable[[], None] = lambda: None) -> bytes:
-    """One message; empty when the other end has closed. ``waiting`` is called whenever the connection's time-out has
-    passed, and may raise. ValueError: it is longer than any; OSError."""
+    """Receive one message; empty if the peer has closed. ``waiting`` is called after each timeout of the connection,
+    and may raise. Raises ValueError if the message exceeds the limit; OSError."""
     head = _exactly(connection, LENGTH.size, waiting)
     if not head:
         return b""
     (length,) = LENGTH.unpack(head)
     if length > LARGEST:
-        raise ValueError(f"a message of {length} bytes")
+        raise ValueError(f"message of {length} bytes is too long")
     return _exactly(connection, length, waiting)
 
 

@@ -1,7 +1,7 @@
-"""DNS servers that learn floating addresses' and servers' names, by the class path that stands in nova.conf.
+"""DNS servers for the names of floating addresses and servers, selected by a class path in nova.conf.
 
-A driver is a class without arguments or with one, the options that are its own (:class:`DnsOptions`). Names are
-relative to their domain. A class of the operator's own has the same methods (:class:`DnsDriver`).
+A driver is a class without arguments, or with one, its options (:class:`DnsOptions`). Names are relative to their
+domain. An operator's own class has the same methods (:class:`DnsDriver`).
 """
 
 from nova.clients.dns.drivers import NOOP, DnsDriver, DnsOptions, NoopDNSDriver, load

@@ -1,4 +1,4 @@
-"""What a DNS driver is, and how one is found by its name."""
+"""Interface of DNS drivers, and their lookup by name."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ NOOP = "nova.network.noop_dns_driver.NoopDNSDriver"
 
 
 class DnsDriver(Protocol):
-    """Each call may raise any exception; those of this module have a meaning to those who ask."""
+    """Interface of a driver. Calls may raise any exception; callers handle those of this module specifically."""
 
     def get_domains(self) -> list[str]:
-        """Names of all domains there are."""
+        """Return the names of all domains."""
 
     def create_domain(self, fqdomain: str) -> None:
-        """dns.DomainExists."""
+        """Create a domain. Raises dns.DomainExists."""
 
     def delete_domain(self, fqdomain: str) -> None:
-        """With its entries. dns.NoSuchDomain."""
+        """Delete a domain with its entries. Raises dns.NoSuchDomain."""
 
     def create_entry(self, name: str, address: str, type: str, domain: str) -> None:
-        """dns.EntryExists: the name has an address already. dns.BadType: no such type."""
+        """Create an entry. Raises dns.EntryExists if the name already has an address; dns.BadType if the type is not
+        supported."""
 
     def delete_entry(self, name: str, domain: str) -> None:
-        """dns.NoSuchEntry."""
+        """Delete an entry. Raises dns.NoSuchEntry."""
 
     def modify_address(self, name: str, address: str, domain: str) -> None:
-        """dns.NoSuchEntry."""
+        """Change the address of an entry. Raises dns.NoSuchEntry."""
 
     def get_entries_by_address(self, address: str, domain: str) -> list[str]:
-        """Names."""
+        """Return the names of an address."""
 
     def get_entries_by_name(self, name: str, domain: str) -> list[str]:
-        """Addresses."""
+        """Return the addresses of a name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DnsOptions:
-    """What drivers of ours read, by their names in nova.conf. ``ldap_dns_password`` is in no log."""
+    """Options of nova's drivers, by their names in nova.conf. ``ldap_dns_password`` appears in no log."""
 
     state_path: Path = Path("/var/lib/nova")
     ldap_dns_url: str = "ldap://ldap.example.com:389"
@@ -60,7 +61,7 @@ class DnsOptions:
 
 
 class NoopDNSDriver:
-    """No DNS: nothing is kept, and nothing is found."""
+    """Driver without DNS: it stores nothing and finds nothing."""
 
     def get_domains(self) -> list[str]:
         return []
@@ -82,24 +83,24 @@ class NoopDNSDriver:
         return []
 
 
-#: Names in nova.conf of what is ours -> (module, class)
+#: Names of nova's drivers in nova.conf -> (module, class)
 OURS = {NOOP: (__name__, "NoopDNSDriver"),
         "nova.network.minidns.MiniDNS": ("nova.clients.dns.minidns", "MiniDNS"),
         "nova.network.ldapdns.LdapDNS": ("nova.clients.dns.ldapdns", "LdapDNS")}
 
 
 def load(option: str, name: str, options: DnsOptions) -> DnsDriver:
-    """The driver of that class path. dns.NoDriver: there is none, or it cannot be made."""
+    """Return the driver of that class path. Raises dns.NoDriver if it does not exist, or cannot be created."""
     module, _dot, kind = name.rpartition(".")
     module, kind = OURS.get(name, (module, kind))
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), kind)
     except (ImportError, AttributeError, ValueError) as error:
-        raise errors.dns.NoDriver(option=option, reason=f"there is no such class ({type(error).__name__}). With us "
-                                  f"come {', '.join(OURS)}") from None
+        raise errors.dns.NoDriver(option=option, reason=f"there is no such class ({type(error).__name__}). Nova "
+                                  f"provides {', '.join(OURS)}") from None
     try:
         made: DnsDriver = found(options) if _takes_options(found) else found()
-    except Exception as error:  # an operator's own class: whatever it says is the reason
+    except Exception as error:  # an operator's own class may raise anything
         raise errors.dns.NoDriver(option=option, reason=f"{type(error).__name__}: {error}") from error
     return made
 

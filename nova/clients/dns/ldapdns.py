@@ -1,7 +1,8 @@
-"""DNS in an LDAP directory, as PowerDNS and BIND's LDAP back ends read it (schema ``cosine``: dNSDomain, RFC 4524).
+"""DNS in an LDAP directory, as the LDAP back ends of PowerDNS and BIND read it (schema ``cosine``: dNSDomain, RFC
+4524).
 
 A domain is ``dc=<domain>,<ldap_dns_base_dn>`` with its SOA and name servers; a name is an entry below it, with its
-address. Needs the library ldap3 (the extra ``ldap``). A connection is made for each call, and bounded in time.
+address. Requires the library ldap3 (the extra ``ldap``). Each call has a connection of its own, with timeouts.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ NO_SUCH_OBJECT, ALREADY_EXISTS = 32, 68  # result codes of RFC 4511
 
 
 class LdapDNS:
-    """``connect`` makes an ldap3 connection of the options that is not bound yet (tests hand in a mocked one)."""
+    """DNS driver for LDAP. ``connect`` returns an unbound ldap3 connection for the options (tests pass a mock)."""
 
     def __init__(self, options: DnsOptions, connect: Callable[[DnsOptions], Json] | None = None) -> None:
         self._options, self._connect = options, connect or _connection
 
     def get_domains(self) -> list[str]:
-        """Names of all entries with a SOA record below the base, sorted. dns.Ldap: the server refused."""
+        """Return the names of all entries with a SOA record below the base, sorted. Raises dns.Ldap if the server
+        refused."""
         with self._bound() as ldap:
             return sorted(_texts(one, "associatedDomain")[0]
                           for one in self._search(ldap, self._options.ldap_dns_base_dn, "(sOARecord=*)"))
@@ -91,7 +93,7 @@ class LdapDNS:
         return f"dc={_escaped(name)},{self._domain(domain)}"
 
     def _authority(self) -> str:
-        """The SOA record's text; its serial number grows with the time."""
+        """Return the SOA record's text; its serial number increases with the time."""
         mine = self._options
         words = (mine.ldap_dns_servers[0], mine.ldap_dns_soa_hostmaster.replace("@", "."), int(time.time()),
                  mine.ldap_dns_soa_refresh, mine.ldap_dns_soa_retry, mine.ldap_dns_soa_expiry,
@@ -99,7 +101,7 @@ class LdapDNS:
         return " ".join(map(str, words))
 
     def _raise_serial(self, ldap: object, domain: str) -> None:
-        """So that secondary servers learn of the change."""
+        """Increase the serial number, so that secondary servers notice the change."""
         self._change(ldap, "modify", errors.dns.NoSuchDomain(domain=domain), self._domain(domain),
                      {"sOARecord": [("MODIFY_REPLACE", [self._authority()])]})
 
@@ -112,7 +114,7 @@ class LdapDNS:
         try:
             ldap = self._connect(self._options)
             if not ldap.bound and not ldap.bind():
-                raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="our credentials",
+                raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="nova's credentials",
                                       reason=ldap.result["description"])
             try:
                 yield ldap
@@ -122,7 +124,7 @@ class LdapDNS:
             raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a request", reason=str(error)[:200]) from error
 
     def _search(self, ldap: Json, base: str, wanted: str) -> list[Json]:
-        """Nothing where there is no such base."""
+        """Return the matching entries; empty if the base does not exist."""
         ldap.search(base, wanted, search_scope="SUBTREE", attributes=["dc", "associatedDomain", "aRecord"])
         if ldap.result["result"] not in (0, NO_SUCH_OBJECT):
             raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a search", reason=ldap.result["description"])
@@ -133,7 +135,7 @@ class LdapDNS:
             raise errors.dns.NoSuchDomain(domain=domain)
 
     def _change(self, ldap: Json, method: str, exists_or_not: errors.NovaError | None, *args: Json) -> None:
-        """``exists_or_not`` is raised where the entry is there already, or is not."""
+        """Change an entry. ``exists_or_not`` is raised if the entry already exists, or does not exist."""
         if getattr(ldap, method)(*args):
             return
         if ldap.result["result"] in (NO_SUCH_OBJECT, ALREADY_EXISTS):

@@ -1,4 +1,4 @@
-"""The two DNS drivers of a cloud: floating addresses' and servers'."""
+"""The two DNS drivers of a cloud: for floating addresses and for servers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from nova.clients.dns.patience import Patient
 
 
 class Managers(NamedTuple):
-    """``floating``: of public domains; ``instances``: of private ones."""
+    """The drivers. ``floating``: for public domains; ``instances``: for private ones."""
 
     floating: Patient
     instances: Patient
 
     @classmethod
     def of(cls, floating: str = NOOP, instances: str = NOOP, options: DnsOptions | None = None) -> Managers:
-        """By class path. dns.NoDriver, naming the option."""
+        """Return the drivers of these class paths. Raises dns.NoDriver, which names the option."""
         mine = options or DnsOptions()
         first = Patient(load("floating_ip_dns_manager", floating, mine))
         return cls(first, first if instances == floating else Patient(load("instance_dns_manager", instances, mine)))

@@ -1,7 +1,8 @@
 """DNS in a file below ``state_path``: for tests and small clouds, whose operators feed it to a name server.
 
-One entry a line: ``<address>   <name>.<domain>   <type>``; a domain's own line begins with ``domain``. Read and written
-whole, under a lock of the host: several conductors on one host may use it, and a reader never sees half of it.
+Each line is an entry: ``<address>   <name>.<domain>   <type>``; a domain's own line begins with ``domain``. The file is
+read and written as a whole, under a lock of the host: several conductors on one host may use it, and readers never see
+a partial file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DOMAIN = "domain"
 
 
 class Line(NamedTuple):
-    address: str  # ``domain`` for a domain's own
+    address: str  # ``domain`` for a domain's own line
     name: str  # qualified, in lower case
     type: str
 
@@ -93,7 +94,7 @@ class MiniDNS:
 
 
 def qualified(name: str, domain: str) -> str:
-    """``name.domain`` in lower case, as lines of the file have it."""
+    """Return ``name.domain`` in lower case, as in lines of the file."""
     return f"{name}.{domain}".lower()
 
 
@@ -102,7 +103,7 @@ def _domain(name: str) -> Line:
 
 
 def _domain_of(line: Line, lines: list[Line]) -> str:
-    """An entry's own domain: the longest that its name ends with (one may be in another)."""
+    """Return an entry's own domain: the longest domain that its name ends with (domains may be nested)."""
     if line.address == DOMAIN:
         return ""
     within = [one.name for one in lines if one.address == DOMAIN and line.name.endswith(f".{one.name}")]

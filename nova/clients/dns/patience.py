@@ -1,7 +1,7 @@
-"""A DNS driver whose calls end in time, whatever it does: nobody's boot or delete waits for a name.
+"""A wrapper of DNS drivers with a time limit for each call, so that no boot or delete waits for DNS.
 
-A call runs in a thread of its own. One that does not come back in time is given up (its thread ends when it ends), and
-for a while after it calls are refused at once instead of queueing behind a server that is away.
+A call runs in a thread of its own. A call that exceeds the limit is abandoned (its thread continues until it ends). For
+a while afterwards, calls are refused immediately instead of queueing behind a server that is unavailable.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nova.model.base import Json
 LOG = logging.getLogger(__name__)
 
 PATIENCE_S, PAUSE_S = 5.0, 30.0
-MOST_HANGING = 4  # calls that were given up and did not end yet
+MOST_HANGING = 4  # abandoned calls that have not ended yet
 
 
 class Patient:
-    """Has a driver's methods. dns.Away for whatever is not one of our errors, and for what takes too long."""
+    """Wrapper with a driver's methods. Raises dns.Away for exceptions that are not nova errors, and for timeouts."""
 
     def __init__(self, driver: DnsDriver, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,11 +35,11 @@ class Patient:
 
     @property
     def silent(self) -> bool:
-        """Nothing is kept, so nobody need ask."""
+        """True if the driver stores nothing, so that it need not be asked."""
         return isinstance(self.driver, NoopDNSDriver)
 
     def get_domains(self) -> list[str]:
-        """Names of all domains that the driver has. dns.Away."""
+        """Return the names of all domains of the driver. Raises dns.Away."""
         return list(self._ask("get_domains"))
 
     def create_domain(self, fqdomain: str) -> None:
@@ -67,7 +67,7 @@ class Patient:
         kind = type(self.driver).__name__
         with self._lock:
             if self._clock() < self._refused_until or self._hanging >= MOST_HANGING:
-                raise errors.dns.Away(driver=kind, reason="it did not a moment ago")
+                raise errors.dns.Away(driver=kind, reason="it did not answer a moment ago")
             self._hanging += 1
         answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
         concurrency.spawn(self._run, answer, method, args, name="dns")
@@ -87,7 +87,7 @@ class Patient:
     def _run(self, answer: concurrent.futures.Future[object], method: str, args: tuple[object, ...]) -> None:
         try:
             answer.set_result(concurrency.run_in_thread(getattr(self.driver, method), *args))
-        except BaseException as error:  # whoever waits for it raises it
+        except BaseException as error:  # the waiting caller raises it
             answer.set_exception(error)
         finally:
             with self._lock:

@@ -1,8 +1,7 @@
-"""The helper: it does for nova-compute and nova-network, which run as ``nova``, what root alone may.
+"""The helper: performs operations that require root for nova-compute and nova-network, which run as ``nova``.
 
-``table`` has all that can be asked of it, by name. Every argument has a type that says what it may be, and is checked
-here: whoever asks may be a daemon that a thief has taken over. There is no call that runs a given command, writes a
-given file, or gives away what is not in a guest's folder. Paths lie below the folders that the helper's own
-configuration names, and are followed by descriptors, never twice by name. A test asks each call for what it must not
-do.
+``table`` contains all calls, by name. Every argument has a type that limits its values, and is validated here, because
+the caller may be a compromised daemon. No call runs a given command, writes a given file, or gives away files outside a
+guest's directory. Paths must be below the directories that the helper's own configuration names, and are followed by
+descriptors, never twice by name. A test attempts forbidden operations with each call.
 """

@@ -1,6 +1,7 @@
-"""Types of the calls' arguments. What is more than a pattern is checked by a function here that the call begins with.
+"""Types of the calls' arguments. Values that need more than a pattern are checked by a function here, which the call
+runs first.
 
-A pattern ends with ``\\Z``: ``$`` would let a line end pass.
+A pattern ends with ``\\Z``: ``$`` would accept a trailing line end.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from msgspec import Meta, Struct
 from nova import errors
 from nova.privileged.links import SCOPES, Address, LinkRoute
 
-#: A network device, as the kernel has names; none of them is a word that a tool takes for an option, or a path.
+#: The kernel's name of a network device; it can be neither an option of a tool nor a path.
 Device = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,14}\Z")]
-#: Of nova-network's own end of a network on another's switch (nova.network.drivers).
+#: nova-network's own end of a network on another's switch (nova.network.drivers).
 GatewayDevice = Annotated[str, Meta(pattern=r"\Agw-[0-9a-f-]{1,12}\Z")]
 DeviceOrNone = Annotated[str, Meta(pattern=r"\A([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,14})?\Z")]
 Mac = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\Z")]
@@ -28,12 +29,12 @@ Number = Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 PciAddress = Annotated[str, Meta(pattern=r"\A[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")]
-#: Whole, without a component that leads upwards; where it may lie is for the helper's own folders to say.
+#: Absolute, without a component that leads upwards; the helper's own directories determine where it may be.
 HostPath = Annotated[str, Meta(pattern=r"\A(/(?!\.{1,2}(/|\Z))[^/\x00\n]{1,255})+\Z", max_length=4096)]
 HostPathOrNone = Annotated[str, Meta(pattern=r"\A(/(?!\.{1,2}(/|\Z))[^/\x00\n]{1,255})*\Z", max_length=4096)]
-#: Of a file in a folder that the call names otherwise.
+#: File in a directory that another argument determines.
 FileName = Annotated[str, Meta(pattern=r"\A(?!\.{1,2}\Z)[^/\x00\n]{1,255}\Z")]
-#: Of a logical volume.
+#: Name of a logical volume.
 VolumeName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.+-]{0,126}\Z")]
 Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
 Seconds = Annotated[float, Meta(gt=0, le=7 * 86400)]
@@ -43,7 +44,7 @@ WritableFormat = Annotated[str, Meta(pattern=r"\A(raw|qcow2)\Z")]
 
 
 class GivenAddress(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.links.Address``."""
+    """Wire form of ``nova.privileged.links.Address``."""
 
     address: AddressText
     prefix: Prefix
@@ -52,7 +53,7 @@ class GivenAddress(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class GivenRoute(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.links.LinkRoute``."""
+    """Wire form of ``nova.privileged.links.LinkRoute``."""
 
     destination: AddressOrNone
     prefix: Prefix
@@ -64,7 +65,7 @@ class GivenRoute(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class GivenVlan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.links.Vlan``."""
+    """Wire form of ``nova.privileged.links.Vlan``."""
 
     name: Device
     parent: Device
@@ -74,7 +75,7 @@ class GivenVlan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
 
 class GivenTap(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.taps.Tap``; it is root's, or nobody's."""
+    """Wire form of ``nova.privileged.taps.Tap``; its owner is always root."""
 
     name: GatewayDevice
     mac: Mac | None = None
@@ -84,36 +85,36 @@ class GivenTap(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
 
 
 class GivenFunction(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.vfs.Function``."""
+    """Wire form of ``nova.privileged.vfs.Function``."""
 
     parent: Device
     number: Annotated[int, Meta(ge=0, le=4095)]
 
 
 def refused(call: str, reason: str) -> errors.HostRefused:
-    """The error for what a type alone cannot tell."""
+    """Return the error for arguments that a type alone cannot reject."""
     return errors.host.HelperRefused(call=call, reason=reason)
 
 
 def address(text: str) -> str:
-    """The address, if it is one. host.HelperRefused."""
+    """Return the address in canonical form. Raises host.HelperRefused if it is not valid."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise refused("a call", f"{text!r} is no address") from None
+        raise refused("a call", f"{text!r} is not a valid address") from None
 
 
 def link_address(given: GivenAddress) -> Address:
-    """host.HelperRefused."""
+    """Return the validated address. Raises host.HelperRefused."""
     checked = ipaddress.ip_address(address(given.address))
     if given.prefix > checked.max_prefixlen:
-        raise refused("a call", f"{given.address} has no prefix of {given.prefix} bits")
+        raise refused("a call", f"{given.address} cannot have a prefix of {given.prefix} bits")
     broadcast = address(given.broadcast) if given.broadcast is not None else None
     return Address(given.address, given.prefix, broadcast, given.scope)
 
 
 def link_route(given: GivenRoute) -> LinkRoute:
-    """host.HelperRefused."""
+    """Return the validated route. Raises host.HelperRefused."""
     for text in filter(None, (given.destination, given.gateway, given.source)):
         address(text)
     return LinkRoute(given.destination, given.prefix, given.gateway, given.metric, given.source, given.protocol,

@@ -1,7 +1,8 @@
-"""One call under way, and the table that calls are looked up in.
+"""Execution of one call, and the table of calls.
 
-A row is a function: its first parameter is the :class:`HelperCall`, the others are the call's arguments, by name, with
-types that say all they may be. :func:`dispatch` makes bytes of bytes, whichever way they came.
+A row is a function: its first parameter is the :class:`HelperCall`, and the others are the call's arguments, by name,
+with types that limit their values. :func:`dispatch` turns a request into an answer, both as bytes, independent of the
+transport.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CEPH_FOLDER = "/etc/ceph/"
 
 
 class HelperCall:
-    """What a call works with: the host's settings, and the files that it has opened."""
+    """The context of a call: the host's settings, and the files that it has opened."""
 
     def __init__(self, name: str, settings: HelperSettings) -> None:
         self.name, self.settings = name, settings
@@ -47,15 +48,16 @@ class HelperCall:
         self.folders.close()
 
     def file(self, path: str) -> OpenedFile:
-        """A file of guests, images or volumes. host.HelperRefused, OSError."""
+        """Open a file of guests, images or volumes. Raises host.HelperRefused, OSError."""
         return self.folders.file(path)
 
     def made(self, path: str) -> OpenedFile:
-        """The same, made where there is none."""
+        """Open a file, and create it if it does not exist. Raises errors as ``file``."""
         return self.folders.made(path)
 
     def disk(self, path: str, new: bool = False) -> str:
-        """A disk by any of the names that it may have: a file, a volume of our group, an image in a pool of ours."""
+        """Return a disk by any form of its name: a file, a volume of nova's group, or an image in one of nova's
+        pools."""
         if path.startswith("rbd:"):
             return self._ceph_image(path)
         if path.startswith("/dev/"):
@@ -63,39 +65,39 @@ class HelperCall:
         return self.made(path) if new else self.file(path)
 
     def runner(self, timeout_s: float) -> SystemRunner:
-        """For the system's own tools."""
+        """Return a runner for system tools."""
         return SystemRunner(timeout_s)
 
     def tools(self, timeout_s: float) -> PrivateRunner:
-        """For tools in the sandbox, which get the files that this call has opened until now."""
+        """Return a runner for sandboxed tools, which inherit the files that this call has opened so far."""
         return PrivateRunner(timeout_s, self.folders.descriptors())
 
     def own(self, name: str) -> Path:
-        """A folder of the helper's own, which nobody else writes to."""
+        """Return a directory of the helper, to which no other user writes."""
         self.settings.own_folder.mkdir(mode=0o755, exist_ok=True)
         folder = self.settings.own_folder / name
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     def refused(self, reason: str) -> errors.HostRefused:
-        """host.HelperRefused."""
+        """Return host.HelperRefused for this call."""
         return refused(self.name, reason)
 
-    # --- inside
+    # --- internals
 
     def _volume(self, path: str) -> str:
         found = DEVICE_OF_GROUP.fullmatch(path)
         if found is None or not self.settings.volume_group or found[1] != self.settings.volume_group:
-            raise self.refused(f"{path[:200]} is no volume of [libvirt]images_volume_group")
+            raise self.refused(f"{path[:200]} is not a volume of [libvirt]images_volume_group")
         return path
 
     def _ceph_image(self, path: str) -> str:
         found = IMAGE_IN_CEPH.fullmatch(path)
         if found is None or found[1] not in self.settings.ceph_pools:
-            raise self.refused(f"{path[:200]} is no image of [libvirt]images_rbd_pool")
+            raise self.refused(f"{path[:200]} is not an image of [libvirt]images_rbd_pool")
         conf = re.search(r":conf=([^:]+)", found[3])
         if conf is not None and os.path.normpath(conf[1].replace("\\", "")) != conf[1].replace("\\", ""):
-            raise self.refused("the path of Ceph's configuration leads elsewhere")
+            raise self.refused("the path of Ceph's configuration is not normalized")
         if conf is not None and not conf[1].startswith(CEPH_FOLDER):
             raise self.refused(f"Ceph's configuration is not in {CEPH_FOLDER}")
         return path
@@ -106,7 +108,7 @@ TABLE: dict[str, Handler] = {}
 
 
 def call(name: str) -> Callable[[Handler], Handler]:
-    """Put a function into the table."""
+    """Register a function in the table."""
 
     def add(handler: Handler) -> Handler:
         assert name not in TABLE
@@ -118,7 +120,7 @@ def call(name: str) -> Callable[[Handler], Handler]:
 
 @functools.cache
 def arguments_of(name: str) -> type[msgspec.Struct]:
-    """The type of a call's arguments: strict, and closed."""
+    """Return the type of a call's arguments: strict, and without unknown fields."""
     handler = TABLE[name]
     hints = typing.get_type_hints(handler, include_extras=True)
     _call, *parameters = inspect.signature(handler).parameters.values()
@@ -129,7 +131,7 @@ def arguments_of(name: str) -> type[msgspec.Struct]:
 
 
 def dispatch(request: bytes, settings: HelperSettings) -> bytes:
-    """The answer to a request: never an exception, and nothing of the helper's inside."""
+    """Return the answer to a request. Never raises, and exposes no internals of the helper."""
     name = "that"
     try:
         asked = decoding.from_msgpack(request, wire.HelperRequest)
@@ -143,7 +145,7 @@ def dispatch(request: bytes, settings: HelperSettings) -> bytes:
     except OSError as error:
         reply = wire.HelperReply(os_error=(error.errno or 0, error.strerror or str(error)))
     except Exception:
-        LOG.exception("a failure that nobody foresaw, in %s", name)
+        LOG.exception("unexpected error in %s", name)
         reply = wire.HelperReply(error=wire.error_of(errors.Bug()))
     return msgspec.msgpack.encode(reply)
 

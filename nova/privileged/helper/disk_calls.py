@@ -1,7 +1,7 @@
-"""Guests' disks: files below instances_path, volumes of one group, images of Ceph's pools.
+"""Calls for guests' disks: files below instances_path, volumes of one group, images of Ceph pools.
 
-Tools run in the sandbox and see the files of their call alone; a file is bound there by the descriptor that it was
-checked by.
+Tools run in the sandbox and see only the files of their call; a file is bound there by the descriptor with which it was
+checked.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nova.privileged.lvm import Lvm
 from nova.privileged.qemu_img import ImageFile, Overlay, QemuImg, ToolLimits
 from nova.privileged.runner import Completed
 
-#: A file, a device of our group, or an image of Ceph's: which of them, :meth:`HelperCall.disk` says.
+#: A file, a device of nova's group, or an image in Ceph; :meth:`HelperCall.disk` distinguishes them.
 DiskPath = Annotated[str, Meta(pattern=r"\A(rbd:[!-~]{1,500}|(/(?!\.{1,2}(/|\Z))[^/\x00\n]{1,255})+)\Z",
                                max_length=4096)]
 MOST_BELOW = 256
 
 
 class GivenLimits(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.qemu_img.ToolLimits``."""
+    """Wire form of ``nova.privileged.qemu_img.ToolLimits``."""
 
     cpu_s: Annotated[int, Meta(ge=1, le=7 * 86400)]
     memory_mb: Annotated[int, Meta(ge=64, le=1 << 20)]
@@ -38,7 +38,7 @@ class GivenLimits(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class GivenImage(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.qemu_img.ImageFile``."""
+    """Wire form of ``nova.privileged.qemu_img.ImageFile``."""
 
     path: DiskPath
     format: types.DiskFormat
@@ -46,7 +46,7 @@ class GivenImage(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class GivenOverlay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``nova.privileged.qemu_img.Overlay``."""
+    """Wire form of ``nova.privileged.qemu_img.Overlay``."""
 
     path: types.HostPath
     base: types.HostPath
@@ -55,7 +55,7 @@ class GivenOverlay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def _tool(call: HelperCall, limits: GivenLimits, timeout_s: float) -> QemuImg:
-    """To be made when the call's files are open: its programs get those."""
+    """Return the tool. It must be created after the call's files are opened, because its programs inherit them."""
     return QemuImg(ToolLimits(limits.cpu_s, limits.memory_mb, limits.file_bytes), timeout_s, call.tools)
 
 
@@ -78,7 +78,7 @@ def fill(call: HelperCall, limits: GivenLimits, timeout_s: types.Seconds, source
 
 
 class GivenSource(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.disk_exports.ExportSource``."""
+    """Wire form of ``nova.privileged.disk_exports.ExportSource``."""
 
     address: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9:][A-Za-z0-9:._-]{0,253}\Z")]
     port: types.Port
@@ -86,7 +86,7 @@ class GivenSource(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class GivenExport(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """``nova.privileged.disk_exports.ReadExport``."""
+    """Wire form of ``nova.privileged.disk_exports.ReadExport``."""
 
     source: GivenSource
     keys: types.HostPath
@@ -164,7 +164,7 @@ def make_vfat(call: HelperCall, tree: types.HostPath, target: types.HostPath) ->
     config_drives.make_vfat(call.tools(120.0), folder, made)
 
 
-# --- files that are not the asking daemon's by now
+# --- files that may no longer belong to the calling daemon
 
 @call("guest_files.read_head")
 def read_head(call: HelperCall, path: types.HostPath, length: Annotated[int, Meta(ge=0, le=guest_files.LONGEST_HEAD)]
@@ -199,7 +199,7 @@ def copy(call: HelperCall, source: types.HostPath, target: types.HostPath) -> No
 @call("guest_files.luks_header")
 def luks_header(call: HelperCall, path: Annotated[str, Meta(pattern=r"\A/dev/[A-Za-z0-9_.:/-]{1,200}\Z")]) -> bytes:
     if ".." in Path(path).parts or not stat.S_ISBLK(os.stat(path).st_mode):
-        raise call.refused(f"{path} is no disk")
+        raise call.refused(f"{path} is not a block device")
     return guest_files.luks_header(path)
 
 
@@ -244,7 +244,7 @@ def remove_volume(call: HelperCall, group: Group, name: types.VolumeName) -> Non
     _lvm(call, group).remove(name)
 
 
-# --- disks offered to another host, which a guest moves to
+# --- disks exported to another host, to which a guest moves
 
 GUEST_FOLDER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(_resize)?")
 ExportName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._:-]{0,100}\Z")]
@@ -253,7 +253,7 @@ ExportName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._:-]{0,100}\Z
 def _of_exports(call: HelperCall, folder: str) -> Path:
     name = os.path.basename(folder)
     if not GUEST_FOLDER.fullmatch(name) or folder != str(call.settings.instances_path / name):
-        raise call.refused(f"{folder[:200]} is no guest's folder")
+        raise call.refused(f"{folder[:200]} is not the directory of a guest")
     return call.own("exports") / name
 
 
@@ -261,7 +261,7 @@ def _of_exports(call: HelperCall, folder: str) -> Path:
 def offer(call: HelperCall, folder: types.HostPath,
           files: Annotated[dict[ExportName, types.HostPath], Meta(max_length=MOST_BELOW)],
           listen: tuple[str, tuple[int, int]]) -> ExportOffer:
-    """Where it listens its own configuration says."""
+    """Export disks; the helper's own configuration determines the address."""
     own = _of_exports(call, folder)
     opened = {name: call.file(path) for name, path in files.items()}
     own.mkdir(mode=0o700, exist_ok=True)

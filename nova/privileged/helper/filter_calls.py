@@ -1,7 +1,8 @@
-"""The packet filters: our own chains, and jumps to them. Rules of others can be neither read, changed nor removed.
+"""Calls for packet filters: nova's own chains, and jumps to them. Rules of others can be neither read, changed nor
+removed.
 
-A rule is made of words of a closed set and of plain values. It cannot name a module or a file, and jumps to a verdict
-or to a chain of ours.
+A rule consists of words of a closed set and of plain values. It cannot name a module or a file, and jumps only to a
+verdict or to a chain of nova's.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from nova.privileged.iptables import DIALECTS, LOCK, PacketFilter, Table
 
 Program = Annotated[str, Meta(pattern=r"\A(iptables|ip6tables|ebtables)\Z")]
 TableName = Annotated[str, Meta(pattern=r"\A(filter|nat|mangle)\Z")]
-#: Of ours; a device's name may be its end.
+#: Nova's chain; its name may end with a device name.
 OwnChain = Annotated[str, Meta(pattern=r"\Anova-[A-Za-z0-9_.:@+-]{1,40}\Z")]
-#: That a jump stands in.
+#: Chain that contains a jump.
 Chain = Annotated[str, Meta(pattern=r"\A(INPUT|OUTPUT|FORWARD|PREROUTING|POSTROUTING|nova-[A-Za-z0-9_.:@+-]{1,40})\Z")]
 Own = Annotated[str, Meta(pattern=r"\Anova-[A-Za-z0-9_-]{1,20}\Z")]
 OwnOrNone = Annotated[str, Meta(pattern=r"\A(nova-[A-Za-z0-9_-]{1,20})?\Z")]
@@ -29,7 +30,7 @@ MOST_RULES = 200_000
 VALUE = re.compile(r"[A-Za-z0-9_.,:/+=][A-Za-z0-9_.,:/+=@-]{0,127}")
 OWN_CHAIN = re.compile(r"nova-[A-Za-z0-9_.:@+-]{1,40}")
 JUMPS = frozenset({"-j", "-g"})
-#: Option -> how many values it takes.
+#: Option -> number of its values.
 OPTIONS = dict.fromkeys((
     "-s", "-d", "-i", "-o", "-p", "-m", "-j", "-g", "--ctstate", "--ctdir", "--mark", "--sport", "--dport", "--sports",
     "--dports", "--icmp-type", "--icmpv6-type", "--to-destination", "--to-source", "--to-ports", "--ip-proto",
@@ -43,7 +44,7 @@ Jumps = Annotated[dict[Chain, tuple[OwnChain, ...]], Meta(max_length=100)]
 
 
 class GivenTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``nova.privileged.iptables.Table``."""
+    """Wire form of ``nova.privileged.iptables.Table``."""
 
     name: TableName
     chains: dict[OwnChain, Annotated[tuple[Rule, ...], Meta(max_length=MOST_RULES)]] = {}
@@ -81,14 +82,14 @@ def _check(call: HelperCall, rule: str) -> None:
     while words:
         option = words.pop(0)
         if option not in OPTIONS:
-            raise call.refused(f"a rule has the word {option[:60]!r}")
+            raise call.refused(f"a rule has the invalid word {option[:60]!r}")
         if not OPTIONS[option]:
             continue
         value = words.pop(0) if words else ""
         if value == "!" and words:  # as ebtables prints it
             value = words.pop(0)
         if not VALUE.fullmatch(value):
-            raise call.refused(f"a rule has {option} {value[:60]!r}")
+            raise call.refused(f"a rule has the invalid value {option} {value[:60]!r}")
         if option == "-m" and value not in MATCHES:
             raise call.refused(f"a rule matches by {value[:60]!r}")
         if option in JUMPS and value not in VERDICTS and value != call.settings.drop and not OWN_CHAIN.fullmatch(value):

@@ -1,8 +1,8 @@
-"""Files that the helper may use, below folders of its own configuration: found component by component.
+"""Files that the helper may use, below directories of its own configuration: resolved component by component.
 
-The folders are nova's, and a thief who is nova can put a link anywhere in them at any moment. So each component is
-opened in the one before it, without following links, and what was found is used by its descriptor. A link that root
-made, in a folder that only root writes to, is followed: operators have such.
+The directories belong to nova, and an attacker with nova's rights can put a link anywhere in them at any moment. So
+each component is opened relative to the one before it, without following links, and the result is used by its
+descriptor. A link made by root, in a directory that only root writes to, is followed: operators use such links.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ MOST_PARTS = 64
 
 
 class HelperFolders:
-    """``roots``: what a path must lie below. Files are kept open until :meth:`close`."""
+    """The open files of a call. ``roots``: the directories that must contain a path. Files stay open until
+    :meth:`close`."""
 
     def __init__(self, roots: Iterable[Path]) -> None:
         self._roots = tuple(root.parts for root in roots)
@@ -29,7 +30,7 @@ class HelperFolders:
         self._given: list[int] = []
 
     def file(self, path: str) -> OpenedFile:
-        """A plain file that is there, and has no other name. host.HelperRefused, OSError."""
+        """Open an existing regular file that has no other name. Raises host.HelperRefused, OSError."""
         folder, name = self._folder_of(path)
         opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         self._given.append(opened)
@@ -37,14 +38,14 @@ class HelperFolders:
         return OpenedFile(path, opened)
 
     def folder(self, path: str) -> OpenedFile:
-        """A folder that is there."""
+        """Open an existing directory."""
         folder, name = self._folder_of(path)
         opened = self._next(folder, name, path)
         self._given.append(opened)
         return OpenedFile(path, opened)
 
     def made(self, path: str) -> OpenedFile:
-        """A plain file that is there or is made (0600, of whose the folder is)."""
+        """Open a regular file, and create it if needed (0600, with the owner of its directory)."""
         folder, name = self._folder_of(path)
         try:
             fresh = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600,
@@ -59,29 +60,30 @@ class HelperFolders:
         return self.file(path)
 
     def descriptors(self) -> tuple[int, ...]:
-        """For bubblewrap, which closes them: the files that were opened, and none of the folders that led there."""
+        """Return the descriptors for bubblewrap, which closes them: those of the opened files, but not of the
+        directories above them."""
         return tuple(self._given)
 
     def close(self) -> None:
-        """Leave none of them open."""
+        """Close all files."""
         for kept in (self._given, self._on_the_way):
             while kept:
                 os.close(kept.pop())
 
-    # --- inside
+    # --- internals
 
     def _kept(self, descriptor: int) -> int:
         self._on_the_way.append(descriptor)
         return descriptor
 
     def _folder_of(self, path: str) -> tuple[int, str]:
-        """The folder that the path's last component is in. No program gets its descriptor: all of the host is above
-        it."""
+        """Open the directory that contains the path's last component. No program gets its descriptor: the whole host is
+        above it."""
         parts = Path(path).parts
         if "\0" in path or not path.startswith("/") or ".." in parts or len(parts) > MOST_PARTS:
-            raise _refused(path, "it is no whole, plain path")
+            raise _refused(path, "it is not an absolute, normalized path")
         if not any(parts[:len(root)] == root and len(parts) > len(root) for root in self._roots):
-            raise _refused(path, "it lies outside the folders of guests, images and volumes that nova.conf names")
+            raise _refused(path, "it lies outside the directories of guests, images and volumes in nova.conf")
         folder = self._kept(os.open("/", FOLDER))
         for part in parts[1:-1]:
             folder = self._kept(self._next(folder, part, path))
@@ -93,7 +95,7 @@ class HelperFolders:
         except NotADirectoryError:
             if _is_root_s(os.fstat(folder)) and _is_root_s_link(folder, part):
                 return os.open(part, FOLDER, dir_fd=folder)
-            raise _refused(path, f"{part} is no folder, or a link that is not root's") from None
+            raise _refused(path, f"{part} is not a directory, or is a link that does not belong to root") from None
 
 
 def _refused(path: str, reason: str) -> errors.HostRefused:
@@ -111,6 +113,6 @@ def _is_root_s_link(folder: int, name: str) -> bool:
 
 def _check_plain(path: str, facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
-        raise _refused(path, "it is no plain file")
+        raise _refused(path, "it is not a regular file")
     if facts.st_nlink != 1:
-        raise _refused(path, "the file has other names, too")
+        raise _refused(path, "the file has other names")

@@ -1,4 +1,4 @@
-"""Devices, addresses and routes; what hosts and guests hear of them."""
+"""Calls for devices, addresses and routes, and for announcing them to hosts and guests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.privileged.helper.calling import HelperCall, call
 from nova.privileged.links import Vlan
 from nova.privileged.taps import Tap
 
-#: What is made in software. A card of the host's is never deleted.
+#: Software devices. A physical card of the host is never deleted.
 DELETABLE = frozenset({"bridge", "vlan", "tun", "veth"})
 MOST_DEVICES = 20000
 
@@ -65,7 +65,7 @@ def delete(call: HelperCall, device: types.Device) -> None:
         return str(info.get_attr("IFLA_INFO_KIND")) if info is not None else ""
     kind = netlink.conversation(device, kind_of)
     if kind is not None and kind not in DELETABLE:
-        raise call.refused(f"{device} is no bridge, VLAN, tap or pair of ours")
+        raise call.refused(f"{device} is not a bridge, VLAN, tap or veth pair")
     links.delete(device)
 
 
@@ -95,7 +95,7 @@ def set_up(call: HelperCall, function: types.GivenFunction, mac: types.Mac, vlan
     vfs.set_up(vfs.Function(function.parent, function.number), mac, vlan)
 
 
-# --- the kernel's switches
+# --- kernel settings
 
 @call("files.enable_forwarding")
 def enable_forwarding(call: HelperCall) -> None:
@@ -112,7 +112,7 @@ def filter_bridged(call: HelperCall) -> tuple[str, ...]:
     return kernel_switches.filter_bridged()
 
 
-# --- neighbours, and connections that the kernel knows
+# --- neighbours, and tracked connections
 
 @call("announcements.announce")
 def announce(call: HelperCall, device: types.Device, address: types.AddressText,
@@ -145,7 +145,7 @@ Pid = Annotated[int, Meta(ge=2, le=1 << 22)]
 
 
 class GivenNetwork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``nova.privileged.dnsmasq.DnsmasqOrder``."""
+    """Wire form of ``nova.privileged.dnsmasq.DnsmasqOrder``."""
 
     network: NetworkId
     bridge: types.Device
@@ -173,7 +173,7 @@ def start_dnsmasq(call: HelperCall, order: GivenNetwork) -> None:
 @call("radvd.start")
 def start_radvd(call: HelperCall, device: types.Device) -> None:
     pids = call.own(dnsmasq.RADVD_PIDS.name)
-    pids.chmod(0o755)  # who started it reads there which process it is
+    pids.chmod(0o755)  # the calling daemon reads the pid there
     dnsmasq.start_radvd(call.runner(30.0), device,
                         dnsmasq.RadvdPaths.of(call.settings.networks_path, device, pids))
 
@@ -189,14 +189,15 @@ def end(call: HelperCall, pid: Pid, program: DaemonName, device: types.Device) -
 
 
 def _check(call: HelperCall, program: str, device: str) -> processes.Check:
-    """By what its command line says. One that says so without being it is a process of who asks."""
+    """Return a check of the process by its command line. A process that only imitates the command line belongs to the
+    caller."""
     own = call.settings.networks_path
     mark = dnsmasq.Paths.of(own, device).mark if program == "dnsmasq" else str(dnsmasq.RadvdPaths.of(own, device).conf)
 
     def check(pid: int) -> None:
         words = processes.command_line(pid)
         if words and mark not in words:
-            raise call.refused(f"process {pid} is no {program} of {device}")
+            raise call.refused(f"process {pid} is not {program} of {device}")
     return check
 
 

@@ -1,5 +1,5 @@
-"""The helper on a unix socket: a thread for each call, one call a connection. Whoever asks is known by the kernel's
-word (SO_PEERCRED); one that hangs up has its copy broken off."""
+"""Server of the helper on a unix socket: one call for each connection, in a thread of its own. The kernel identifies
+the caller (SO_PEERCRED). If a caller disconnects, its copy is aborted."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from nova.privileged.helper.table import dispatch
 
 LOG = logging.getLogger(__name__)
 
-MOST_CALLS = 64  # at once; others wait in the socket's queue
-READ_S = 30.0  # for a request to come whole
+MOST_CALLS = 64  # concurrent; others wait in the socket's queue
+READ_S = 30.0  # time to receive a complete request
 FIRST_PASSED = 3  # sd_listen_fds(3)
 
 
 def allowed_users(user: str) -> frozenset[int]:
-    """Root and the daemons' own. config.Unusable: there is no such user."""
+    """Return the user ids of root and of the daemons. Raises config.Unusable if there is no such user."""
     try:
         return frozenset({0, pwd.getpwnam(user).pw_uid})
     except KeyError:
@@ -34,7 +34,8 @@ def allowed_users(user: str) -> frozenset[int]:
 
 
 def listening(path: Path, user: str) -> socket.socket:
-    """systemd's socket, or one of our own that root and the user's group may write to. service.CannotStart."""
+    """Return systemd's socket, or a new one to which root and the user's group may write. Raises
+    service.CannotStart."""
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
         return socket.socket(fileno=FIRST_PASSED)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -56,14 +57,14 @@ def listening(path: Path, user: str) -> socket.socket:
 
 
 class HelperServer:
-    """``users``: whose processes may ask."""
+    """Serves calls. ``users``: ids of the users whose processes may call."""
 
     def __init__(self, sock: socket.socket, settings: HelperSettings, users: Collection[int]) -> None:
         self._sock, self._settings, self._users = sock, settings, users
         self._places = threading.Semaphore(MOST_CALLS)
 
     def serve(self, stopped: Callable[[], bool]) -> None:
-        """Until ``stopped``."""
+        """Serve calls until ``stopped``."""
         self._sock.settimeout(0.5)
         while not stopped():
             self._places.acquire()
@@ -76,7 +77,7 @@ class HelperServer:
 
     def _answered(self, connection: socket.socket) -> None:
         try:
-            with connection, contextlib.suppress(OSError, ValueError):  # it has gone, or says what makes no sense
+            with connection, contextlib.suppress(OSError, ValueError):  # disconnected, or sent an invalid message
                 self._answer(connection)
         finally:
             self._places.release()
@@ -84,7 +85,7 @@ class HelperServer:
     def _answer(self, connection: socket.socket) -> None:
         user = peer_of(connection)
         if user not in self._users:
-            LOG.warning("a process of user %d asked, who may not", user)
+            LOG.warning("refused a call of a process of user %d", user)
             return
         connection.settimeout(READ_S)
         request = wire.receive(connection, _too_slow)
@@ -98,7 +99,7 @@ class HelperServer:
 
 
 def peer_of(connection: socket.socket) -> int:
-    """The user at the other end, when it connected."""
+    """Return the user of the peer at the time of its connection."""
     _pid, user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return int(user)
 
@@ -108,7 +109,7 @@ def _too_slow() -> None:
 
 
 def _check_wanted(connection: socket.socket) -> None:
-    """host.HelperDied, which nobody reads: who asked has gone."""
+    """Raise host.HelperDied if the caller has disconnected; no caller reads that error."""
     try:
         gone = not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
@@ -116,7 +117,7 @@ def _check_wanted(connection: socket.socket) -> None:
     except OSError:
         gone = True
     if gone:
-        raise errors.host.HelperDied(call="that", reason="who asked has gone")
+        raise errors.host.HelperDied(call="that", reason="the caller disconnected")
 
 
 __all__ = ["HelperServer", "allowed_users", "listening", "peer_of"]

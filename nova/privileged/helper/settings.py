@@ -1,4 +1,4 @@
-"""What the helper knows of the host: from its own configuration, never from who asks."""
+"""Host settings of the helper, from its own configuration, never from its callers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nova.privileged.brick import HostWords
 from nova.privileged.iptables import Foreign
 from nova.privileged.lvm import Clearing
 
-#: Where the helper keeps what nobody else may write: pid files of radvd, offers of disks. Of root.
+#: Root's directory for files that no other user may write: radvd's pid files, disk exports.
 OWN_FOLDER = Path("/run/nova-privileged")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HelperSettings:
-    """Names as in nova.conf, where they are explained. ``user``: whose daemons may ask."""
+    """Settings with their names in nova.conf, where they are explained. ``user``: the user whose daemons may call."""
 
     instances_path: Path
     state_path: Path
@@ -43,12 +43,12 @@ class HelperSettings:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """Below which a path must lie: guests' folders with the image cache, and mounted exports."""
+        """Directories that must contain a path: guests' directories with the image cache, and mounted exports."""
         return (self.instances_path, self.mount_base)
 
 
 def settings_of(conf: Options) -> HelperSettings:
-    """From nova.conf. Invalid names an option that can't be."""
+    """Return the settings of nova.conf. Raises Invalid, which names an invalid option."""
     libvirt = conf.libvirt
     for option in ("iptables_top_regex", "iptables_bottom_regex"):
         try:
@@ -70,8 +70,8 @@ def settings_of(conf: Options) -> HelperSettings:
 
 
 def _brick(conf: Options) -> HostWords:
-    """Locks that lie in a folder of nova's are our own instead: root must not open there what somebody has put a link
-    to."""
+    """Return os-brick's settings. Locks in a directory of nova's are replaced with the helper's own: root must not open
+    files there, because they may be links."""
     libvirt, locks = conf.libvirt, Path(conf.os_brick.lock_path)
     if locks.is_relative_to(Path(conf.state_path)):
         locks = OWN_FOLDER / "locks"

@@ -1,4 +1,4 @@
-"""What is told of the helper itself, and emulated TPMs, whose states libvirt keeps for another user."""
+"""Calls for the helper's self-description, and for emulated TPMs, whose states libvirt keeps for another user."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def lay_out(call: HelperCall, server_uuid: types.Uuid,
             files: Annotated[dict[StateFile, Annotated[bytes, Meta(max_length=tpm_states.LONGEST)]],
                              Meta(max_length=64)]) -> None:
     if sum(map(len, files.values())) > tpm_states.LONGEST:
-        raise call.refused("it is too long")
+        raise call.refused("the state is too long")
     tpm_states.lay_out(call.settings.tpm_path, server_uuid, files)
 
 

@@ -1,4 +1,4 @@
-"""All calls of the helper, put into its table by being imported here."""
+"""All calls of the helper; importing their modules registers them in the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes of others: exports that are mounted, devices that os-brick connects; and ports that os-vif plugs."""
+"""Calls for remote volumes: mounted exports, devices of os-brick; and ports that os-vif plugs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nova.privileged.os_vif_plugs import OsVif, VifPort
 
 Export = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]{0,255}:/[!-~]{0,1023}\Z")]
 MountOptions = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_=.,:-]{0,1000}\Z")]
-#: Nobody becomes root by a file of an export that he has made himself.
+#: An export could contain files of a user that would make a process root.
 HARMLESS = "nosuid,nodev,noexec"
 POINT = re.compile(r"[0-9a-f]{32}")
 
@@ -31,13 +31,13 @@ POINT = re.compile(r"[0-9a-f]{32}")
 def _mounts(call: HelperCall, path: str) -> Mounts:
     base, name = os.path.split(path)
     if base != str(call.settings.mount_base) or not POINT.fullmatch(name):
-        raise call.refused(f"{path[:200]} is no mount point in [libvirt]nfs_mount_point_base")
+        raise call.refused(f"{path[:200]} is not a mount point in [libvirt]nfs_mount_point_base")
     for folder in (Path(base), *Path(base).parents):
         facts = os.lstat(folder) if folder.exists() else None
         if facts is not None and (facts.st_uid != 0 or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
                                   or not stat.S_ISDIR(facts.st_mode)):
-            raise call.refused(f"[libvirt]nfs_mount_point_base must lie in folders that root alone writes to, and "
-                               f"{folder} is none: set it to /var/lib/nova-mnt, say")
+            raise call.refused(f"[libvirt]nfs_mount_point_base must be in directories that only root writes to, but "
+                               f"{folder} is not one: set it, for example, to /var/lib/nova-mnt")
     return Mounts(call.runner(150.0))
 
 
@@ -77,7 +77,7 @@ Word = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_.-]{1,64}\Z")]
 
 
 class GivenDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``nova.privileged.brick.BrickDevice``."""
+    """Wire form of ``nova.privileged.brick.BrickDevice``."""
 
     protocol: Protocol
     words: Mapping[Word, Json]
@@ -100,7 +100,7 @@ def ask(call_: HelperCall, call: BrickCall, device: GivenDevice | None = None, f
 # --- os-vif
 
 class GivenPort(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``nova.privileged.os_vif_plugs.VifPort``."""
+    """Wire form of ``nova.privileged.os_vif_plugs.VifPort``."""
 
     id: types.Uuid
     plugin: Annotated[str, Meta(pattern=r"\A(ovs|linux_bridge)\Z")]
@@ -118,7 +118,7 @@ class GivenPort(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @functools.cache
 def _os_vif(locks: Path) -> OsVif:
-    """The library is for the life of a process."""
+    """Return the library's instance, which lives as long as the process."""
     return OsVif(locks)
 
 

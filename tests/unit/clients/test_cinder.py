@@ -130,7 +130,7 @@ def test_call_when_the_users_token_is_missing_then_ours_is_not_used_for_it(fake,
 def test_delete_attachment_when_the_service_token_is_not_accepted_then_it_says_what_to_configure(fake, client):
     attachment = client.attach(fake.add_volume(), SERVER, CONNECTOR)
     fake.service_tokens = set()
-    with pytest.raises(errors.volume.InUseByService, match="did not accept our service token") as raised:
+    with pytest.raises(errors.volume.InUseByService, match="did not accept nova's service token") as raised:
         client.delete_attachment(attachment.id)
     assert "service_token_roles = service" in raised.value.cure and raised.value.status == 409
     fake.uses = lambda server, attachment: False

@@ -43,7 +43,7 @@ def test_way_when_there_is_none_then_the_cause_and_the_cure_are_one_line(options
     with pytest.raises(errors.host.NoHelper) as found:
         choosing.way(options)
     said = found.value.message
-    assert f"{tmp_path}/helper.sock is not there, and there is no sudo" in said
+    assert f"{tmp_path}/helper.sock does not exist, and sudo is not installed" in said
     assert "nova-privileged.service" in said and "doc/install.rst" in said and "\n" not in said
 
 
@@ -72,7 +72,7 @@ def test_take_over_when_there_is_no_helper_then_nothing_is_asked(options, monkey
     choosing.take_over(options)
 
 
-@pytest.mark.parametrize(("rootwrap", "said"), [(False, "rootwrap.conf is not there"), (True, "")])
+@pytest.mark.parametrize(("rootwrap", "said"), [(False, "rootwrap.conf does not exist"), (True, "")])
 def test_way_when_sudo_is_there_then_rootwraps_configuration_is_asked_for(options, tmp_path: Path, rootwrap: bool,
                                                                            said: str) -> None:
     from nova.privileged import privsep
@@ -97,4 +97,4 @@ def test_daemon_when_it_is_no_root_and_has_no_helper_then_it_ends_with_one_line(
                           extra_groups=[])
     lines = [line for line in (done.stdout + done.stderr).splitlines() if "cannot start" in line]
     assert done.returncode == 1 and len(lines) == 1 and "Traceback" not in done.stderr, done.stderr
-    assert "What needs root's rights cannot be done: /nonexistent.sock is not there" in lines[0]
+    assert "Privileged operations are not possible: /nonexistent.sock does not exist" in lines[0]

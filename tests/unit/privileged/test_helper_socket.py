@@ -124,7 +124,7 @@ def test_error_when_it_comes_from_the_helper_then_it_is_of_its_own_class(served,
     client.use(served())
     from nova.privileged import guest_files, processes
 
-    with pytest.raises(errors.host.HelperRefused, match="outside the folders"):
+    with pytest.raises(errors.host.HelperRefused, match="outside the directories"):
         guest_files.read_head("/etc/passwd", 1)
     with pytest.raises(FileNotFoundError):
         guest_files.read_head(str(tmp_path / "instances" / "none"), 1)

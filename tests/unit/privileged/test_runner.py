@@ -48,7 +48,7 @@ ENDS = {
     "grandchild": ("", "left"),
     "missing": ("CommandFailed", "no-such-program is not installed"),
     "not executable": ("CommandFailed", "it may not be executed"),
-    "no program": ("CommandFailed", "it is no program of this machine"),
+    "no program": ("CommandFailed", "it is not an executable for this machine"),
     "null byte": ("CommandFailed", "embedded null byte"),
     "binary output": ("", "\N{REPLACEMENT CHARACTER}"),
     "conversation": ("", "hello\n"),
@@ -56,7 +56,7 @@ ENDS = {
     "conversation hangs": ("", ""),
     "conversation with a dead program": ("", "BrokenPipeError"),
     "conversation missing": ("CommandFailed", "no-such-program is not installed"),
-    "full process table": ("CommandFailed", "the system can start no more processes"),
+    "full process table": ("CommandFailed", "the system cannot start more processes"),
 }
 
 
