@@ -1,1 +1,2 @@
-"""Keeps rows; transactions begin and end here. Queries return wire values and take the transaction they run in."""
+"""The database layer: transactions begin and end here. Queries return wire values and take their transaction as an
+argument."""

@@ -29,7 +29,7 @@ SORT_KEYS = {"flavorid": flavors.c.flavorid, "name": flavors.c.name, "memory_mb"
              "rxtx_factor": flavors.c.rxtx_factor, "is_public": flavors.c.is_public, "disabled": flavors.c.disabled}
 
 
-#: Of the project that asks; bound where ``scoped`` statements are executed.
+#: Flavors that the requesting project may access; ``project_id`` is bound when ``scoped`` statements are executed.
 _MINE = sa.select(flavor_projects.c.flavor_id).where(
     flavor_projects.c.project_id == sa.bindparam("project_id", type_=flavor_projects.c.project_id.type))
 
@@ -50,7 +50,7 @@ def _one(scoped: bool) -> sa.Select[AnyColumn]:
 
 
 def get(tx: Connection, flavorid: str, scope: Scope) -> Flavor:
-    """One live flavor with specs and projects, in one statement. NotFound."""
+    """Return a live flavor with its extra specs and projects, in one statement. Raises flavor.NotFound."""
     bound = {"wanted": flavorid} | ({"project_id": scope.project_id} if scope.project_id is not None else {})
     found = _gather(tx.execute(_one(scope.project_id is not None), bound))
     if not found:
@@ -72,7 +72,7 @@ def _gather(rows: Iterable[AnyRow]) -> list[Flavor]:
             for fields, specs, projects in by_id.values()]
 
 
-#: What a list may be narrowed by: field of the query -> condition.
+#: Filters of a list: field of the query -> condition.
 _NARROWED = {"min_ram_mb": flavors.c.memory_mb >= sa.bindparam("min_ram_mb"),
              "min_disk_gb": flavors.c.root_gb >= sa.bindparam("min_disk_gb"),
              "name": flavors.c.name == sa.bindparam("name")}
@@ -96,7 +96,7 @@ _SPECS_OF = sa.select(flavor_extra_specs).where(
 
 
 def select(tx: Connection, query: FlavorQuery, limit: int) -> tuple[Flavor, ...]:
-    """A page, in two statements (three with a marker). Invalid: an unknown marker."""
+    """Return a page of flavors, in two statements (three with a marker). Raises api.PageMarkerNotFound."""
     descending, project_id = query.sort_dir == "desc", query.scope.project_id
     bound = {name: value for name in _NARROWED if (value := getattr(query, name)) is not None}
     sort_key = query.sort_key if query.sort_key in SORT_KEYS else "flavorid"
@@ -122,7 +122,8 @@ def _after(tx: Connection, key: Clause, marker: str, descending: bool) -> Clause
 
 
 def insert(tx: Connection, flavor: NewFlavor) -> None:
-    """Conflict when name or id is taken. They are made one by one, so that the answer names the right one of both."""
+    """Insert a flavor. Raises flavor.NameTaken or flavor.IdTaken. Inserts are serialized, so that the error names the
+    right conflict."""
     ledger.lock_owner(tx, "flavors")
     values = {name: getattr(flavor, name) for name in NewFlavor.__struct_fields__ if name in flavors.c}
     values["flavorid"] = flavor.flavorid or str(uuids.uuid4())
@@ -137,7 +138,7 @@ def insert(tx: Connection, flavor: NewFlavor) -> None:
 
 
 def locked_id(tx: Connection, flavorid: str) -> int:
-    """The flavor's key, its row locked. NotFound."""
+    """Return the flavor's primary key and lock its row. Raises flavor.NotFound."""
     key = tx.execute(sa.select(flavors.c.id).where(flavors.c.flavorid == flavorid, flavors.c.deleted == 0)
                      .with_for_update()).scalar_one_or_none()
     if key is None:
@@ -146,13 +147,14 @@ def locked_id(tx: Connection, flavorid: str) -> int:
 
 
 def update(tx: Connection, flavorid: str, description: str | None) -> None:
-    """Write the description, which is all that can change. flavor.NotFound."""
+    """Update the description, the only mutable field. Raises flavor.NotFound."""
     key = locked_id(tx, flavorid)
     tx.execute(sa.update(flavors).where(flavors.c.id == key).values(description=description, updated_at=utc_now()))
 
 
 def delete(tx: Connection, flavorid: str) -> None:
-    """Mark it as deleted, so that its id and name are free again; specs and access go. flavor.NotFound."""
+    """Mark the flavor as deleted, which frees its id and name; delete its extra specs and access rows. Raises
+    flavor.NotFound."""
     key = locked_id(tx, flavorid)
     tx.execute(sa.update(flavors).where(flavors.c.id == key).values(deleted=key, updated_at=utc_now()))
     for table in (flavor_extra_specs, flavor_projects):
@@ -160,13 +162,14 @@ def delete(tx: Connection, flavorid: str) -> None:
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:
-    """Forget those that were deleted long ago, up to ``limit``; how many. Servers have flavors of their own."""
+    """Delete up to ``limit`` rows of flavors deleted long ago; return their number. Servers embed a copy of their
+    flavor."""
     changed_at = sa.func.coalesce(flavors.c.updated_at, flavors.c.created_at)
     return delete_some(tx, flavors, sa.and_(flavors.c.deleted != 0, changed_at < later(-older_than_s)), limit)
 
 
 def set_specs(tx: Connection, flavorid: str, specs: Mapping[str, str]) -> dict[str, str]:
-    """Add or replace; all of them after it."""
+    """Add or replace extra specs; return all of the flavor's specs. Raises flavor.NotFound."""
     key = locked_id(tx, flavorid)
     table = flavor_extra_specs
     tx.execute(sa.delete(table).where(table.c.flavor_id == key, table.c.key.in_(list(specs))))
@@ -176,7 +179,7 @@ def set_specs(tx: Connection, flavorid: str, specs: Mapping[str, str]) -> dict[s
 
 
 def delete_spec(tx: Connection, flavorid: str, name: str) -> None:
-    """Take an extra spec from a flavor. flavor.NotFound; flavor.NoSuchSpec."""
+    """Remove an extra spec from a flavor. Raises flavor.NotFound or flavor.NoSuchSpec."""
     key = locked_id(tx, flavorid)
     table = flavor_extra_specs
     if not tx.execute(sa.delete(table).where(table.c.flavor_id == key, table.c.key == name)).rowcount:
@@ -184,7 +187,8 @@ def delete_spec(tx: Connection, flavorid: str, name: str) -> None:
 
 
 def change_access(tx: Connection, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
-    """Conflict: had access already. NotFound: had none."""
+    """Add or remove a project's access; return the projects that have access. Raises flavor.AccessGiven if the project
+    already has access, flavor.AccessMissing if it has none."""
     key = locked_id(tx, flavorid)
     table = flavor_projects
     mine = sa.and_(table.c.flavor_id == key, table.c.project_id == project_id)

@@ -15,7 +15,7 @@ _FIELDS = [keypairs.c[name] for name in Keypair.__struct_fields__]
 
 
 def select(tx: Connection, query: KeypairQuery, limit: int) -> tuple[Keypair, ...]:
-    """A user's keypairs by name. Invalid: an unknown marker."""
+    """Return a user's keypairs, ordered by name. Raises api.PageMarkerNotFound if the marker is unknown."""
     chosen = sa.select(*_FIELDS).where(keypairs.c.user_id == query.user_id).order_by(keypairs.c.name).limit(limit)
     if query.marker:
         known = tx.execute(sa.select(keypairs.c.id).where(keypairs.c.user_id == query.user_id,
@@ -27,7 +27,7 @@ def select(tx: Connection, query: KeypairQuery, limit: int) -> tuple[Keypair, ..
 
 
 def get(tx: Connection, user_id: str, name: str) -> Keypair:
-    """A user's keypair of that name. server.KeypairNotFound."""
+    """Return a user's keypair by name. Raises server.KeypairNotFound."""
     row = tx.execute(sa.select(*_FIELDS).where(keypairs.c.user_id == user_id,
                                                keypairs.c.name == name)).one_or_none()
     if row is None:
@@ -36,14 +36,14 @@ def get(tx: Connection, user_id: str, name: str) -> Keypair:
 
 
 def count(tx: Connection, user_id: str, name: str) -> tuple[int, bool]:
-    """How many keypairs the user has, and whether one has this name."""
+    """Return the number of the user's keypairs, and whether one has this name."""
     same = sa.func.coalesce(sa.func.sum(sa.case((keypairs.c.name == name, 1), else_=0)), 0)
     row = tx.execute(sa.select(sa.func.count(), same).select_from(keypairs).where(keypairs.c.user_id == user_id)).one()
     return int(row[0]), bool(row[1])
 
 
 def insert(tx: Connection, keypair: NewKeypair) -> None:
-    """Made now. server.KeypairTaken: the user has a keypair of that name."""
+    """Insert a keypair, created now. Raises server.KeypairTaken if the user already has one of that name."""
     values = {name: getattr(keypair, name) for name in NewKeypair.__struct_fields__ if name in keypairs.c}
     try:
         tx.execute(sa.insert(keypairs).values(**values, created_at=utc_now()))
@@ -52,6 +52,6 @@ def insert(tx: Connection, keypair: NewKeypair) -> None:
 
 
 def delete(tx: Connection, user_id: str, name: str) -> None:
-    """server.KeypairNotFound. Servers have copies of the public key."""
+    """Delete a user's keypair; servers keep their copy of the public key. Raises server.KeypairNotFound."""
     if not tx.execute(sa.delete(keypairs).where(keypairs.c.user_id == user_id, keypairs.c.name == name)).rowcount:
         raise errors.server.KeypairNotFound(name=name, user_id=user_id)

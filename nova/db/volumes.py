@@ -1,7 +1,8 @@
-"""Whose a volume is, and what is still to be said to the volume service.
+"""Volume holders (the servers that use a volume) and pending cleanups in the volume service.
 
-A server's devices stand in its own row (``servers.volumes``). ``volume_holders`` has a row of each beside it, so that a
-volume for one server alone is never two servers', whatever races: its row's ``holder`` is empty, and unique.
+A server's block devices are stored in its own row (``servers.volumes``). ``volume_holders`` has one row for each device
+as well. A single-attach volume has the ``holder`` "" there, which is unique, so that concurrent attaches cannot give it
+to two servers.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from nova.db.sql.statements import insert_ignoring
 from nova.db.sql.types import later, utc_now
 from nova.model.volumes import BlockDevice
 
-#: Kinds of cleanups. COMPLETE: attachment ``what``, whose guest has its volume, is complete. ATTACHMENT, VOLUME: it is
-#: deleted. RESERVATION: the server's attachments to volume ``what`` that no record has are deleted. DETACHING: volume
-#: ``what`` is in use again, as its record says. REPLACED, NOT_REPLACED: volume ``what`` has taken the place of the one
-#: that the volume service moves there, or will not. TO_ATTACH, TO_DETACH: another operation overtook the attach or the
-#: detach of volume ``what``, which is to be brought to its end. IMAGE_SNAPSHOTS: snapshots of volumes that image
-#: ``what`` names are deleted, with it, unless it is whole.
+#: Kinds of cleanups. COMPLETE: complete attachment ``what``, whose guest has the volume. ATTACHMENT, VOLUME: delete it.
+#: RESERVATION: delete the server's attachments to volume ``what`` that no record mentions. DETACHING: set volume
+#: ``what`` back to in-use, as its record says. REPLACED, NOT_REPLACED: volume ``what`` has replaced the volume that the
+#: volume service is migrating to it, or will not. TO_ATTACH, TO_DETACH: finish the attach or detach of volume ``what``
+#: that another operation overtook. IMAGE_SNAPSHOTS: delete image ``what`` and the volume snapshots that it names,
+#: unless the image is complete.
 COMPLETE, ATTACHMENT, VOLUME, RESERVATION, DETACHING = "complete", "attachment", "volume", "reservation", "detaching"
 REPLACED, NOT_REPLACED = "replaced", "not_replaced"
 TO_ATTACH, TO_DETACH = "to_attach", "to_detach"
@@ -31,7 +32,7 @@ IMAGE_SNAPSHOTS = "image_snapshots"
 
 
 class Cleanup(NamedTuple):
-    """A row of ``volume_cleanups``. ``tries``: how often it was tried in vain."""
+    """A row of ``volume_cleanups``. ``tries``: the number of failed attempts."""
 
     kind: str
     what: str
@@ -41,7 +42,8 @@ class Cleanup(NamedTuple):
 
 
 def hold(tx: Connection, server_uuid: str, device: BlockDevice) -> None:
-    """The volume is the server's. volume.AlreadyAttached: it is, or it is another server's alone."""
+    """Record the server as a holder of the volume. Raises volume.AlreadyAttached if it already is, or if another server
+    holds the volume exclusively."""
     row = {"volume_id": device.volume_id, "server_uuid": server_uuid, "created_at": utc_now(),
            "holder": server_uuid if device.multiattach else ""}
     if not insert_ignoring(tx, volume_holders, [row]):
@@ -49,28 +51,28 @@ def hold(tx: Connection, server_uuid: str, device: BlockDevice) -> None:
 
 
 def let_go(tx: Connection, server_uuid: str, volume_ids: Sequence[str]) -> None:
-    """The volumes are the server's no more."""
+    """Remove the server as a holder of the volumes."""
     tx.execute(sa.delete(volume_holders).where(volume_holders.c.server_uuid == server_uuid,
                                                volume_holders.c.volume_id.in_(volume_ids)))
 
 
 def holders(tx: Connection, volume_id: str) -> list[str]:
-    """Servers that have the volume, by uuid."""
+    """Return the UUIDs of the servers that hold the volume."""
     return list(tx.execute(sa.select(volume_holders.c.server_uuid)
                            .where(volume_holders.c.volume_id == volume_id)
                            .order_by(volume_holders.c.id)).scalars())
 
 
 def devices_of(tx: Connection, server_uuids: Sequence[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
-    """Devices of servers that are there, by their uuid."""
+    """Return the block devices of the servers that exist, by server UUID."""
     rows = tx.execute(sa.select(servers.c.uuid, servers.c.volumes)
                       .where(servers.c.uuid.in_(server_uuids), servers.c.deleted == 0))
     return {row.uuid: row.volumes or () for row in rows}
 
 
 def servers_with_volumes(tx: Connection, limit: int, start: float) -> tuple[list[str], bool]:
-    """Servers of ``limit`` uses of volumes, by uuid, each once; and whether these are all uses. ``start``: where in the
-    table to begin, from 0 to 1; behind its end comes its beginning."""
+    """Return the servers of ``limit`` volume holder rows, each UUID once, and whether these are all rows. ``start`` is
+    the position in the table to begin at, from 0 to 1; the scan wraps around at the end."""
     holders = volume_holders.c
     first = int((tx.execute(sa.select(sa.func.max(holders.id))).scalar() or 0) * start)
     found: list[str] = []
@@ -81,10 +83,10 @@ def servers_with_volumes(tx: Connection, limit: int, start: float) -> tuple[list
     return list(dict.fromkeys(found)), len(found) < limit
 
 
-# -- what is still to be said
+# -- pending cleanups
 
 def add_cleanups(tx: Connection, added: Sequence[Cleanup], after_s: int = 0) -> None:
-    """Not before so many seconds have passed. One that is there already stays as it is."""
+    """Schedule cleanups to run in ``after_s`` seconds or later. Existing ones stay unchanged."""
     if added:
         insert_ignoring(tx, volume_cleanups, [{
             "kind": one.kind, "what": one.what, "server_uuid": one.server_uuid, "tries": 0, "due_at": later(after_s),
@@ -92,7 +94,7 @@ def add_cleanups(tx: Connection, added: Sequence[Cleanup], after_s: int = 0) -> 
 
 
 def drop_cleanups(tx: Connection, done: Sequence[Cleanup]) -> None:
-    """They are done, or there is no need of them any more."""
+    """Delete cleanups that are done or no longer needed."""
     for one in done:
         tx.execute(sa.delete(volume_cleanups).where(
             volume_cleanups.c.kind == one.kind, volume_cleanups.c.what == one.what,
@@ -100,28 +102,29 @@ def drop_cleanups(tx: Connection, done: Sequence[Cleanup]) -> None:
 
 
 def due(tx: Connection, limit: int) -> list[Cleanup]:
-    """Those whose time has come, the oldest first."""
+    """Return the cleanups that are due, the oldest first."""
     rows = tx.execute(sa.select(*[volume_cleanups.c[name] for name in Cleanup._fields])
                       .where(volume_cleanups.c.due_at <= utc_now()).order_by(volume_cleanups.c.due_at).limit(limit))
     return [Cleanup(*row) for row in rows]
 
 
 def of_server(tx: Connection, server_uuid: str) -> list[Cleanup]:
-    """All of a server's, due or not."""
+    """Return all cleanups of a server, due or not."""
     rows = tx.execute(sa.select(*[volume_cleanups.c[name] for name in Cleanup._fields])
                       .where(volume_cleanups.c.server_uuid == server_uuid).order_by(volume_cleanups.c.id))
     return [Cleanup(*row) for row in rows]
 
 
 def put_off(tx: Connection, one: Cleanup, seconds: int) -> bool:
-    """It is tried by us now, and not again before so many seconds have passed. False: somebody else has taken it."""
+    """Claim a cleanup for one attempt now; the next one follows after ``seconds``. False if another process has claimed
+    it."""
     return tx.execute(sa.update(volume_cleanups)
                       .where(volume_cleanups.c.id == one.id, volume_cleanups.c.tries == one.tries)
                       .values(tries=one.tries + 1, due_at=later(seconds))).rowcount == 1
 
 
 def pending(tx: Connection, limit: int) -> list[Cleanup]:
-    """All of them, the oldest first."""
+    """Return all cleanups, the oldest first."""
     rows = tx.execute(sa.select(*[volume_cleanups.c[name] for name in Cleanup._fields])
                       .order_by(volume_cleanups.c.id).limit(limit))
     return [Cleanup(*row) for row in rows]

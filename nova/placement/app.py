@@ -1,4 +1,4 @@
-"""Puts Placement's API together: the application from its parts, and the parts from a configuration."""
+"""Assembly of the Placement API: the application from its parts, and the parts from a configuration."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ ACCESS_LOG = "nova.placement.access"
 
 def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
           beside: dict[str, Application] | None = None) -> Application:
-    """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first."""
+    """Return the whole API. ``authenticate`` sets ``environ["nova.context"]``; the first of ``outer`` receives a
+    request first."""
     application = Errors(Beside(PlacementRoot(authenticate(PlacementAPI(site))), beside or {}), faults.SPEECH)
     return stacked(application, (RequestId, lambda inner: AccessLog(inner, "placement", ACCESS_LOG), *outer))
 
 
 def from_conf(conductor: object, conf: cfg.ConfigOpts) -> Application:
-    """The API as ``conf`` says; ``conductor`` is a client of PlacementRPC."""
+    """Return the API configured by ``conf``; ``conductor`` is a client of PlacementRPC."""
     policy = Policy(conf)
     return build(Site(conductor, policy), authentication(conf, policy),
                  library_middleware(conf, (microversions.HEADER,), always_cors=False),

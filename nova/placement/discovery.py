@@ -1,4 +1,4 @@
-"""The versions document at the root, which needs no token; all else is the API's."""
+"""The version document at the root, which needs no token; all other paths belong to the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nova.web.dispatch import encoded, send
 
 
 class PlacementRoot:
-    """The whole of Placement's paths."""
+    """All paths of the Placement API."""
 
     def __init__(self, api: WSGIApplication) -> None:
         self.api = api
@@ -22,7 +22,7 @@ class PlacementRoot:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO", "") not in ("", "/"):
             return self.api(environ, start_response)
-        # a client may ask so whether we have its version
+        # clients use this to ask whether their version is supported
         version = versions.SERIES.choose(environ, webob.Request(environ))
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             raise faults.not_allowed(environ, ["GET"])

@@ -1,4 +1,5 @@
-"""Finds a request's operation, checks in order (version, path, method, policy, media, query, body), answers."""
+"""Request dispatch: finds the operation, checks in order (version, path, method, policy, media, query, body),
+answers."""
 
 from __future__ import annotations
 
@@ -20,15 +21,16 @@ from nova.web.query import query_pairs
 from nova.web.ranges import within
 from nova.web.routing import Router, at_version
 
-LONGEST_PART = 4096  # of a path; what is longer than a name is refused by its row
+LONGEST_PART = 4096  # of a path; a part longer than a name is rejected by its row
 MOST = paths.LONGEST_NAME  # characters of a trait or a class
 
-#: The path's parameters that are uuids, and what one that is none is refused with.
+#: Path parameters that are UUIDs, with the error for an invalid one.
 UUIDS = {"uuid": errors.placement.ResourceProviderNotFound, "consumer": errors.placement.ConsumerMalformed}
 
 
 def _check_uuids(request: PlacementAPIRequest) -> None:
-    """Those in the path, in their one form. placement.ResourceProviderNotFound, placement.ConsumerMalformed."""
+    """Check and normalize the UUIDs in the path. Raises placement.ResourceProviderNotFound,
+    placement.ConsumerMalformed."""
     for name, text in request.named.items():
         if name in UUIDS:
             if not is_uuid(text):
@@ -37,7 +39,8 @@ def _check_uuids(request: PlacementAPIRequest) -> None:
 
 
 def _check_name(request: PlacementAPIRequest) -> None:
-    """One that nothing can have: placement.NameInvalid where it would be made, else placement.NoSuchPath."""
+    """Check the length of a name. Raises placement.NameInvalid if it would be created, otherwise
+    placement.NoSuchPath."""
     if len(name := request.named.get("name", "")) <= MOST:
         return
     if request.row.method != "PUT":
@@ -47,7 +50,7 @@ def _check_name(request: PlacementAPIRequest) -> None:
 
 
 def _check_accept(request: PlacementAPIRequest) -> None:
-    """placement.NotAcceptable: the caller takes anything but JSON, and a success has a body."""
+    """Check the Accept header. Raises placement.NotAcceptable if it excludes JSON and a success would have a body."""
     silent = request.row.silent_since
     if request.row.method == "DELETE" or silent is not None and within(request.version, silent, None):
         return
@@ -56,7 +59,7 @@ def _check_accept(request: PlacementAPIRequest) -> None:
 
 
 def _check_query(request: PlacementAPIRequest) -> None:
-    """The query by the row's table. placement.QueryBadValue, placement.QueryDuplicateKey."""
+    """Check the query by the row's table. Raises placement.QueryBadValue, placement.QueryDuplicateKey."""
     row, version = request.row, request.version
     try:
         pairs = query_pairs(request.http.environ)
@@ -73,8 +76,8 @@ def _check_query(request: PlacementAPIRequest) -> None:
 
 
 def _check_body(request: PlacementAPIRequest) -> None:
-    """The body by the row's table. api.MediaType, placement.NoContentType, placement.MalformedBody, api.BadInput; but
-    placement.ResourceProviderNotFound comes first."""
+    """Check the body by the row's table. Raises api.MediaType, placement.NoContentType, placement.MalformedBody,
+    api.BadInput; a missing provider (placement.ResourceProviderNotFound) takes precedence."""
     try:
         _read_body(request)
     except errors.Invalid:
@@ -97,7 +100,7 @@ def _read_body(request: PlacementAPIRequest) -> None:
 
 
 class PlacementAPI(Dispatcher[PlacementAPIRequest]):
-    """Every path of Placement, but the root."""
+    """The dispatcher for every Placement path except the root."""
 
     checks = (check_policy, _check_uuids, _check_name, _check_accept, _check_query, _check_body)
 
@@ -112,7 +115,8 @@ class PlacementAPI(Dispatcher[PlacementAPIRequest]):
         return PlacementAPIRequest(http, self.site, environ["nova.context"], version, row, named)
 
     def _find(self, environ: WSGIEnvironment, version: int) -> tuple[PlacementRoute, dict[str, str]]:
-        """placement.NoSuchPath; placement.MethodNotAllowed: no version has the method here, or this one has others."""
+        """Return the operation and its path parameters. Raises placement.NoSuchPath; placement.MethodNotAllowed if no
+        version has the method here, or this version has only others."""
         path, method = paths.text_of(environ, LONGEST_PART), environ["REQUEST_METHOD"]
         if path is None:
             raise errors.placement.NoSuchPath

@@ -1,4 +1,4 @@
-"""Errors as Placement shows them: ``{"errors": [{"status", "title", "detail", "request_id", "code"}]}``."""
+"""Error responses of Placement: ``{"errors": [{"status", "title", "detail", "request_id", "code"}]}``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nova.web.paths import VERSION_KEY
 
 JSON = "application/json"
 UNDEFINED = "placement.undefined_code"
-#: Codes that clients know; any other is "undefined" to them. Several errors of ours may be one code of theirs.
+#: Codes that clients know; all others are shown as "undefined". Several errors of nova may share a code.
 CODES = {code: code for code in (
     "placement.concurrent_update", "placement.duplicate_name", "placement.inventory.inuse",
     "placement.resource_provider.cannot_delete_parent", "placement.resource_provider.inuse",
@@ -28,14 +28,14 @@ CODES = {code: code for code in (
     errors.placement.NameUnknown.code: "placement.query.bad_value",
     errors.placement.ResourceProviderHostsOwn.code: "placement.resource_provider.inuse",
     errors.placement.AllocationUnknownProvider.code: "placement.resource_provider.not_found"}
-_ALLOW_KEY = "nova.allow"  # environ: the methods that the path has, for the answer's header
+_ALLOW_KEY = "nova.allow"  # environ: the path's methods, for the Allow header
 
-UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of nova-placement-api under the request "
+UNEXPECTED = ("Unexpected API Error. The cause is in the log of nova-placement-api under the request "
               "id {request_id}.")
 
 
 def _described(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
-    """What is not one of ours, or is a bug of ours, shows no internals."""
+    """Describe an error. Foreign exceptions and bugs expose no internals."""
     request_id = environ.get("nova.request_id", "")
     status, detail, code = 500, UNEXPECTED.format(request_id=request_id), UNDEFINED
     if isinstance(error, errors.NovaError) and error.status != 500:
@@ -60,7 +60,7 @@ def _headers(environ: WSGIEnvironment) -> list[tuple[str, str]]:
 
 
 def not_allowed(environ: WSGIEnvironment, methods: Iterable[str]) -> errors.NovaError:
-    """The error for a path that has only ``methods``; the answer's header will tell them."""
+    """Return the error for a path that supports only ``methods``; sets the Allow header."""
     environ[_ALLOW_KEY] = ", ".join(sorted(methods))
     return errors.placement.MethodNotAllowed(method=str(environ["REQUEST_METHOD"])[:20])
 

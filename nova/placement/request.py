@@ -1,4 +1,4 @@
-"""What a handler gets and gives."""
+"""The input and output of handlers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from nova.web.dispatch import APIRequest
 
 @dataclass(frozen=True)
 class PlacementAnswer:
-    """``body`` None: none. ``location``: a path below us, of what was made. ``at``: when what is shown last changed;
-    where it is told, an answer without a body says so too."""
+    """A handler's response. ``body``: None for an empty one. ``location``: the created resource's path, relative to the
+    API. ``at``: the time of the last change of the data; where responses have times, one without a body has it, too."""
 
     body: Any = None
     status: int | None = None
@@ -27,23 +27,23 @@ class PlacementAnswer:
 
 @dataclass
 class PlacementAPIRequest(APIRequest):
-    """One request; ``version`` is N of 1.N."""
+    """A request; ``version`` is N of 1.N."""
 
     row: PlacementRoute
 
     @property
     def prefix(self) -> str:
-        """The path that we are mounted at."""
+        """The path at which the API is mounted."""
         return str(self.http.environ.get("SCRIPT_NAME", ""))
 
 
 def canonical(text: str) -> str:
-    """A uuid that was accepted in any of its spellings, in its one form."""
+    """Return a UUID, accepted in any spelling, in canonical form."""
     return str(uuid.UUID(text))
 
 
 def keyed(pairs: Iterable[tuple[str, object]]) -> dict[str, Json]:
-    """By uuid, in its one form. placement.Twice: which one counts would be anybody's guess."""
+    """Return the values by canonical UUID. Raises placement.Twice for a repeated UUID: either value could be meant."""
     found: dict[str, Any] = {}
     for text, value in pairs:
         name = canonical(text)
@@ -54,6 +54,6 @@ def keyed(pairs: Iterable[tuple[str, object]]) -> dict[str, Json]:
 
 
 def time_headers(time: Time | None) -> list[tuple[str, str]]:
-    """When what is shown last changed (now, where nothing tells), and that nobody keeps it."""
+    """Return headers with the time of the last change (now if unknown), and without caching."""
     at = time.replace(tzinfo=datetime.UTC) if time else datetime.datetime.now(datetime.UTC)
     return [("last-modified", at.strftime("%a, %d %b %Y %H:%M:%S GMT")), ("cache-control", "no-cache")]

@@ -1,4 +1,4 @@
-"""The table of operations: one row each."""
+"""The table of operations, one row for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the table of routes says of one operation."""
+"""The row type of the table of routes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from nova.web.schema import Query
 
 @dataclass(frozen=True)
 class PlacementRoute(APIRoute):
-    """One operation. ``body``: at the versions that it is read at. ``looks_first``: the handler asks the policy rule,
-    since whose project it is about stands in the query. ``silent_since``: from that version on a success has no body,
-    so that it does not matter which media types the caller takes.
-    """
+    """One operation. ``body_since`` and ``body_until``: the versions in which the body is read. ``looks_first``: the
+    handler checks the policy rule, since the query names the project. ``silent_since``: from that version on a success
+    has no body, so that the Accept header does not matter."""
 
     query: Query = Query(refuse_unknown="1.0")
     body_since: str | None = None

@@ -1,4 +1,4 @@
-"""What a query asks of providers: parameters as text become groups of a request. Pure.
+"""Parsing of provider queries: text parameters become the groups of a request. Pure functions.
 
 Source: the public reference of Placement's GET /resource_providers and GET /allocation_candidates.
 """
@@ -22,7 +22,7 @@ _SUFFIXED = re.compile(f"({'|'.join(PARTS)})(.*)", re.DOTALL)
 
 
 def group(query: Values, version: int, suffix: str = "") -> RequestGroup:
-    """The group of this suffix. placement.QueryBadValue."""
+    """Return the group with this suffix. Raises placement.QueryBadValue."""
     texts = query.all(f"required{suffix}")
     required, forbidden = traits(f"required{suffix}", texts if versions.may_require_any_of(version) else texts[-1:],
                                  version)
@@ -35,7 +35,7 @@ def group(query: Values, version: int, suffix: str = "") -> RequestGroup:
 
 
 def amounts(name: str, text: str) -> dict[str, int]:
-    """``VCPU:2,MEMORY_MB:512``. placement.QueryBadValue."""
+    """Parse amounts such as ``VCPU:2,MEMORY_MB:512``. Raises placement.QueryBadValue."""
     found: dict[str, int] = {}
     for part in text.split(","):
         resource_class, colon, written = part.partition(":")
@@ -43,18 +43,20 @@ def amounts(name: str, text: str) -> dict[str, int]:
         if not colon or not amount.isascii() or not amount.isdecimal():
             raise errors.placement.QueryBadValue(name=name, reason=f"'{part[:80]}' is not of the form CLASS:AMOUNT.")
         if not is_resource_class(resource_class):
-            raise errors.placement.QueryBadValue(name=name, reason=f"'{resource_class[:80]}' is no resource class.")
+            raise errors.placement.QueryBadValue(name=name,
+                                                 reason=f"'{resource_class[:80]}' is not a valid resource class.")
         if resource_class in found:
-            raise errors.placement.QueryBadValue(name=name, reason=f"{resource_class} is there more than once.")
+            raise errors.placement.QueryBadValue(name=name, reason=f"{resource_class} is given more than once.")
         if len(amount) > 10 or not 0 < int(amount) <= MAX_INT:
-            raise errors.placement.QueryBadValue(name=name, reason=f"the amount of {resource_class} must lie between "
+            raise errors.placement.QueryBadValue(name=name, reason=f"the amount of {resource_class} must be between "
                                                  f"1 and {MAX_INT}.")
         found[resource_class] = int(amount)
     return found
 
 
 def traits(name: str, texts: Iterable[str], version: int) -> tuple[tuple[Traits, ...], Traits]:
-    """(of each tuple one at least, none of these), of ``A,!B`` and ``in:A,B``. placement.QueryBadValue."""
+    """Parse ``A,!B`` and ``in:A,B``; return (tuples with at least one required trait each, forbidden traits). Raises
+    placement.QueryBadValue."""
     required: list[Traits] = []
     forbidden: list[str] = []
     for text in texts:
@@ -74,12 +76,13 @@ def traits(name: str, texts: Iterable[str], version: int) -> tuple[tuple[Traits,
 
 def _trait(name: str, text: str) -> str:
     if not is_trait(text):
-        raise errors.placement.QueryBadValue(name=name, reason=f"'{text[:80]}' is no trait.")
+        raise errors.placement.QueryBadValue(name=name, reason=f"'{text[:80]}' is not a valid trait.")
     return text
 
 
 def aggregates(name: str, texts: Iterable[str], version: int) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """(a member of one of each tuple, a member of none of these), of ``UUID``, ``in:..``, ``!..``, ``!in:..``."""
+    """Parse ``UUID``, ``in:..``, ``!..`` and ``!in:..``; return (tuples with membership required in one each, forbidden
+    ones)."""
     member_of: list[tuple[str, ...]] = []
     not_member_of: list[str] = []
     for text in texts:
@@ -95,21 +98,21 @@ def aggregates(name: str, texts: Iterable[str], version: int) -> tuple[tuple[tup
 
 
 def _aggregate(name: str, text: str) -> str:
-    """As it is spelled: so aggregates are kept, too."""
+    """Check a UUID but keep its spelling, in which aggregates are stored."""
     _uuid(name, text)
     return text
 
 
 def _uuid(name: str, text: str) -> str:
     if not is_uuid(text):
-        raise errors.placement.QueryBadValue(name=name, reason=f"'{text[:80]}' is no UUID.")
+        raise errors.placement.QueryBadValue(name=name, reason=f"'{text[:80]}' is not a valid UUID.")
     return canonical(text)
 
 
 # -- requests of several groups
 
 def request(query: Values, version: int) -> ResourceRequest:
-    """All groups of a query for candidates. placement.QueryBadValue, placement.QueryMissingValue."""
+    """Return all groups of a query for candidates. Raises placement.QueryBadValue, placement.QueryMissingValue."""
     groups = [group(query, version, suffix) for suffix in _suffixes(query)]
     subtrees = tuple(_subtree(text, groups) for text in query.all("same_subtree"))
     _check_resources(groups, subtrees, version)
@@ -119,17 +122,17 @@ def request(query: Values, version: int) -> ResourceRequest:
                                                  "than one named group.")
     root_required, root_forbidden = traits("root_required", query.all("root_required"), version)
     if any(len(any_of) > 1 for any_of in root_required):
-        raise errors.placement.QueryBadValue(name="root_required", reason="'in:' has no meaning here.")
+        raise errors.placement.QueryBadValue(name="root_required", reason="'in:' is not supported here.")
     made = ResourceRequest(groups=tuple(groups), group_policy=query.one("group_policy", "none"), same_subtree=subtrees,
                            root_required=tuple(one for one, in root_required), root_forbidden=root_forbidden)
     if made.parts > MOST_PARTS:
         raise errors.placement.QueryBadValue(name="resources",
-                                             reason=f"a request is for {MOST_PARTS} things at most, not {made.parts}.")
+                                             reason=f"a request may have {MOST_PARTS} parts at most, not {made.parts}.")
     return made
 
 
 def _suffixes(query: Values) -> list[str]:
-    """In the order of their first parameter, the unnamed group first where it is asked for."""
+    """Return the suffixes in the order of their first parameters, but the unnamed group first."""
     found = {match[2]: None for name in query if (match := _SUFFIXED.fullmatch(name)) is not None}
     return sorted(found, key=bool)
 
@@ -140,20 +143,20 @@ def _subtree(text: str, groups: Sequence[RequestGroup]) -> tuple[str, ...]:
     for part in parts:
         if part not in named:
             raise errors.placement.QueryBadValue(name="same_subtree",
-                                                 reason=f"'{part[:80]}' is no suffix of a group of this request.")
+                                                 reason=f"'{part[:80]}' is not the suffix of a group in this request.")
     return parts
 
 
 def _check_resources(groups: Sequence[RequestGroup], subtrees: Sequence[tuple[str, ...]], version: int) -> None:
-    """placement.QueryBadValue, placement.QueryMissingValue for a group without resources where it may not be so."""
+    """Check that groups have resources where they must. Raises placement.QueryBadValue, placement.QueryMissingValue."""
     if not any(one.resources for one in groups):
-        raise errors.placement.QueryMissingValue(reason="At least one group of a request must ask for resources: give "
+        raise errors.placement.QueryMissingValue(reason="At least one group of a request must have resources: add "
                                                  "a resources parameter.")
     in_subtrees = {suffix for suffixes in subtrees for suffix in suffixes}
     for one in groups:
         if one.resources or (one.suffix in in_subtrees and versions.groups_may_lack_resources(version)):
             continue
-        hint = ", or a same_subtree must name it" if versions.groups_may_lack_resources(version) and one.suffix else ""
+        hint = " or be named by a same_subtree" if versions.groups_may_lack_resources(version) and one.suffix else ""
         raise errors.placement.QueryBadValue(name=f"resources{one.suffix}",
-                                             reason=f"what the group '{one.suffix}' asks for goes with "
-                                             f"resources of it{hint}.")
+                                             reason=f"the group '{one.suffix}' must have "
+                                             f"resources{hint}.")

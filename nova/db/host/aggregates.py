@@ -1,7 +1,7 @@
-"""Aggregates: groups of hosts and their metadata, all changed under one stamp that counts each change.
+"""Aggregates: groups of hosts and their metadata. One version stamp counts all their changes.
 
-Whoever changes anything here calls :func:`changing` first, which locks the stamp: changes come one after the other, and
-a reader that takes the stamp *before* the rows never calls old rows new.
+Writers call :func:`changing` first, which locks the stamp: changes are serialized. A reader that reads the stamp
+*before* the rows never takes old rows for new.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from nova.model.host.aggregates import ZONE, Aggregate
 
 STAMP = "aggregates"
 
-#: More than a database's integer key holds: no such aggregate, and nothing to ask for.
+#: The largest integer key of a database; larger ids exist in no aggregate and are not looked up.
 MAX_KEY = 2**63 - 1
 
 
-# -- the stamp
+# -- the version stamp
 
 def changing(tx: Connection) -> None:
-    """Count the change that this transaction makes, and keep all others out until it is done."""
+    """Count this transaction's change, and lock out other writers until it ends."""
     counted = sa.update(stamps).where(stamps.c.name == STAMP).values(version=stamps.c.version + 1)
     if not tx.execute(counted).rowcount:
         insert_ignoring(tx, stamps, [{"name": STAMP, "version": 1}])
@@ -35,7 +35,7 @@ def changing(tx: Connection) -> None:
 
 
 def version(tx: Connection) -> int:
-    """The stamp: 1 before the first change."""
+    """Return the version stamp: 1 before the first change."""
     found = tx.execute(sa.select(stamps.c.version).where(stamps.c.name == STAMP)).scalar_one_or_none()
     return 1 if found is None else int(found)
 
@@ -43,7 +43,7 @@ def version(tx: Connection) -> int:
 # -- reads
 
 def select(tx: Connection, ids: Collection[int] | None = None) -> tuple[Aggregate, ...]:
-    """All aggregates (or some), in the order of their making: three statements."""
+    """Return all aggregates (or some), in creation order, in three statements."""
     def of(column: Clause) -> Clause:
         return sa.true() if ids is None else column.in_(list(ids))
     rows = list(tx.execute(sa.select(aggregates).where(of(aggregates.c.id)).order_by(aggregates.c.id)))
@@ -66,7 +66,7 @@ def _value(row: AnyRow, hosts: Sequence[str], metadata: Mapping[str, str]) -> Ag
 
 
 def get(tx: Connection, key: int) -> Aggregate:
-    """aggregate.NotFound."""
+    """Return an aggregate. Raises aggregate.NotFound."""
     found = select(tx, [key]) if 0 < key <= MAX_KEY else ()
     if not found:
         raise errors.aggregate.NotFound(id=key)
@@ -74,20 +74,20 @@ def get(tx: Connection, key: int) -> Aggregate:
 
 
 def zones(tx: Connection, hosts: Collection[str] | None = None, but: int = 0) -> dict[str, str]:
-    """host -> availability zone, of hosts that an aggregate (another than ``but``) puts into one: of all, or some of
-    them, in one statement."""
+    """Return host -> availability zone of all hosts (or some) that an aggregate other than ``but`` assigns to a zone,
+    in one statement."""
     chosen = aggregate_hosts.c.aggregate_id != but
     if hosts is not None:
         chosen = sa.and_(chosen, aggregate_hosts.c.host.in_(list(hosts)))
     query = (sa.select(aggregate_hosts.c.host, aggregate_metadata.c.value)
              .join_from(aggregate_hosts, aggregate_metadata, sa.and_(
                  aggregate_metadata.c.aggregate_id == aggregate_hosts.c.aggregate_id, aggregate_metadata.c.key == ZONE))
-             .where(chosen).order_by(aggregate_hosts.c.aggregate_id.desc()))  # of two, the older one's stands
+             .where(chosen).order_by(aggregate_hosts.c.aggregate_id.desc()))  # the older of two aggregates decides
     return {row.host: row.value for row in tx.execute(query)}
 
 
 def zone_of(host: sa.Column[object]) -> sa.ScalarSelect[AnyColumn]:
-    """The zone that an aggregate makes of a host, as a column of a statement about hosts; null for none."""
+    """Return the availability zone of a host as a subquery column; NULL if no aggregate sets one."""
     return (sa.select(aggregate_metadata.c.value)
             .join_from(aggregate_hosts, aggregate_metadata, sa.and_(
                 aggregate_metadata.c.aggregate_id == aggregate_hosts.c.aggregate_id, aggregate_metadata.c.key == ZONE))
@@ -95,7 +95,7 @@ def zone_of(host: sa.Column[object]) -> sa.ScalarSelect[AnyColumn]:
 
 
 def hosts_in_zone(tx: Connection, zone: str) -> set[str]:
-    """The hosts that an aggregate puts into this zone."""
+    """Return the hosts that an aggregate assigns to this zone."""
     query = (sa.select(aggregate_hosts.c.host)
              .join_from(aggregate_metadata, aggregate_hosts,
                         aggregate_hosts.c.aggregate_id == aggregate_metadata.c.aggregate_id)
@@ -104,7 +104,7 @@ def hosts_in_zone(tx: Connection, zone: str) -> set[str]:
 
 
 def metadata_of(tx: Connection, host: str) -> list[dict[str, str]]:
-    """The metadata of each aggregate a host is in, the oldest first: one statement."""
+    """Return the metadata of each aggregate that a host is in, the oldest first, in one statement."""
     query = (sa.select(aggregate_metadata)
              .join_from(aggregate_hosts, aggregate_metadata,
                         aggregate_metadata.c.aggregate_id == aggregate_hosts.c.aggregate_id)
@@ -116,14 +116,14 @@ def metadata_of(tx: Connection, host: str) -> list[dict[str, str]]:
 
 
 def members(tx: Connection) -> set[str]:
-    """Every host that is in an aggregate."""
+    """Return every host that is in an aggregate."""
     return set(tx.execute(sa.select(aggregate_hosts.c.host).distinct()).scalars())
 
 
-# -- changes: each after ``changing``
+# -- writes: each after ``changing``
 
 def insert(tx: Connection, name: str, zone: str | None) -> int:
-    """aggregate.NameTaken. The new one's id."""
+    """Insert an aggregate, with a zone if given; return its id. Raises aggregate.NameTaken."""
     _check_name(tx, name)
     made = tx.execute(sa.insert(aggregates).values(uuid=str(uuids.uuid4()), name=name, created_at=utc_now()))
     key = new_key(made)
@@ -139,18 +139,18 @@ def _check_name(tx: Connection, name: str, but: int = 0) -> None:
 
 
 def rename(tx: Connection, key: int, name: str) -> None:
-    """aggregate.NameTaken. The caller has called :func:`changing`, and knows that the aggregate is there."""
+    """Rename an existing aggregate; the caller has called :func:`changing`. Raises aggregate.NameTaken."""
     _check_name(tx, name, key)
     tx.execute(sa.update(aggregates).where(aggregates.c.id == key).values(name=name))
 
 
 def touch(tx: Connection, key: int) -> None:
-    """Say that the aggregate was changed now. An aggregate that is not there is no error."""
+    """Set the aggregate's time of change to now; a missing aggregate is ignored."""
     tx.execute(sa.update(aggregates).where(aggregates.c.id == key).values(updated_at=utc_now()))
 
 
 def write_metadata(tx: Connection, key: int, items: Mapping[str, str | None]) -> None:
-    """Write these keys; None takes one away. The other keys stay."""
+    """Set these metadata keys; None deletes one. Other keys stay unchanged."""
     if items:
         tx.execute(sa.delete(aggregate_metadata).where(aggregate_metadata.c.aggregate_id == key,
                                                        aggregate_metadata.c.key.in_(list(items))))
@@ -159,17 +159,18 @@ def write_metadata(tx: Connection, key: int, items: Mapping[str, str | None]) ->
 
 
 def add_host(tx: Connection, key: int, host: str) -> None:
-    """The caller has looked whether the host is in it: a second row is an IntegrityError."""
+    """Add a host to an aggregate. The caller has checked that it is not a member: a second row raises
+    IntegrityError."""
     tx.execute(sa.insert(aggregate_hosts).values(aggregate_id=key, host=host))
 
 
 def remove_host(tx: Connection, key: int, host: str) -> None:
-    """A host that is not in it is no error."""
+    """Remove a host from an aggregate; a host that is not a member is ignored."""
     tx.execute(sa.delete(aggregate_hosts).where(aggregate_hosts.c.aggregate_id == key, aggregate_hosts.c.host == host))
 
 
 def delete(tx: Connection, aggregate: Aggregate) -> None:
-    """aggregate.NotEmpty while hosts are in it."""
+    """Delete an aggregate. Raises aggregate.NotEmpty while it has hosts."""
     if aggregate.hosts:
         raise errors.aggregate.NotEmpty(id=aggregate.id,
                                         hosts=", ".join(aggregate.hosts[:5]) + ", ..." * (len(aggregate.hosts) > 5))
@@ -178,7 +179,7 @@ def delete(tx: Connection, aggregate: Aggregate) -> None:
 
 
 def forget_hosts(tx: Connection, hosts: Collection[str]) -> bool:
-    """Hosts that are no more leave all aggregates. Whether one was in any; only then the change is counted."""
+    """Remove deleted hosts from all aggregates; return whether any was a member. Only then a change is counted."""
     mine = aggregate_hosts.c.host.in_(list(hosts))
     if tx.execute(sa.select(aggregate_hosts.c.host).where(mine).limit(1)).first() is None:
         return False

@@ -1,4 +1,4 @@
-"""Hosts that an operator let in: what they may run, and the secrets that prove what they say."""
+"""Enrolled hosts: the daemons that they may run, and the secrets that authenticate their messages."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from nova.model.host.services import EnrolledHost
 from nova.model.placement import room
 from nova.model.security.secret_wrap import MARK, SecretWrap
 
-TOKEN_S = 86_400  # for which a token is good
+TOKEN_S = 86_400  # validity of a token
 _WRAPPED = (enrolments.c.token, enrolments.c.secret, enrolments.c.former)
-FORMER_S = 3_600  # for which the secret before a new one is good: a host's daemons read it at their own time
+FORMER_S = 3_600  # validity of the previous secret after a rotation: a host's daemons reload it at different times
 
 
 class Stamp(NamedTuple):
-    """Both only grow: another stamp says that some row is another."""
+    """The version of all enrolments: both fields only increase, and any change of a row changes the stamp."""
 
     hosts: int
     changes: int
 
 
 class Keys(NamedTuple):
-    """What proves a host's messages now; empty: there is none. ``known``: there is a record of the host. ``isolated``:
-    it speaks in the hosts' own vhost alone. ``may_return``: it may come back from there."""
+    """The keys that authenticate a host's messages now, empty where there is none. ``known``: the host has a record.
+    ``isolated``: it may use only the hosts' own vhost. ``may_return``: it may leave that vhost again."""
 
     secret: str = ""
     former: str = ""
@@ -42,9 +42,9 @@ class Keys(NamedTuple):
 
 
 def enroll(tx: Connection, host: str, runs: Collection[str], token: str, addresses: Collection[str] = ()) -> None:
-    """Let a host in, by a token (wrapped) that is good once, for a day. Done again for a host that is known: what it
-    runs and where it is (nowhere: as it will say itself) is what is said now, and its secret stays good until the token
-    brings a new one. One that was expelled is up again once it reports."""
+    """Enroll a host with a (wrapped) token that is valid once, for a day. For a known host this replaces its daemons
+    and addresses (none: as the host will report). Its secret stays valid until the token registers another. An expelled
+    host is up again once it reports."""
     insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "addresses": (), "token": "", "secret": "",
                                       "former": "", "version": 0, "enrolled_at": utc_now()}])
     expelled = sa.select(enrolments.c.id).where(enrolments.c.host == host, enrolments.c.expelled_at.is_not(None))
@@ -55,7 +55,7 @@ def enroll(tx: Connection, host: str, runs: Collection[str], token: str, address
 
 
 def expel(tx: Connection, host: str) -> bool:
-    """Nothing proves its messages any more, and its daemons count as down; whether it was enrolled."""
+    """Revoke all keys of a host and mark its daemons as down; return whether it was enrolled."""
     gone = _change(tx, host, token="", secret="", former="", expelled_at=utc_now(), accepted_room=None,
                    claimed_room=None)
     _force_down(tx, host, True)
@@ -68,7 +68,7 @@ def _force_down(tx: Connection, host: str, down: bool) -> None:
 
 
 def keep_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap, keep_former: bool) -> None:
-    """The host's new secret, instead of its token. ``keep_former``: the one before is good for an hour more."""
+    """Replace the host's token with its new secret. ``keep_former``: the previous secret stays valid for an hour."""
     row = tx.execute(sa.select(enrolments.c.secret).where(enrolments.c.host == host).with_for_update()).one_or_none()
     if row is None:
         raise errors.daemon.RpcNotEnrolled(host=host)
@@ -80,13 +80,13 @@ def keep_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap, keep_f
 def _same(wrap: SecretWrap, host: str, kept: str, secret: str) -> bool:
     try:
         return hmac.compare_digest(wrap.opened(host, kept), secret)
-    except errors.host.SecretSealed:  # its key is lost: this is how the host comes back
+    except errors.host.SecretSealed:  # its key is lost: a new secret is how the host comes back
         return False
 
 
 def meet(tx: Connection, host: str, binary: str) -> None:
-    """In upstream mode: a host that is not known is let in, to run this daemon; one that is known runs it, too. What
-    proves it is checked elsewhere. daemon.RpcNotProven: it was expelled."""
+    """Enroll an unknown host for this daemon, or add the daemon to a known host (upstream mode). Authentication happens
+    elsewhere. Raises daemon.RpcNotProven if the host was expelled."""
     insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "addresses": (), "token": "", "secret": "",
                                       "former": "", "version": 0, "enrolled_at": utc_now()}])
     row = tx.execute(sa.select(enrolments.c.runs, enrolments.c.expelled_at).where(
@@ -98,8 +98,8 @@ def meet(tx: Connection, host: str, binary: str) -> None:
 
 
 def keep_first_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap) -> None:
-    """The secret that a host brings by itself, where it has none, or brings the same again. daemon.RpcNotProven: the
-    name is another machine's."""
+    """Register the secret that a host generated, if it has none or sends the same one again. Raises daemon.RpcNotProven
+    if another machine owns the name."""
     row = tx.execute(sa.select(enrolments.c.secret, enrolments.c.token).where(
         enrolments.c.host == host).with_for_update()).one()
     if row.secret and not row.token and not _same(wrap, host, row.secret, secret):
@@ -108,20 +108,20 @@ def keep_first_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap) 
 
 
 def readmit(tx: Connection, host: str, token: str) -> bool:
-    """Forget what proves a host and its id: for a day, ``token`` (wrapped) lets a machine bring another secret in that
-    name. Whether the host was known."""
+    """Forget a host's keys and host id: for a day, ``token`` (wrapped) lets a machine register another secret for that
+    name. Returns whether the host is known."""
     known = _change(tx, host, token=token, token_until=later(TOKEN_S), secret="", former="", expelled_at=None,
                     isolated_at=None)
     if known:
         _force_down(tx, host, False)
         tx.execute(sa.update(services).where(services.c.host == host, services.c.deleted == 0).values(
             host_id="", version=services.c.version + 1, updated_at=utc_now()))
-        tx.execute(sa.update(nodes).where(nodes.c.host == host).values(version=0))  # its first report counts again
+        tx.execute(sa.update(nodes).where(nodes.c.host == host).values(version=0))  # any next report counts
     return known
 
 
 def isolate(tx: Connection, host: str, isolated: bool) -> bool:
-    """Whether a host speaks in the hosts' own vhost alone from now on; False: it is not known. It may be said again."""
+    """Set whether a host may use only the hosts' own vhost; False if the host is unknown. Idempotent."""
     table = enrolments.c
     row = tx.execute(sa.select(table.isolated_at).where(table.host == host).with_for_update()).one_or_none()
     if row is not None and (row.isolated_at is not None) != isolated:
@@ -130,37 +130,37 @@ def isolate(tx: Connection, host: str, isolated: bool) -> bool:
 
 
 def let_return(tx: Connection, hosts: Collection[str]) -> None:
-    """These hosts are isolated until they come by the vhost of the control daemons."""
+    """Allow these isolated hosts to return once they connect to the vhost of the control daemons."""
     for host in hosts:
         _change(tx, host, may_return=True)
 
 
 def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
-    """Where a host says that its consoles are, when it is the first to say so: later it cannot say otherwise."""
+    """Record the console addresses that a host reports, unless it has some: it cannot change them later."""
     if given and not addresses(tx, host):
         _change(tx, host, addresses=tuple(given))
 
 
 def addresses(tx: Connection, host: str) -> tuple[str, ...]:
-    """Where alone a host's consoles may be; empty: nobody has said."""
+    """Return the only addresses that a host's consoles may have; empty if none were set."""
     return tx.execute(sa.select(enrolments.c.addresses).where(enrolments.c.host == host)).scalar_one_or_none() or ()
 
 
 class Believed(NamedTuple):
-    """What is believed of a host's room at most, and the classes of which it claims more since this report."""
+    """The accepted capacity limits of a host, and the resource classes that exceed them since this report."""
 
     limits: room.Room
     newly_beyond: tuple[str, ...] = ()
 
 
 def note_room(tx: Connection, host: str, claim: room.Room) -> Believed:
-    """Keep what a host claims to have; the first time that is its mark."""
+    """Record the capacity that a host claims; its first claim becomes the accepted baseline."""
     row = tx.execute(sa.select(enrolments.c.accepted_room, enrolments.c.claimed_room)
                      .where(enrolments.c.host == host).with_for_update()).one_or_none()
     if row is None:
         return Believed({})
     mark = room.marked(row.accepted_room or {}, claim)
-    if (mark, claim) != (row.accepted_room, row.claimed_room):  # its version stays: no secret is another
+    if (mark, claim) != (row.accepted_room, row.claimed_room):  # the version stays: no secret changed
         tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(
             accepted_room=mark, claimed_room=claim))
     before = room.beyond(row.accepted_room or {}, row.claimed_room or {})
@@ -168,7 +168,7 @@ def note_room(tx: Connection, host: str, claim: room.Room) -> Believed:
 
 
 def accept_room(tx: Connection, host: str, accepted: room.Room) -> room.Room:
-    """This is the host's mark; the limits. host.NotEnrolled."""
+    """Accept this capacity as the host's baseline; return the limits. Raises host.NotEnrolled."""
     row = tx.execute(sa.select(enrolments.c.accepted_room).where(
         enrolments.c.host == host, enrolments.c.expelled_at.is_(None)).with_for_update()).one_or_none()
     if row is None:
@@ -179,7 +179,7 @@ def accept_room(tx: Connection, host: str, accepted: room.Room) -> room.Room:
 
 
 def room_limits(tx: Connection, host: str) -> room.Room:
-    """What is believed of the host's room at most; nothing is limited of one that is not enrolled."""
+    """Return the accepted capacity limits of a host; a host that is not enrolled has none."""
     mark = tx.execute(sa.select(enrolments.c.accepted_room).where(enrolments.c.host == host)).scalar_one_or_none()
     return room.limits(mark or {})
 
@@ -191,7 +191,7 @@ def _change(tx: Connection, host: str, **values: object) -> bool:
 
 
 def keys(tx: Connection, host: str) -> Keys:
-    """What proves this host's messages now, wrapped."""
+    """Return the keys that authenticate this host's messages now, wrapped."""
     table = enrolments.c
 
     def still(column: sa.Column[str], until: sa.Column[object]) -> sa.Label[str]:
@@ -204,20 +204,20 @@ def keys(tx: Connection, host: str) -> Keys:
 
 
 def in_clear(tx: Connection) -> tuple[str, ...]:
-    """Hosts with a secret that an earlier release kept as it is."""
+    """Return hosts with a secret that an earlier release stored unencrypted."""
     clear = [sa.and_(column != "", column.not_like(f"{MARK}%")) for column in _WRAPPED]
     return tuple(tx.execute(sa.select(enrolments.c.host).where(sa.or_(*clear)).order_by(enrolments.c.host)).scalars())
 
 
 def with_secrets(tx: Connection) -> tuple[str, ...]:
-    """Hosts that have anything to be wrapped."""
+    """Return hosts that have any secret to wrap."""
     some = [column != "" for column in _WRAPPED]
     return tuple(tx.execute(sa.select(enrolments.c.host).where(sa.or_(*some)).order_by(enrolments.c.host)).scalars())
 
 
 def wrap_anew(tx: Connection, host: str, wrap: SecretWrap) -> None:
-    """What the host's row has, in clear or wrapped by any key, wrapped by the first one. The secrets stay what they
-    are, so no conductor need read them again. host.SecretSealed."""
+    """Encrypt the host's secrets, plain or wrapped by any key, with the first key. The secrets do not change, so no
+    conductor needs to reload them. Raises host.SecretSealed."""
     row = tx.execute(sa.select(*_WRAPPED).where(enrolments.c.host == host).with_for_update()).one_or_none()
     if row is not None:
         anew = {name: wrap.wrapped(host, wrap.opened(host, kept)) for name, kept in row._mapping.items()}
@@ -225,33 +225,34 @@ def wrap_anew(tx: Connection, host: str, wrap: SecretWrap) -> None:
 
 
 def runs(tx: Connection, host: str) -> tuple[str, ...]:
-    """What a host may run; nothing when it is not enrolled."""
+    """Return the daemons that a host may run; none if it is not enrolled."""
     return tx.execute(sa.select(enrolments.c.runs).where(
         enrolments.c.host == host, enrolments.c.expelled_at.is_(None))).scalar_one_or_none() or ()
 
 
 def also_runs(tx: Connection, host: str, binary: str) -> None:
-    """Add a daemon to what an enrolled host runs; nothing where it is not enrolled."""
+    """Add a daemon to the list that an enrolled host may run; a host that is not enrolled is ignored."""
     if (known := runs(tx, host)) and binary not in known:
         _change(tx, host, runs=tuple(sorted({*known, binary})))
 
 
 def stamp(tx: Connection) -> Stamp:
-    """Of all hosts; see :class:`Stamp`."""
+    """Return the version stamp of all hosts; see :class:`Stamp`."""
     row = tx.execute(sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(enrolments.c.version), 0))
                      .select_from(enrolments)).one()
     return Stamp(int(row[0]), int(row[1]))
 
 
 def names(tx: Connection) -> dict[str, bool]:
-    """Every host that is enrolled, and whether it is isolated."""
+    """Return every enrolled host, and whether it is isolated."""
     return {row.host: row.isolated_at is not None for row in tx.execute(
         sa.select(enrolments.c.host, enrolments.c.isolated_at).where(enrolments.c.expelled_at.is_(None))
         .order_by(enrolments.c.host))}
 
 
 def listed(tx: Connection, wrap: SecretWrap) -> tuple[EnrolledHost, ...]:
-    """All that were ever enrolled, by name; without their secrets, but whether the wrap opens them."""
+    """Return all hosts ever enrolled, by name, without their secrets; ``readable`` tells whether the wrap can decrypt
+    them."""
     table = enrolments.c
     waits = sa.and_(table.token != "", table.token_until > utc_now()).label("waits")
     shown = (table.host, table.runs, table.addresses, table.enrolled_at, table.joined_at, table.expelled_at)

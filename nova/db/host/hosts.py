@@ -1,4 +1,4 @@
-"""Nodes of compute hosts, and the providers whose resources they are."""
+"""Nodes of compute hosts, and the resource providers of their capacity."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nova.model.host.hosts import Inventory
 
 
 def write_nodes(tx: Connection, inventory: Inventory) -> bool:
-    """Replace what is known of a host's nodes. False: an older report, nothing was changed. host.NodeNotYours: a node
-    is another host's."""
+    """Replace the recorded nodes of a host. False, and no change, for an older report. Raises host.NodeNotYours if a
+    node belongs to another host."""
     known = {row.uuid: row for row in tx.execute(sa.select(nodes.c.id, nodes.c.uuid, nodes.c.version)
                                                  .where(nodes.c.host == inventory.host).with_for_update())}
     if any(row.version > inventory.version for row in known.values()):
@@ -37,21 +37,21 @@ def write_nodes(tx: Connection, inventory: Inventory) -> bool:
     gone = [uuid for uuid in known if uuid not in {node.uuid for node in inventory.nodes}]
     if gone:
         tx.execute(sa.delete(nodes).where(nodes.c.uuid.in_(gone)))
-    # schedulers take a node's facts by the stamp of its host's service
+    # schedulers reload a node's facts when the version of its host's service changes
     tx.execute(sa.update(services).where(services.c.host == inventory.host, services.c.binary == "nova-compute",
                                          services.c.deleted == 0).values(version=services.c.version + 1))
     return True
 
 
 def providers_of_hosts(tx: Connection, host: str | None = None) -> list[AnyRow]:
-    """id, host, name and generation of every provider of hosts (or of one), those below nodes too."""
+    """Return id, host, name and generation of every provider of all hosts (or of one), including those below nodes."""
     chosen = providers.c.host != "" if host is None else providers.c.host == host
     return list(tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
                            .where(chosen).order_by(providers.c.id)))
 
 
 def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
-    """Servers whose ledger row is open and that hold something of these providers."""
+    """Return the servers with an open ledger row that have allocations on these providers."""
     server = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
     return set(tx.execute(sa.select(server)
                           .join_from(allocations, ledger, ledger.c.server_uuid == server)
@@ -60,8 +60,8 @@ def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
 
 
 def drop_providers(tx: Connection, generations: Mapping[int, int]) -> None:
-    """Hosts are taken out: their providers go, with what is still allocated on them, and what anybody put below. One
-    whose generation is another by now stays: its host has come back."""
+    """Delete the providers of removed hosts, with their allocations and all providers below them. A provider whose
+    generation has changed stays: its host has come back."""
     keys = [row.id for row in tx.execute(
         sa.select(providers.c.id, providers.c.generation).where(providers.c.id.in_(list(generations)),
                                                                providers.c.root_id.is_(None))
@@ -78,10 +78,10 @@ _deep = sa.or_(providers.c.topology.is_not(None), sa.exists().where(_below.c.roo
 
 def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
                   uuids: Collection[str] | None = None) -> dict[str, dict[str, AnyColumn]]:
-    """By the uuid of a node's provider: id, host, name, generation, per class (total, reserved, ratio, used), limits
-    (min_unit, max_unit and step_size by class), consumers, and whether it is deep: has providers below it, or a
-    topology. Of all nodes, of some (by uuid, or by the id of any provider in their trees), or of a host's: then nothing
-    of the others is summed."""
+    """Return the providers of nodes, by UUID. Each has id, host, name, generation, amounts per class (total, reserved,
+    ratio, used), limits (min_unit, max_unit and step_size by class) and consumers. ``deep``: it has providers below it,
+    or a topology. Covers all nodes, or some (by UUID, by the id of any provider in their trees, or by host): usage is
+    then summed for these only."""
     root = sa.func.coalesce(providers.c.root_id, providers.c.id)
     of_trees = None if ids is None else sa.select(root).where(providers.c.id.in_(list(ids))).scalar_subquery()
     wanted = [providers.c.root_id.is_(None), providers.c.host != ""]
@@ -118,12 +118,12 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | 
 
 
 class NodesWanted(NamedTuple):
-    """Which nodes: all of these conditions. ``after`` is a node's id, the last of the page before."""
+    """A filter of nodes; all conditions apply. ``after`` is the id of the last node of the previous page."""
 
     host: str | None = None
     id: int | None = None
     uuid: str | None = None
-    name_part: str | None = None  # anywhere in the name
+    name_part: str | None = None  # a substring of the name
     after: int | None = None
     limit: int | None = None
 
@@ -132,7 +132,7 @@ ALL = NodesWanted()
 
 
 def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
-    """Nodes with their hosts' compute services, by id; ``clock`` is the database's now."""
+    """Return nodes with their hosts' compute services, by id; ``clock`` is the database's time."""
     query = (
         sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
                   services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
@@ -145,7 +145,7 @@ def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
     for column, value in ((nodes.c.host, wanted.host), (nodes.c.id, wanted.id), (nodes.c.uuid, wanted.uuid)):
         if value is not None:
             query = query.where(column == value)
-    if wanted.name_part is not None:  # not LIKE: SQLite's folds case
+    if wanted.name_part is not None:  # not LIKE, which ignores case on SQLite
         query = query.where(sa.func.replace(nodes.c.name, wanted.name_part, "") != nodes.c.name)
     if wanted.after is not None:
         query = query.where(nodes.c.id > wanted.after)
@@ -153,49 +153,49 @@ def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
 
 
 def node_id(tx: Connection, name: str) -> int | None:
-    """The id of the node with this uuid or number; None when there is none."""
+    """Return the id of the node with this UUID or number; None if there is none."""
     same = nodes.c.id == int(name) if name.isascii() and name.isdigit() and len(name) <= 18 else nodes.c.uuid == name
     found = tx.execute(sa.select(nodes.c.id).where(same)).scalar_one_or_none()
     return None if found is None else int(found)
 
 
 def servers_on(tx: Connection, hosts: Sequence[str]) -> list[AnyRow]:
-    """uuid, name, host, node and task of live servers on these hosts."""
+    """Return uuid, name, host, node and task state of the live servers on these hosts."""
     return list(tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.host, servers.c.node,
                                      servers.c.task_state)
                            .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id)))
 
 
 def promised_on(tx: Connection, host: str) -> list[AnyRow]:
-    """Project and flavor of every live server on a host."""
+    """Return the project and flavor of every live server on a host."""
     return list(tx.execute(sa.select(servers.c.project_id, servers.c.flavor)
                            .where(servers.c.host == host, servers.c.deleted == 0).order_by(servers.c.project_id)))
 
 
-# -- zones: what servers' rows show of where their hosts are
+# -- zones of hosts, as shown in servers' rows
 
 def with_servers(tx: Connection, hosts: Sequence[str]) -> list[str]:
-    """Those of these hosts that have live servers."""
+    """Return those of these hosts that have live servers."""
     return list(tx.execute(sa.select(servers.c.host).where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0)
                            .distinct().order_by(servers.c.host)).scalars())
 
 
 def has_pinned(tx: Connection, host: str, zone: str) -> bool:
-    """Whether a live server on the host asked to be in this zone."""
+    """Return whether a live server on the host requested this zone."""
     return tx.execute(sa.select(servers.c.id).where(
         servers.c.host == host, servers.c.deleted == 0, servers.c.pinned_availability_zone == zone).limit(1)
     ).first() is not None
 
 
 def zones_shown(tx: Connection) -> list[tuple[str, str | None]]:
-    """(host, zone) as the rows of live servers have it."""
+    """Return (host, zone) pairs from the rows of live servers."""
     rows = tx.execute(sa.select(servers.c.host, servers.c.availability_zone)
                       .where(servers.c.deleted == 0, servers.c.host.is_not(None)).distinct())
     return [(row.host, row.availability_zone) for row in rows]
 
 
 def write_zone(tx: Connection, hosts: Sequence[str], zone: str) -> None:
-    """The zone that servers of these hosts show."""
+    """Set the zone in the rows of servers on these hosts."""
     tx.execute(sa.update(servers).where(
         servers.c.host.in_(list(hosts)), servers.c.deleted == 0,
         sa.or_(servers.c.availability_zone.is_(None), servers.c.availability_zone != zone)).values(

@@ -1,7 +1,7 @@
-"""Providers as hosts report them: a node's inventories and traits, its topology, and the providers below it.
+"""Providers as reported by hosts: a node's inventories and traits, its topology, and the providers below it.
 
-A report replaces what reports before it said, and leaves alone what was given by Placement's API and what is
-allocated: a host that has less than is used of it is told of, and takes no more.
+A report replaces earlier reports, but not changes made through the Placement API, nor allocations: a host that reports
+less than is allocated is logged, and gets no new allocations.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from nova.model.placement.providers import ChildProvider, ClassInventory
 LOG = logging.getLogger(__name__)
 
 LARGEST = 2147483647
-MOST_RATIO = 1e9  # as by Placement's API
+MOST_RATIO = 1e9  # the limit of the Placement API, too
 
 
 def claimed_room(inventory: Inventory) -> dict[str, int]:
-    """What all of a host's providers could give together, by its own word."""
+    """Return the total capacity that a host claims for all its providers, by resource class."""
     return room.claimed(one for node in inventory.nodes
                         for provider in (_inventories(node), *map(_of_child, node.children)) for one in provider)
 
 
 def write_providers(tx: Connection, inventory: Inventory, limits: room.Room | None = None) -> None:
-    """Providers and inventories as the host reports them, up to the limits (:func:`nova.model.placement.room.limits`).
-    An older report changes nothing. host.NodeNotYours: a uuid is that of a provider of somebody else's, be it another
-    host's, one below a node or one of Placement's API."""
+    """Write providers and inventories as reported by the host, up to the limits
+    (:func:`nova.model.placement.room.limits`). Older reports are ignored. Raises host.NodeNotYours if a UUID belongs to
+    a provider of another host, below a node, or of the Placement API."""
     left = dict(limits or {})
     known = _known(tx, [node.uuid for node in inventory.nodes])
     for node in inventory.nodes:
@@ -55,7 +55,7 @@ def write_providers(tx: Connection, inventory: Inventory, limits: room.Room | No
 
 
 class Reported(NamedTuple):
-    """A node, of a report. ``left``: what is believed of the providers that are still to be written."""
+    """A node of a report. ``left``: the accepted capacity for the providers that are still to be written."""
 
     inventory: Inventory
     node: Node
@@ -63,7 +63,7 @@ class Reported(NamedTuple):
 
 
 def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
-    """Rows by uuid, locked in the order that claims lock them in."""
+    """Return rows by UUID, locked in the same order as claims lock them."""
     return {row.uuid: row for row in tx.execute(
         sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.parent_id,
                   providers.c.host, providers.c.host_id)
@@ -71,7 +71,7 @@ def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
 
 
 def _write(tx: Connection, uuid: str, row: AnyRow | None, values: Mapping[str, object]) -> int:
-    """The provider's key; its generation counts the report."""
+    """Insert or update the provider and increment its generation; return its key."""
     if row is None:
         made = tx.execute(sa.insert(providers).values(**values, uuid=uuid, generation=1, updated_at=utc_now()))
         return new_key(made)
@@ -94,7 +94,8 @@ def _of_child(child: ChildProvider) -> list[ClassInventory]:
 
 
 def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory], name: str) -> None:
-    """What was reported before, and not now, goes; unless something is allocated of it: then nothing more is given."""
+    """Write a provider's inventories. Classes no longer reported are deleted; if they have allocations, they stay with
+    a total of 0."""
     used = dict(tx.execute(sa.select(allocations.c.resource_class, sa.func.sum(allocations.c.used))
                            .where(allocations.c.provider_id == key).group_by(allocations.c.resource_class)).all())
     before = {row.resource_class: row for row in tx.execute(
@@ -110,13 +111,14 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
 
 
 def _within_bounds(one: ClassInventory) -> ClassInventory:
-    """What databases and messages hold and arithmetic stands: one host's mistake must not stop the news of all."""
+    """Limit an inventory to values that databases and messages can hold: one host's error must not block the reports of
+    all hosts."""
     total, ratio = _between(0, one.total, LARGEST), one.allocation_ratio
     return ClassInventory(
         resource_class=one.resource_class, total=total, reserved=_between(0, one.reserved, total),
         min_unit=_between(1, one.min_unit, LARGEST), max_unit=_between(1, one.max_unit, LARGEST),
         step_size=_between(1, one.step_size, LARGEST),
-        allocation_ratio=min(ratio, MOST_RATIO) if ratio >= 0 else 0.0)  # no number (NaN) is not above 0, either
+        allocation_ratio=min(ratio, MOST_RATIO) if ratio >= 0 else 0.0)  # NaN is not >= 0, either
 
 
 def _between(least: int, value: int, most: int) -> int:
@@ -130,17 +132,17 @@ def _row(key: int, one: ClassInventory) -> dict[str, object]:
 
 
 def _log_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
-    """Once a change: a host that shrinks below its use keeps its guests, and is given no more."""
+    """Log once per change that a host has less capacity than is in use: it keeps its guests, but gets no new ones."""
     capacity = room.capacity(one)
     was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
     if used > capacity and was != capacity:
-        LOG.warning("node %s has room for %d %s, and %d are in use: it takes no more until some are given back "
-                    "(move servers off with 'nova-manage host drain', or raise its ratio)",
+        LOG.warning("provider %s has a capacity of %d %s, but %d are in use; it gets no new allocations until "
+                    "usage drops (move servers off with 'nova-manage host drain', or raise its ratio)",
                     name, capacity, one.resource_class, used)
 
 
 def _write_traits(tx: Connection, key: int, wanted: Sequence[str]) -> None:
-    """The reported ones; one that the API gave, and the host reports by now, is the host's."""
+    """Write the reported traits; a trait set through the API becomes the host's once the host reports it."""
     table = provider_traits
     before = {row.trait: row.reported for row in tx.execute(
         sa.select(table.c.trait, table.c.reported).where(table.c.provider_id == key))}
@@ -154,10 +156,10 @@ def _write_traits(tx: Connection, key: int, wanted: Sequence[str]) -> None:
                            for trait in sorted(now) if not before.get(trait)])
 
 
-# -- what is below a node
+# -- providers below a node
 
 def _write_children(tx: Connection, root: int, reported: Reported) -> None:
-    """Those that it reports; one that it reports no more goes when nothing is allocated of it, else it stays, empty."""
+    """Write the providers below a node. Those no longer reported are deleted, or emptied if they have allocations."""
     inventory, node, left = reported
     rows = {row.uuid: row for row in tx.execute(
         sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.name)
@@ -169,7 +171,7 @@ def _write_children(tx: Connection, root: int, reported: Reported) -> None:
     keys: dict[str, int] = {"": root}
     for child in _parents_first(node.children):
         if child.parent not in keys:
-            LOG.warning("node %s reports %s below %s, which it does not report: left out", node.name, child.name,
+            LOG.warning("node %s reports provider %s with the unknown parent %s; ignored", node.name, child.name,
                         child.parent)
             continue
         values = {"name": child.name, "host": inventory.host, "host_id": inventory.host_id, "root_id": root,
@@ -206,7 +208,7 @@ def _drop(tx: Connection, gone: Sequence[AnyRow]) -> None:
 
 
 def forget(tx: Connection, keys: Sequence[int]) -> None:
-    """These providers are gone, with all that is known of them."""
+    """Delete these providers with all their rows."""
     if not keys:
         return
     for table, column in ((allocations, allocations.c.provider_id), (inventories, inventories.c.provider_id),

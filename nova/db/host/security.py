@@ -1,4 +1,4 @@
-"""The security mode that the cloud is in, and the key that was generated for it."""
+"""The cloud's security mode, and the generated key that encrypts host secrets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nova.db.sql.statements import insert_ignoring
 from nova.model.security.security_modes import SecurityMode
 
 MODE = "mode"
-#: Begins the names of a generated key's copies, each wrapped by another password.
+#: The name prefix of the generated key's copies, each encrypted with a different password.
 KEY = "host_secret_key/"
 
 
 def mode(tx: Connection) -> SecurityMode | None:
-    """The mode on record. A cloud of an earlier release has enrolled hosts and no record: it is bounded. None: no
-    conductor has run yet."""
+    """Return the recorded mode. A cloud of an earlier release has enrolled hosts but no record: its mode is BOUNDED.
+    None if no conductor has run yet."""
     found = tx.execute(_value(MODE)).scalar_one_or_none()
     if found is not None:
         return SecurityMode(found)
@@ -27,7 +27,7 @@ def mode(tx: Connection) -> SecurityMode | None:
 
 
 def record_first(tx: Connection, wanted: SecurityMode) -> SecurityMode:
-    """Record a mode where there is none; the one on record."""
+    """Record a mode unless there is one; return the recorded mode."""
     found = mode(tx) or wanted
     insert_ignoring(tx, security_settings, [{"name": MODE, "value": found.value}])
     return SecurityMode(tx.execute(_value(MODE)).scalar_one())
@@ -40,14 +40,14 @@ def change_mode(tx: Connection, wanted: SecurityMode) -> None:
 
 
 def key_copies(tx: Connection) -> dict[str, str]:
-    """The generated key's copies, by what wraps each; empty: none was generated."""
+    """Return the generated key's copies, by the name of the key that wraps each; empty if none was generated."""
     name, value = security_settings.c
     return {row.name.removeprefix(KEY): row.value
             for row in tx.execute(sa.select(name, value).where(name.like(f"{KEY}%")))}
 
 
 def keep_key_copies(tx: Connection, copies: Mapping[str, str]) -> None:
-    """Keep copies of a generated key, in place of those of the same names."""
+    """Store copies of a generated key, replacing copies of the same names."""
     names = [f"{KEY}{name}" for name in copies]
     tx.execute(sa.delete(security_settings).where(security_settings.c.name.in_(names)))
     insert_ignoring(tx, security_settings, [{"name": f"{KEY}{name}", "value": value}
@@ -55,17 +55,17 @@ def keep_key_copies(tx: Connection, copies: Mapping[str, str]) -> None:
 
 
 def drop_key(tx: Connection) -> None:
-    """Forget the generated key: nothing is wrapped by it any more."""
+    """Delete the generated key: it no longer wraps any secret."""
     tx.execute(sa.delete(security_settings).where(security_settings.c.name.like(f"{KEY}%")))
 
 
 def lock(tx: Connection) -> None:
-    """Have one conductor at a time generate a key. The mode must be on record."""
+    """Lock the key generation to one conductor. The mode must be recorded."""
     tx.execute(_value(MODE).with_for_update()).one()
 
 
 def password_of(url: str) -> str:
-    """The password in a database's URL; of a URL that has none, the URL."""
+    """Return the password in a database URL; the URL itself if it has none."""
     return str(make_url(url).password or url)
 
 

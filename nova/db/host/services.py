@@ -1,4 +1,4 @@
-"""Daemons that report themselves, and what they owe."""
+"""Services of registered daemons, and pending cleanups of hosts."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from nova.model.base import Time
 from nova.model.host.services import ContractVersion, Debt, Registration, Service, ServiceQuery
 
 LOG = logging.getLogger(__name__)
-NAMED = 5  # servers in a message; the rest is counted
+NAMED = 5  # servers listed in a message; the rest is counted
 _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason",
                                          "forced_down", "last_seen_at", "created_at", "updated_at", "release",
                                          "version", "host_id", "contracts", "connections", "clock_off_s")]
 
 COMPUTE, CONDUCTOR, NETWORK, METADATA = "nova-compute", "nova-conductor", "nova-network", "nova-metadata"
 ON_HOSTS = (COMPUTE, NETWORK, METADATA)
-#: What os-services shows: clients know no other daemons.
+#: The binaries that os-services lists: clients know no others.
 SHOWN = (COMPUTE, CONDUCTOR, NETWORK, "nova-scheduler", "nova-consoleauth", "nova-cert")
 
-#: Statuses of migrations that are over; in all others a host may still be asked to do something.
+#: Final statuses of migrations; in any other, a host may still receive orders.
 MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 
 
 class RegisteredService(NamedTuple):
-    """A registered service's row: its id, and whether it is new."""
+    """The row of a registered service: its id, and whether it is new."""
 
     id: int
     new: bool
 
 
 def register(tx: Connection, registration: Registration, disabled_reason: str | None = None) -> RegisteredService:
-    """Write what a daemon says of itself. Conflict when name and id don't belong together. ``disabled_reason``: a new
-    one is disabled, and this is why."""
+    """Insert or update a daemon's service. Raises Conflict if host name and host id do not match. ``disabled_reason``:
+    a new service is disabled for this reason."""
     mine = sa.and_(services.c.host == registration.host, services.c.binary == registration.binary,
                    services.c.deleted == 0)
     known = sa.select(services.c.id, services.c.host_id).where(mine).with_for_update()
@@ -61,7 +61,7 @@ def register(tx: Connection, registration: Registration, disabled_reason: str | 
         "binary": registration.binary, "disabled": disabled_reason is not None, "disabled_reason": disabled_reason,
         "forced_down": False, "version": 1, "deleted": 0, "last_seen_at": utc_now(), "created_at": utc_now()}])
     row = tx.execute(known).one()
-    _check_id(registration, row)  # two machines of one name may have come at the same moment: one of them was first
+    _check_id(registration, row)  # two machines of one name may register concurrently: the first one owns the row
     return RegisteredService(row.id, True)
 
 
@@ -81,13 +81,13 @@ def _check_identity(tx: Connection, registration: Registration, row: AnyRow | No
 
 
 def now(tx: Connection) -> Time:
-    """The database's clock."""
+    """Return the database's time."""
     return as_time(tx.execute(sa.select(utc_now())).scalar_one())
 
 
 def beat(tx: Connection, beats: Mapping[tuple[str, str], float | None]) -> None:
-    """Write the heartbeats of many daemons in one statement: (host, binary) -> how far its clock is off in seconds,
-    None where it is right."""
+    """Record the heartbeats of many daemons in one statement: (host, binary) -> clock offset in seconds, None if
+    correct."""
     off = [(sa.and_(services.c.host == host, services.c.binary == binary), seconds)
            for (host, binary), seconds in sorted(beats.items()) if seconds is not None]
     tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(sorted(beats)),
@@ -96,43 +96,43 @@ def beat(tx: Connection, beats: Mapping[tuple[str, str], float | None]) -> None:
 
 
 def binaries(tx: Connection, host: str) -> set[str]:
-    """What runs on a host, as far as it registers."""
+    """Return the registered binaries of a host."""
     return binaries_ever(tx, host)[0]
 
 
 def binaries_ever(tx: Connection, host: str) -> tuple[set[str], set[str]]:
-    """What runs on a host, as far as it registers; and what did once (its services were deleted)."""
+    """Return the registered binaries of a host, and those registered in the past (their services were deleted)."""
     rows = tx.execute(sa.select(services.c.binary, services.c.deleted).where(services.c.host == host)).all()
     return {row.binary for row in rows if not row.deleted}, {row.binary for row in rows if row.deleted}
 
 
 def compute_id(tx: Connection, host: str) -> str | None:
-    """The id with which a host's nova-compute is registered."""
+    """Return the host id of a host's nova-compute."""
     return tx.execute(sa.select(services.c.host_id).where(
         services.c.host == host, services.c.binary == COMPUTE, services.c.deleted == 0)).scalar_one_or_none()
 
 
 def known(tx: Connection) -> set[tuple[str, str]]:
-    """(host, binary) of all services that are not deleted."""
+    """Return (host, binary) of all services that are not deleted."""
     return {(row.host, row.binary) for row in tx.execute(sa.select(services.c.host, services.c.binary)
                                                          .where(services.c.deleted == 0))}
 
 
 def compute_hosts(tx: Connection) -> set[str]:
-    """Every host with a compute service."""
+    """Return every host with a compute service."""
     return set(tx.execute(sa.select(services.c.host).where(services.c.binary == COMPUTE,
                                                            services.c.deleted == 0)).scalars())
 
 
 def host_up(tx: Connection, host: str, down_after_s: int) -> bool | None:
-    """Whether a host's compute service was seen lately and is not forced down; None: there is none."""
+    """Return whether a host's compute service has a recent heartbeat and is not forced down; None if there is none."""
     row = tx.execute(sa.select(services.c.last_seen_at, services.c.forced_down, utc_now().label("clock")).where(
         services.c.host == host, services.c.binary == COMPUTE, services.c.deleted == 0)).one_or_none()
     return None if row is None else is_up(row, down_after_s)
 
 
 def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | None = None) -> set[str]:
-    """Hosts (of these) where this daemon was seen lately, and is not forced down."""
+    """Return the hosts (of these) where this binary has a recent heartbeat and is not forced down."""
     query = sa.select(services.c.host, services.c.last_seen_at, services.c.forced_down,
                       utc_now().label("clock")).where(services.c.binary == binary, services.c.deleted == 0)
     if among is not None:
@@ -141,29 +141,30 @@ def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | No
 
 
 def is_up(row: AnyRow, down_after_s: int) -> bool:
-    """The same by a row with ``last_seen_at``, ``forced_down`` and the database's ``clock``; False where there is no
-    service, and all but the clock is None."""
+    """Return whether a row with ``last_seen_at``, ``forced_down`` and the database's ``clock`` is up. False without a
+    service, where all columns except the clock are None."""
     seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
     return bool(seen and not row.forced_down)
 
 
 class ServicesStamp(NamedTuple):
-    """``version`` grows with each registration of a daemon, and with each change of its service by an administrator,
-    who writes ``changed_at``, too."""
+    """The version of a host's service. ``version`` increases with each registration of the daemon, and with each change
+    by an administrator, which also sets ``changed_at``."""
 
     version: int
     changed_at: datetime.datetime | None
 
 
 def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, ServicesStamp]:
-    """By host, of this daemon there."""
+    """Return host -> stamp of this binary's service."""
     rows = tx.execute(sa.select(services.c.host, services.c.version, services.c.updated_at).where(
         services.c.binary == binary, services.c.deleted == 0, services.c.host.in_(sorted(among))))
     return {row.host: ServicesStamp(int(row.version), row.updated_at) for row in rows}
 
 
 def silent_s(tx: Connection, binary: str, host: str) -> float | None:
-    """Seconds since this daemon there was last heard of, by the database's clock; None: never, or there is none."""
+    """Return the seconds since the last heartbeat of this binary on the host, by the database's clock. None if it never
+    sent one, or does not exist."""
     row = tx.execute(sa.select(services.c.last_seen_at, utc_now().label("clock")).where(
         services.c.binary == binary, services.c.host == host, services.c.deleted == 0)).one_or_none()
     if row is None or row.last_seen_at is None:
@@ -172,20 +173,21 @@ def silent_s(tx: Connection, binary: str, host: str) -> float | None:
 
 
 def enabled_hosts(tx: Connection) -> set[str]:
-    """Every host whose compute service may get servers, up or not."""
+    """Return every host whose compute service is enabled, up or not."""
     return set(tx.execute(sa.select(services.c.host).where(
         services.c.binary == COMPUTE, services.c.deleted == 0, services.c.disabled == sa.false())).scalars())
 
 
 def versions_on_hosts(tx: Connection) -> dict[tuple[str, str], str]:
-    """(contract, host) -> the version of it that the host's daemon speaks."""
+    """Return (contract, host) -> the contract version of the host's daemon."""
     rows = tx.execute(sa.select(services.c.host, services.c.contracts).where(
         services.c.deleted == 0, services.c.binary.in_(ON_HOSTS)))
     return {(one.name, row.host): one.version for row in rows for one in row.contracts or ()}
 
 
 def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion, ...]:
-    """The lowest version of each contract that a control daemon seen lately speaks. Hosts have no say in it."""
+    """Return the lowest version of each contract among control daemons with a recent heartbeat. Compute hosts do not
+    count."""
     rows = tx.execute(sa.select(services.c.contracts).where(
         services.c.deleted == 0, services.c.binary.not_in(ON_HOSTS), services.c.last_seen_at > later(-down_after_s)))
     lowest: dict[str, tuple[int, ...]] = {}
@@ -197,7 +199,7 @@ def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion,
 
 
 def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
-    """Rows and the database's clock as it was read with them."""
+    """Return service rows, each with the database's time of the read."""
     chosen = sa.select(*_FIELDS, utc_now().label("clock")).where(services.c.deleted == 0).order_by(services.c.id)
     if not query.hidden and query.uuid is None and query.id is None:
         chosen = chosen.where(services.c.binary.in_(SHOWN))
@@ -209,12 +211,13 @@ def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
 
 
 def as_time(value: object) -> Time:
-    """The database's clock as a time, whatever the driver made of it."""
+    """Return the database's time as a datetime, from any type that the driver returns."""
     return value if isinstance(value, datetime.datetime) else datetime.datetime.fromisoformat(str(value))
 
 
 def value(row: AnyRow | SimpleNamespace, clock: Time, down_after_s: int, zone: str) -> Service:
-    """The service as a value; up when it was seen within ``down_after_s`` and nobody forced it down."""
+    """Return the service as a value; up if it has a heartbeat within ``down_after_s`` seconds and is not forced
+    down."""
     seen = row.last_seen_at is not None and (clock - row.last_seen_at).total_seconds() <= down_after_s
     names = ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at",
              "created_at", "updated_at", "connections", "clock_off_s")
@@ -223,7 +226,7 @@ def value(row: AnyRow | SimpleNamespace, clock: Time, down_after_s: int, zone: s
 
 
 def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> AnyRow:
-    """One service's row, locked, by uuid or (host, binary). NotFound."""
+    """Lock and return one service's row, by UUID or (host, binary). Raises service.NotFound."""
     named = services.c.uuid == uuid if uuid else sa.and_(services.c.host == host, services.c.binary == binary)
     row = tx.execute(sa.select(*_FIELDS).where(named, services.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
@@ -232,14 +235,15 @@ def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | Non
 
 
 def update(tx: Connection, key: int, changes: Mapping[str, object]) -> None:
-    """Write ``changes`` by their columns, and count the row's version up."""
+    """Update columns of a service and increment its version."""
     tx.execute(sa.update(services).where(services.c.id == key)
                .values(**changes, version=services.c.version + 1, updated_at=utc_now()))
 
 
 def delete(tx: Connection, row: AnyRow) -> None:
-    """Take the service out; for a compute, its nodes too. Conflict while servers or migrations are on it, or while it
-has pending cleanups that only it can do, unless somebody said that it is down."""
+    """Delete a service; for nova-compute, its nodes too. Raises service.HasServers or service.HasMigrations while the
+    host has any, and service.OwesCleanups while cleanups are pending that only this host can do, unless it is forced
+    down."""
     if row.binary == COMPUTE:
         busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
         if busy.first() is not None:
@@ -256,8 +260,8 @@ has pending cleanups that only it can do, unless somebody said that it is down."
 
 
 def purge(tx: Connection, limit: int) -> int:
-    """Forget deleted services that another one of the same host and daemon came after, up to ``limit``; how many. The
-    last one stays, deleted or not: it says what ran on the host once (:func:`binaries_ever`)."""
+    """Delete up to ``limit`` deleted services that have a successor with the same host and binary; return their number.
+    The last row stays, deleted or not: it records what ran on the host (:func:`binaries_ever`)."""
     newer = services.alias("newer")
     replaced = sa.exists().where(newer.c.host == services.c.host, newer.c.binary == services.c.binary,
                                  newer.c.id > services.c.id)
@@ -265,35 +269,35 @@ def purge(tx: Connection, limit: int) -> int:
 
 
 def purge_cleanups(tx: Connection, limit: int) -> int:
-    """Forget cleanups that nobody will do and nothing waits for, up to ``limit``; how many: nothing runs on their host
-    any more, and their server was purged."""
+    """Delete up to ``limit`` cleanups that no service will do and no claim waits for; return their number. Their host
+    has no service any more, and their server was purged."""
     runs = sa.exists().where(services.c.host == cleanups.c.host, services.c.deleted == 0)
     known_server = sa.exists().where(servers.c.uuid == cleanups.c.server_uuid)
     return delete_some(tx, cleanups, sa.and_(sa.not_(runs), sa.not_(known_server)), limit)
 
 
 def _check_cleanups(tx: Connection, row: AnyRow) -> None:
-    """service.OwesCleanups. Where an administrator forced the service down, the log names them: they may never be
-    done."""
+    """Check that the host has no pending cleanups. Raises service.OwesCleanups; for a service that is forced down, logs
+    them instead, since they may never be done."""
     left = sorted({one.server_uuid for one in pending_cleanups(tx, row.host)})
     if not left:
         return
     named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
     if not row.forced_down:
         raise errors.service.OwesCleanups(host=row.host, servers=named)
-    LOG.warning("the service of host %s is deleted, which still has to remove what is left there of servers: %s",
+    LOG.warning("deleted the service of host %s, which has pending cleanups of servers: %s",
                 row.host, named)
 
 
 def closed_hosts(tx: Connection) -> set[str]:
-    """Hosts whose compute service is disabled or forced down: nothing new goes there."""
+    """Return the hosts whose compute service is disabled or forced down: they get no new servers."""
     return set(tx.execute(sa.select(services.c.host).where(
         services.c.binary == COMPUTE, services.c.deleted == 0,
         sa.or_(services.c.disabled == sa.true(), services.c.forced_down == sa.true()))).scalars())
 
 
 def has_compute(tx: Connection, host: str) -> bool:
-    """Whether there is a compute host of this name, be it up or not."""
+    """Return whether a compute host of this name exists, up or not."""
     return tx.execute(sa.select(services.c.id).where(services.c.host == host, services.c.binary == COMPUTE,
                                                      services.c.deleted == 0).limit(1)).first() is not None
 
@@ -305,7 +309,7 @@ class RunningRelease(NamedTuple):
 
 
 def releases(tx: Connection) -> list[RunningRelease]:
-    """Of every daemon that registered; empty: of an older release, which did not say."""
+    """Return the release of every registered daemon; empty for older releases, which did not report one."""
     rows = tx.execute(sa.select(services.c.host, services.c.binary, services.c.release).where(services.c.deleted == 0)
                       .order_by(services.c.host, services.c.binary))
     return [RunningRelease(*row) for row in rows]
@@ -313,16 +317,16 @@ def releases(tx: Connection) -> list[RunningRelease]:
 
 # -- pending cleanups
 
-#: The one kind of cleanup that no claim waits for: a file beside the guest.
+#: The only kind of cleanup that no claim waits for: a file next to the guest.
 SNAPSHOT_CLEANUP = "drop_snapshots"
 HOLDS = cleanups.c.step != SNAPSHOT_CLEANUP
 
 
 def add_cleanups(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
-    """Write cleanups; a newer epoch's stands in place of one that is written already.
+    """Insert cleanups; a newer epoch replaces an existing one.
 
-    What it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now. It has a key
-    of its own: a host that did the older one, and could not say so yet, must not count as having done the newer.
+    The newest arguments count: disks that were to be kept may belong to no server by now. The new row has its own key:
+    a host that did the older cleanup but could not report it must not count as having done the newer.
     """
     for one in added:
         same = [cleanups.c[name] == one[name] for name in ("host", "server_uuid", "step")]
@@ -332,7 +336,7 @@ def add_cleanups(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
 
 
 def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
-    """Those of all hosts (or the host given), oldest first."""
+    """Return the pending cleanups of all hosts (or one), oldest first."""
     query = sa.select(cleanups).order_by(cleanups.c.id)
     rows = tx.execute(query if host is None else query.where(cleanups.c.host == host))
     return tuple(Debt(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
@@ -340,7 +344,7 @@ def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[Debt, ...
 
 
 def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """The hosts that hold these servers' resources until a cleanup is done."""
+    """Return server -> hosts that hold its resources until a cleanup is done."""
     found: dict[str, list[str]] = {}
     for row in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host)
                           .where(cleanups.c.server_uuid.in_(uuids), HOLDS)):
@@ -349,13 +353,13 @@ def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str
 
 
 def hosts_with_cleanups(tx: Connection) -> set[str]:
-    """Hosts with any."""
+    """Return the hosts with pending cleanups."""
     return set(tx.execute(sa.select(cleanups.c.host).distinct()).scalars())
 
 
 def pending_cleanup(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
-    """The server a cleanup of this host is for, and whether it is the last one that a claim of it waits for. None: done
-    already."""
+    """Return the server of a host's cleanup, and whether it is the last one to block a claim. None if it is
+    already done."""
     found = tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.step)
                        .where(cleanups.c.id == key, cleanups.c.host == host)).first()
     if found is None:
@@ -367,11 +371,11 @@ def pending_cleanup(tx: Connection, host: str, key: int) -> tuple[str, bool] | N
 
 
 def cleanup_arguments(tx: Connection, host: str, key: int) -> Mapping[str, str]:
-    """The arguments of a cleanup of this host."""
+    """Return the arguments of a cleanup of this host."""
     return tx.execute(sa.select(cleanups.c.arguments).where(cleanups.c.id == key, cleanups.c.host == host)
                       ).scalar_one_or_none() or {}
 
 
 def drop_cleanup(tx: Connection, host: str, key: int) -> None:
-    """The cleanup is done, or given up. Repeated: nothing."""
+    """Delete a cleanup that is done or abandoned. Idempotent."""
     tx.execute(sa.delete(cleanups).where(cleanups.c.id == key, cleanups.c.host == host))

@@ -1,11 +1,11 @@
-"""Silence that is ours: after a time in which no daemon of a kind was heard of, rather we were cut off than that all of
-them died at once.
+"""Grace after a service report gap: if no service of a kind reported, the cause is more likely a broken connection than
+the death of all of them.
 
-The first one that is heard again ends it. The others that were alive when it began get half of ``service_down_time`` to
-report before they count as down, for everybody who asks: it is written where their reports are. One that really died
-meanwhile is found down after that; one that was down before stays down. While the broker is away, and nobody could
-report, conductors write so again and again (:func:`bridge`): what goes on as soon as it is back, before the first
-report, finds nobody down who was not.
+The first report ends the gap. The other services that were alive when it began get half of ``service_down_time`` to
+report before they count as down, for all readers: the grace is written to their heartbeat time. A service that died
+meanwhile counts as down after that; a service that was down before stays down. While the broker is unavailable and no
+service can report, conductors extend the grace periodically (:func:`bridge`). So operations that resume with the
+broker, before the first report, do not find services down by mistake.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from nova.model.base import Time
 
 
 class Excused(NamedTuple):
-    """Hosts whose daemons of one kind count as seen at ``seen_at``; nobody of it was heard of for ``silent_s``."""
+    """The hosts whose service of one kind counts as seen at ``seen_at``, after ``silent_s`` seconds without any report
+    of that kind."""
 
     hosts: tuple[str, ...]
     seen_at: Time
@@ -32,13 +33,15 @@ class Excused(NamedTuple):
 
 
 def end(tx: Connection, reporting: Collection[str], down_after_s: int) -> dict[str, Excused]:
-    """By kind (binary), before the reports of ``reporting`` are written: those whose silence this ends."""
+    """Return, by binary, the services excused because the reports of ``reporting`` end a gap. Call before these reports
+    are written."""
     silences = _silences(tx, down_after_s)
     return {binary: _excused(tx, binary, silences) for binary in sorted(reporting) if binary in silences.begun}
 
 
 def bridge(tx: Connection, down_after_s: int) -> dict[str, Excused]:
-    """By kind: who was alive when the daemons fell silent, conductors apart. Nobody where one of them is heard of."""
+    """Return, by binary, the services that were alive when all reports stopped (except conductors'). Empty if any of
+    these services reports."""
     silences = _silences(tx, down_after_s)
     newest = max((heard for binary, heard in silences.heard.items() if binary != CONDUCTOR), default=silences.now)
     if silences.now - newest <= silences.half:
@@ -48,8 +51,8 @@ def bridge(tx: Connection, down_after_s: int) -> dict[str, Excused]:
 
 
 class _Silences(NamedTuple):
-    """``heard``: by kind, when one was heard of last; ``begun``: of those of which nobody was for ``half`` of the
-    time."""
+    """The report times. ``heard``: the last report of each binary; ``begun``: the same for binaries without a report
+    for ``half`` of ``service_down_time``."""
 
     now: Time
     half: datetime.timedelta

@@ -1,1 +1,1 @@
-"""The tables of the two schemas: ``api`` and ``cell``."""
+"""The tables of the two schemas, ``api`` and ``cell``."""

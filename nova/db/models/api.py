@@ -1,4 +1,4 @@
-"""The ``api`` schema: what is true for the whole cloud, whichever cell a server is in."""
+"""The ``api`` schema: cloud-wide data, independent of servers' cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from nova.db.sql.types import Json, ident, key, long_text, moment, text
 from nova.model.numa.topology import HostTopology, Packing
 from nova.model.server.servers import ServerFacts
 
-#: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
+#: ``sqlite_autoincrement`` for keys that must never be reused: SQLite would reuse the last row's key after its
+#: deletion.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
                                           "uq": "uq_%(table_name)s_%(column_0_N_name)s"})
 
@@ -68,7 +69,7 @@ certificates = sa.Table(
     sa.Index("ix_certificates_project_id", "project_id"),
     sa.Index("ix_certificates_ends_at", "ends_at"))
 
-#: Limits that differ from the defaults. ``user_id`` is empty for a project's own.
+#: Limits that differ from the defaults. ``user_id`` is empty for a project's own limits.
 quotas = sa.Table(
     "quotas", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -78,13 +79,13 @@ quotas = sa.Table(
     sa.Column("hard_limit", sa.Integer, nullable=False),
     sa.UniqueConstraint("project_id", "user_id", "resource"))
 
-#: One row a project (or user, for keypairs): whoever changes what quota counts locks it first.
+#: One row for each project (or user, for keypairs), locked before any change that quota counts.
 quota_locks = sa.Table(
     "quota_locks", metadata,
     sa.Column("owner", text(), primary_key=True),
     sa.Column("turns", key(), nullable=False, default=0))
 
-#: One row a server, open until it is gone: quota sums the open ones, and every claim is fenced by ``epoch``.
+#: One row for each server, open until its deletion: quota sums the open ones, and ``epoch`` fences every claim.
 ledger = sa.Table(
     "ledger", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -98,15 +99,15 @@ ledger = sa.Table(
     sa.Column("closed", sa.Boolean, nullable=False, default=False),
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("closed_at", moment()),
-    sa.Column("facts", Json(ServerFacts)),  # NULL: its row is older than the column
-    sa.Column("classes", Json(Mapping[str, int])),  # what it needs of each resource class; NULL: likewise
+    sa.Column("facts", Json(ServerFacts)),  # NULL: the row is older than the column
+    sa.Column("classes", Json(Mapping[str, int])),  # its amounts by resource class; NULL: likewise
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
     sqlite_autoincrement=True)
 
-#: A provider is a node of a host (host id, node uuid), something below one, or (with an empty ``host``) what somebody
-#: made by Placement's API. ``generation`` counts each change of what it has or gave. ``root_id`` is NULL for a root;
-#: whoever changes anything in a tree locks its root first.
+#: A node of a host (host id, node UUID), a provider below one, or (with an empty ``host``) one created through the
+#: Placement API. ``generation`` counts changes of inventories and allocations. ``root_id`` is NULL for a root; any
+#: change in a tree locks its root first.
 providers = sa.Table(
     "resource_providers", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -137,7 +138,7 @@ inventories = sa.Table(
     sa.Column("allocation_ratio", sa.Float, nullable=False, default=1.0),
     sa.Column("reported", sa.Boolean, nullable=False, default=True, server_default=sa.true()))
 
-#: ``reported`` by its host, and replaced with the next report; the others were given by Placement's API.
+#: ``reported``: by the host, replaced with its next report; other rows were set through the Placement API.
 provider_traits = sa.Table(
     "provider_traits", metadata,
     sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
@@ -145,20 +146,20 @@ provider_traits = sa.Table(
     sa.Column("reported", sa.Boolean, nullable=False, default=False),
     sa.Index("ix_provider_traits_trait", "trait"))
 
-#: Given by Placement's API. Members of the aggregates of hosts are in ``aggregate_hosts``.
+#: Set through the Placement API. Memberships of hosts are in ``aggregate_hosts``.
 provider_aggregates = sa.Table(
     "provider_aggregates", metadata,
     sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
     sa.Column("aggregate_uuid", ident(), primary_key=True),
     sa.Index("ix_provider_aggregates_aggregate", "aggregate_uuid"))
 
-#: Names beside the standard ones (``nova.model.placement.traits``).
+#: Custom names, in addition to the standard ones (``nova.model.placement.traits``).
 custom_traits = sa.Table("custom_traits", metadata, sa.Column("name", text(), primary_key=True),
                          sa.Column("created_at", moment(), nullable=False))
 custom_classes = sa.Table("custom_classes", metadata, sa.Column("name", text(), primary_key=True),
                           sa.Column("created_at", moment(), nullable=False))
 
-#: Who allocates by Placement's API. Servers are in the ledger, with their epoch as generation.
+#: Consumers of the Placement API. Servers are in the ledger, with their epoch as generation.
 consumers = sa.Table(
     "consumers", metadata,
     sa.Column("uuid", ident(), primary_key=True),
@@ -171,8 +172,8 @@ consumers = sa.Table(
     sa.Column("updated_at", moment()),
     sa.Index("ix_consumers_project", "project_id", "user_id"))
 
-#: ``consumer`` is a server; or, for the end that a move leaves (or came from), the move, and ``moving`` is its server.
-#: ``packing``: what it holds of the provider's cells and devices, on one of its rows there.
+#: ``consumer`` is a server, or a move that holds the source of ``moving``, its server. ``packing``: the PCI and NUMA
+#: claim, on one of the consumer's rows for the provider.
 allocations = sa.Table(
     "allocations", metadata,
     sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
@@ -184,13 +185,14 @@ allocations = sa.Table(
     sa.Index("ix_allocations_consumer", "consumer"),
     sa.Index("ix_allocations_moving", "moving"))
 
-#: What all schedulers and conductors share of a kind, counted up with each change: ``aggregates``.
+#: Version stamps of data that all schedulers and conductors share, such as ``aggregates``; incremented with each
+#: change.
 stamps = sa.Table(
     "stamps", metadata,
     sa.Column("name", text(64), primary_key=True),
     sa.Column("version", key(), nullable=False, default=1))
 
-#: A zone is metadata: the key ``availability_zone``.
+#: The metadata key ``availability_zone`` makes an aggregate a zone.
 aggregates = sa.Table(
     "aggregates", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -233,15 +235,15 @@ server_group_members = sa.Table(
     sa.Column("user_id", text(), nullable=False),
     sa.Index("ix_server_group_members_group", "group_id"))
 
-#: The limits of a class; ``default`` is what a project without limits of its own has.
+#: The limits of quota classes; ``default`` applies to projects without their own limits.
 quota_classes = sa.Table(
     "quota_classes", metadata,
     sa.Column("class_name", text(), primary_key=True),
     sa.Column("resource", text(64), primary_key=True),
     sa.Column("hard_limit", sa.Integer, nullable=False))
 
-#: What EC2 calls things: ``prefix-%08x`` of the row's key, which the database gives once. A server's row goes with its
-#: row of the ledger, long after the server.
+#: EC2 ids: ``prefix-%08x`` of the row's key, which the database assigns once. A server's row is deleted with its ledger
+#: row, long after the server.
 ec2_ids = sa.Table(
     "ec2_ids", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -251,7 +253,7 @@ ec2_ids = sa.Table(
     sa.UniqueConstraint("kind", "external_id"),
     sqlite_autoincrement=True)
 
-#: What ``nova-manage cell_v2`` recorded of cell0 and of the one cell; NULL: the URL is the configuration's.
+#: Cells recorded by ``nova-manage cell_v2``: cell0 and the only cell. A NULL URL means the configuration's.
 cell_mappings = sa.Table(
     "cell_mappings", metadata,
     sa.Column("uuid", ident(), primary_key=True),

@@ -20,7 +20,8 @@ from nova.model.server.migrations import MigrationProgress
 from nova.model.server.servers import Fault, ServerMemo
 from nova.model.volumes import BlockDevice
 
-#: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
+#: ``sqlite_autoincrement`` for keys that must never be reused: SQLite would reuse the last row's key after its
+#: deletion.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
                                           "uq": "uq_%(table_name)s_%(column_0_N_name)s"})
 
@@ -39,22 +40,22 @@ servers = sa.Table(
     sa.Column("launched_at", moment()),
     sa.Column("terminated_at", moment()),
     sa.Column("deleted_at", moment()),
-    sa.Column("archived_at", moment()),  # of a deleted server: no list shows it from then on
-    # states: written by nova.db.server.states alone
+    sa.Column("archived_at", moment()),  # of a deleted server, which no list shows from then on
+    # states: written only by nova.db.server.states
     sa.Column("epoch", key(), nullable=False, default=1),
-    sa.Column("console_epoch", key(), nullable=False, default=0, server_default="0"),  # consoles given out before end
+    sa.Column("console_epoch", key(), nullable=False, default=0, server_default="0"),  # older consoles are invalid
     sa.Column("vm_state", text(32), nullable=False),
     sa.Column("task_state", text(64)),
     sa.Column("power_state", sa.SmallInteger, nullable=False, default=0),
     sa.Column("progress", sa.SmallInteger, nullable=False, default=0),
     sa.Column("fault", Json(Fault)),
-    # place
+    # location
     sa.Column("host", text()),
     sa.Column("node", text()),
     sa.Column("host_id", ident()),
     sa.Column("availability_zone", text()),
     sa.Column("pinned_availability_zone", text()),
-    # what it is made of
+    # contents
     sa.Column("flavor", Json(Flavor), nullable=False),
     sa.Column("flavorid", text(), nullable=False),
     sa.Column("image", Json(Image)),
@@ -64,7 +65,7 @@ servers = sa.Table(
     sa.Column("disks", Json(tuple[Disk, ...])),
     sa.Column("requested_networks", Json(tuple[RequestedNetwork, ...])),
     sa.Column("interfaces", Json(tuple[Interface, ...])),
-    sa.Column("port_demands", Json(tuple[PortDemand, ...])),  # what its ports take of hosts
+    sa.Column("port_demands", Json(tuple[PortDemand, ...])),  # requirements of its ports on hosts
     sa.Column("volumes", Json(tuple[BlockDevice, ...])),
     sa.Column("security_groups", Json(tuple[str, ...])),
     sa.Column("root_device_name", text()),
@@ -76,7 +77,7 @@ servers = sa.Table(
     sa.Column("user_data", sa.Text().with_variant(sa.Text(16777215), "mysql", "mariadb")),
     sa.Column("files", Json(Mapping[str, str])),
     sa.Column("guest_password", sa.Text),
-    # how it was asked for
+    # the request
     sa.Column("reservation_id", text(32), nullable=False, default=""),
     sa.Column("launch_index", sa.Integer, nullable=False, default=0),
     sa.Column("scheduler_hints", Json(Mapping[str, Any])),
@@ -86,22 +87,22 @@ servers = sa.Table(
     sa.Column("locked_by", text(8)),
     sa.Column("locked_reason", text()),
     sa.Column("memo", Json(ServerMemo)),
-    # the default order; vm_state (a column of the list's own filter) is in them so that they alone find a page
+    # the default order; vm_state (a column of the list's own filter) makes the index sufficient to find a page
     sa.Index("ix_servers_project_newest", "project_id", "deleted", "created_at", "id", "vm_state"),
     sa.Index("ix_servers_newest", "deleted", "created_at", "id", "vm_state"),
     sa.Index("ix_servers_host", "host", "deleted"),
     sa.Index("ix_servers_updated", "updated_at"),
     sa.Index("ix_servers_reservation", "reservation_id"),
     sa.Index("ix_servers_deleted_at", "deleted_at"),
-    # lists of all projects by what is filtered and sorted by most, and a project's by name; the rest is a walk over the
-    # project's servers (each index costs every create, so that not each of the 30 keys has one)
+    # Lists of all projects by the most frequent filters and sort keys, and a project's by name. Others scan the
+    # project's servers: each index costs every create, so not each of the 30 keys has one.
     sa.Index("ix_servers_name", "deleted", "name", "id"),
     sa.Index("ix_servers_user", "deleted", "user_id", "id"),
     sa.Index("ix_servers_image", "deleted", "image_id", "id"),
     sa.Index("ix_servers_flavor", "deleted", "flavorid", "id"),
-    sa.Index("ix_servers_tasks", "deleted", "task_state", "id", "host"),  # with what busy hosts are counted by
+    sa.Index("ix_servers_tasks", "deleted", "task_state", "id", "host"),  # includes the columns that count busy hosts
     sa.Index("ix_servers_project_name", "project_id", "deleted", "name", "id"),
-    sa.Index("ix_servers_vm_state", "deleted", "vm_state", "updated_at"),  # what periodic tasks look for
+    sa.Index("ix_servers_vm_state", "deleted", "vm_state", "updated_at"),  # for periodic tasks
     sa.Index("ix_servers_usage", "project_id", "uuid", "launched_at", "terminated_at"),
     sqlite_autoincrement=True)
 
@@ -117,7 +118,7 @@ server_tags = sa.Table(
     sa.Column("tag", text(80), primary_key=True),
     sa.Index("ix_server_tags_tag", "tag", "server_uuid"))
 
-#: What a console's token stands for. Good for ``host`` and ``epoch`` (the server's, when it was given out) alone.
+#: Console tokens, valid only for ``host`` and ``epoch`` (the server's at the time of creation).
 console_tokens = sa.Table(
     "console_auth_tokens", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -134,7 +135,7 @@ console_tokens = sa.Table(
     sa.Index("ix_console_auth_tokens_server", "server_uuid"),
     sa.Index("ix_console_auth_tokens_expires", "expires_at"))
 
-#: A runner process and its lease, by the database's clock. ``acknowledged`` is the newest epoch change it has seen.
+#: Runner processes and their leases, by the database's clock. ``acknowledged``: the newest epoch change it has seen.
 runners = sa.Table(
     "runners", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -143,8 +144,8 @@ runners = sa.Table(
     sa.Index("ix_runners_lease", "lease_until"),
     sqlite_autoincrement=True)
 
-#: The journal: one row an operation on a server. ``step`` is the name of the step whose intent is written;
-#: ``direction`` is do or undo. Unfinished rows belong to ``runner_id``.
+#: The journal: one row for each operation on a server. ``step``: the step whose intent is written; ``direction``: do or
+#: undo. Unfinished rows belong to ``runner_id``.
 operations = sa.Table(
     "operations", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -171,7 +172,7 @@ operations = sa.Table(
     sa.Index("ix_operations_open", "finished_at", "runner_id"),
     sqlite_autoincrement=True)
 
-cleanups = sa.Table(  # the table's name is the first release's
+cleanups = sa.Table(  # the table's name dates from the first release
     "owed", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("host", text(), nullable=False),
@@ -213,23 +214,23 @@ enrolments = sa.Table(
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("host", text(), nullable=False, unique=True),
     sa.Column("runs", Json(tuple[str, ...]), nullable=False),
-    sa.Column("addresses", Json(tuple[str, ...]), nullable=False),  # where its consoles may be; empty: not told yet
-    sa.Column("token", text(), nullable=False),  # as the two below: wrapped, see nova.model.security.secret_wrap
+    sa.Column("addresses", Json(tuple[str, ...]), nullable=False),  # where its consoles may be; empty: not set yet
+    sa.Column("token", text(), nullable=False),  # wrapped, as the next two; see nova.model.security.secret_wrap
     sa.Column("token_until", moment()),
-    sa.Column("secret", text(), nullable=False),  # it proves what the host says, and what it is told
-    sa.Column("former", text(), nullable=False),  # the one before
+    sa.Column("secret", text(), nullable=False),  # authenticates messages from and to the host
+    sa.Column("former", text(), nullable=False),  # the previous secret
     sa.Column("former_until", moment()),
     sa.Column("version", key(), nullable=False),
     sa.Column("enrolled_at", moment(), nullable=False),
-    sa.Column("joined_at", moment()),  # when it brought its secret
+    sa.Column("joined_at", moment()),  # when it registered its secret
     sa.Column("expelled_at", moment()),
     sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.placement.room
     sa.Column("claimed_room", Json(Mapping[str, int])),
-    sa.Column("isolated_at", moment()),  # since when it speaks in the hosts' own vhost alone
-    sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # from there
+    sa.Column("isolated_at", moment()),  # restricted to the hosts' own vhost since then
+    sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # to the other vhost
     sqlite_autoincrement=True)
 
-#: The cloud's security mode, and what was generated for it: see nova.db.host.security.
+#: The cloud's security mode, and its generated key: see nova.db.host.security.
 security_settings = sa.Table(
     "security_settings", metadata,
     sa.Column("name", text(64), primary_key=True),
@@ -278,7 +279,7 @@ networks = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("updated_at", moment()))
 
-#: One row an address of a network's pool; free when it is neither reserved nor a server's.
+#: One row for each address of a network's pool; free if neither reserved nor a server's.
 fixed_addresses = sa.Table(
     "fixed_addresses", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -288,8 +289,8 @@ fixed_addresses = sa.Table(
     sa.Column("server_uuid", ident()),
     sa.Column("vif_uuid", ident()),
     sa.Column("leased", sa.Boolean, nullable=False, default=False),
-    sa.Column("host", text()),  # of a server's: where it is; of nobody's: the multi-host network's own on that host
-    sa.Column("left_at", moment()),  # its server let it go, and its lease has not ended yet: nobody's, but not free
+    sa.Column("host", text()),  # the server's host; without a server: the host whose own address it is (multi-host)
+    sa.Column("left_at", moment()),  # released by its server, but still leased: not free yet
     sa.Column("updated_at", moment()),
     sa.UniqueConstraint("network_id", "address"),
     sa.Index("ix_fixed_addresses_free", "network_id", "reserved", "server_uuid", "id"),
@@ -307,7 +308,7 @@ vifs = sa.Table(
     sa.Column("server_uuid", ident(), nullable=False),
     sa.Index("ix_vifs_server", "server_uuid"))
 
-#: One row a public address. Free when ``project_id`` is null; ``fixed_address_id`` says where its packets go.
+#: One row for each floating IP. Free if ``project_id`` is NULL; associated with ``fixed_address_id``.
 floating_addresses = sa.Table(
     "floating_addresses", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -316,14 +317,14 @@ floating_addresses = sa.Table(
     sa.Column("interface", text(15)),
     sa.Column("project_id", text()),
     sa.Column("fixed_address_id", key()),
-    sa.Column("host", text()),  # the network host that carries it
+    sa.Column("host", text()),  # the network host that has it
     sa.Column("auto_assigned", sa.Boolean, nullable=False, default=False),
     sa.Column("updated_at", moment()),
     sa.Index("ix_floating_addresses_pool", "pool", "project_id", "id"),
     sa.Index("ix_floating_addresses_project", "project_id"),
     sa.Index("ix_floating_addresses_fixed", "fixed_address_id"))
 
-#: One row a project that ever took something of nova-network's that quota counts: locked first by whoever counts.
+#: One row for each project that used nova-network resources under quota, locked before they are counted.
 network_quota_locks = sa.Table(
     "network_quota_locks", metadata,
     sa.Column("owner", text(), primary_key=True),
@@ -346,7 +347,7 @@ security_groups = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.UniqueConstraint("project_id", "name"))
 
-#: What may come in to a group's members: from ``cidr``, or from the members of ``source_id``.
+#: Traffic allowed to a group's members: from ``cidr``, or from the members of ``source_id``.
 security_group_rules = sa.Table(
     "security_group_rules", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -375,8 +376,8 @@ common_rules = sa.Table(
     sa.Column("to_port", sa.Integer),
     sa.Column("cidr", text(43)))
 
-#: Moves of servers between hosts, and resizes: what the API shows of them, kept when they are over.
-volume_holders = sa.Table(  # whose a volume is: "" in holder for a volume of one server, else the server
+#: Volumes in use, by server.
+volume_holders = sa.Table(  # holder: "" for a single-attach volume, else the server
     "volume_holders", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("volume_id", ident(), nullable=False),
@@ -386,7 +387,7 @@ volume_holders = sa.Table(  # whose a volume is: "" in holder for a volume of on
     sa.UniqueConstraint("volume_id", "holder"),
     sa.Index("ix_volume_holders_server_uuid", "server_uuid"))
 
-volume_cleanups = sa.Table(  # what the volume service is still to be told
+volume_cleanups = sa.Table(  # pending cleanups in the volume service
     "volume_cleanups", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("kind", text(16), nullable=False),
@@ -399,6 +400,7 @@ volume_cleanups = sa.Table(  # what the volume service is still to be told
     sa.Index("ix_volume_cleanups_due_at", "due_at"),
     sa.Index("ix_volume_cleanups_server_uuid", "server_uuid"))
 
+#: Moves of servers between hosts, and resizes, as the API shows them; kept after they end.
 migrations = sa.Table(
     "migrations", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -426,7 +428,7 @@ migrations = sa.Table(
     sa.Index("ix_migrations_status", "status", "id"),
     sqlite_autoincrement=True)
 
-#: One row a host and audit period: whether ``compute.instance.exists`` went out for each of its servers.
+#: One row for each host and audit period: whether ``compute.instance.exists`` was sent for each of its servers.
 usage_audits = sa.Table(
     "usage_audits", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -437,23 +439,23 @@ usage_audits = sa.Table(
     sa.Column("servers", sa.Integer, nullable=False, default=0),
     sa.Column("errors", sa.Integer, nullable=False, default=0),
     sa.Column("message", text()),
-    sa.Column("runner_id", key(), nullable=False, default=0),  # whose lease holds it while it runs
+    sa.Column("runner_id", key(), nullable=False, default=0),  # the runner whose lease holds it while RUNNING
     sa.UniqueConstraint("host", "period_beginning", "period_ending"),
     sa.Index("ix_usage_audits_period", "period_ending"),
     sqlite_autoincrement=True)
 
-#: What hosts or the ledger have that no record explains. ``ended``: 0, or the row's own id once it is over.
+#: Orphans: objects of hosts or the ledger that no record explains. ``ended``: 0, or the row's own id once closed.
 strangers = sa.Table(
     "strangers", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("kind", text(16), nullable=False),  # of nova.model.guest.strangers.StrangerKind
     sa.Column("host", text(), nullable=False),
-    sa.Column("name", text(), nullable=False),  # tells several of one kind and host apart
+    sa.Column("name", text(), nullable=False),  # distinguishes orphans of one kind and host
     sa.Column("server_uuid", ident(), nullable=False),
     sa.Column("what", sa.Text, nullable=False),
     sa.Column("epoch", key(), nullable=False, default=-1),
     sa.Column("first_seen_at", moment(), nullable=False),
-    sa.Column("ordered_at", moment()),  # its removal
+    sa.Column("ordered_at", moment()),  # when its removal was ordered
     sa.Column("ended_at", moment()),
     sa.Column("ending", text(64), nullable=False, default=""),
     sa.Column("ended", key(), nullable=False, default=0),
@@ -462,10 +464,10 @@ strangers = sa.Table(
     sa.Index("ix_strangers_ended_at", "ended_at"),
     sqlite_autoincrement=True)
 
-#: How far a walk through all rows is, and until when one conductor has its turn.
+#: The progress of walks through all rows, and the end of a conductor's current turn.
 audit_walks = sa.Table(
     "audit_walks", metadata,
     sa.Column("name", text(64), primary_key=True),
     sa.Column("after", text(64), nullable=False, default=""),
     sa.Column("taken_until", moment(), nullable=False),
-    sa.Column("passed_at", moment()))  # when it came to the end last
+    sa.Column("passed_at", moment()))  # when it last reached the end

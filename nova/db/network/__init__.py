@@ -1,1 +1,1 @@
-"""nova-network: networks, addresses, floating addresses and security groups."""
+"""nova-network: networks, fixed addresses, floating IPs and security groups."""

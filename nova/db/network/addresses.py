@@ -1,4 +1,4 @@
-"""Servers' interfaces on nova-network's networks, and their addresses: taken and given back in the caller's
+"""Servers' interfaces and fixed addresses on nova-network's networks, allocated and released in the caller's
 transaction."""
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from nova.model.network.network_managers import FLAT_DHCP, NetworkKind
 from nova.model.network.networks import FixedAddress, Interface, Network, RequestedNetwork, Subnet
 
 FIELDS = [networks.c[name] for name in Network.__struct_fields__ if name in networks.c]
-_OF_VIF = sa.and_(fixed_addresses.c.server_uuid == vifs.c.server_uuid,  # which has an index
+_OF_VIF = sa.and_(fixed_addresses.c.server_uuid == vifs.c.server_uuid,  # the condition on server_uuid has an index
                   fixed_addresses.c.vif_uuid == vifs.c.uuid)
-_KEYS = uuids.UUID("7a4f1a5e-6f0f-4d43-9a0b-5b0a6f2d1c77")  # names of interfaces that come later are made in it
+_KEYS = uuids.UUID("7a4f1a5e-6f0f-4d43-9a0b-5b0a6f2d1c77")  # namespace of the UUIDs of interfaces added later
 
 
 class AddressRequest(NamedTuple):
-    """One server's interfaces to be: in the order they were asked for. ``host``: where it is, or will be."""
+    """The requested interfaces of a server, in request order. ``host``: its current or future host."""
 
     server_uuid: str
     hostname: str
@@ -41,7 +41,7 @@ class AddressRequest(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What the configuration says of addresses, and the projects' limits (``fixed_ips``; none: not limited)."""
+    """The configured address options, and the projects' limits of ``fixed_ips`` (absent: unlimited)."""
 
     manager: NetworkKind = FLAT_DHCP
     ipv6_backend: str = "rfc2462"
@@ -51,20 +51,20 @@ class Terms:
 
 
 class NewInterface:
-    """One interface in the making."""
+    """An interface that is being created."""
 
     def __init__(self, request: AddressRequest, requested: RequestedNetwork, vif: str, mac: str = "") -> None:
         self.request, self.requested, self.vif, self.mac = request, requested, vif, mac
         self.addresses: list[str] = []
-        self.key: int | None = None  # of a row that is taken now
+        self.key: int | None = None  # of an address row that is allocated now
 
 
 def bind(tx: Connection, requests: Sequence[AddressRequest], terms: Terms | None = None,
          ) -> dict[str, tuple[Interface, ...]]:
-    """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
+    """Allocate addresses for each server, or keep existing ones; return the interfaces by server UUID.
 
-    network.NotFound, network.NoAddress, network.AddressTaken, quota.FixedIps and network.NoMac leave nothing behind:
-    the transaction is the caller's.
+    Raises network.NotFound, network.NoAddress, network.AddressTaken, quota.FixedIps or network.NoMac. The transaction
+    is the caller's, so that an error leaves no rows behind.
     """
     terms = terms or Terms()
     wanted = {requested.network_id for request in requests for requested in request.networks if requested.network_id}
@@ -85,7 +85,7 @@ def bind(tx: Connection, requests: Sequence[AddressRequest], terms: Terms | None
 
 
 def take_interface(tx: Connection, request: AddressRequest, key: str, terms: Terms | None = None) -> Interface:
-    """One more interface (``request.networks`` is the one); with the same key, the same again."""
+    """Add one interface (the only one in ``request.networks``). The same key returns the same interface."""
     terms = terms or Terms()
     [requested] = request.networks
     row = rows_of(tx, {str(requested.network_id)})[str(requested.network_id)]
@@ -101,13 +101,13 @@ def take_interface(tx: Connection, request: AddressRequest, key: str, terms: Ter
 
 
 def interface_id(key: str) -> str:
-    """The id of the interface that :func:`take_interface` makes for that key."""
+    """Return the id of the interface that :func:`take_interface` creates for that key."""
     return str(uuids.uuid5(_KEYS, key))
 
 
 def add_address(tx: Connection, request: AddressRequest, terms: Terms | None = None) -> tuple[str, str] | None:
-    """One more address for the server's first interface in the one network it asks for: (vif's uuid, address). None
-    when it has no interface there."""
+    """Add an address to the server's first interface in the one requested network; return (vif's UUID, address). None
+    if it has no interface there."""
     terms = terms or Terms()
     [requested] = request.networks
     row = rows_of(tx, {str(requested.network_id)})[str(requested.network_id)]
@@ -125,35 +125,34 @@ def add_address(tx: Connection, request: AddressRequest, terms: Terms | None = N
 
 
 def drop_interface(tx: Connection, server_uuid: str, vif_uuid: str, keep_leased: bool = False) -> None:
-    """Its addresses are nobody's, and it is no more. Repeated: nothing."""
+    """Release an interface's addresses and delete it. Idempotent."""
     release(tx, sa.and_(fixed_addresses.c.vif_uuid == vif_uuid, fixed_addresses.c.server_uuid == server_uuid),
             keep_leased)
     tx.execute(sa.delete(vifs).where(vifs.c.uuid == vif_uuid, vifs.c.server_uuid == server_uuid))
 
 
 def drop_address(tx: Connection, server_uuid: str, address: str, keep_leased: bool = False) -> bool:
-    """One of its addresses is nobody's; whether it had it."""
+    """Release one of a server's addresses; return whether the server had it."""
     return bool(release(tx, sa.and_(fixed_addresses.c.address == address,
                                     fixed_addresses.c.server_uuid == server_uuid), keep_leased))
 
 
 def unbind(tx: Connection, servers_: Sequence[str], keep_leased: bool = False) -> set[tuple[str, str | None]]:
-    """Give back all addresses of these servers, once; (network's uuid, host of a multi-host one) of what changed."""
+    """Release all addresses of these servers. Idempotent. Returns (network UUID, host if multi-host) of each change."""
     changed = release(tx, fixed_addresses.c.server_uuid.in_(servers_), keep_leased)
     tx.execute(sa.delete(vifs).where(vifs.c.server_uuid.in_(servers_)))
     return changed
 
 
 def used(tx: Connection, project_id: str) -> int:
-    """Addresses that servers of the project have."""
+    """Return the number of fixed addresses in use by the project's servers."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(
         sa.join(fixed_addresses, servers, servers.c.uuid == fixed_addresses.c.server_uuid))
         .where(servers.c.project_id == project_id)).scalar_one())
 
 
 def follow(tx: Connection, server_uuid: str, host: str) -> list[AnyRow]:
-    """A server is on another host: so are its addresses in networks that each host serves for its own guests. The
-    rows of those networks."""
+    """Move the server's addresses in multi-host networks to its new host; return these networks' rows."""
     many = list(tx.execute(sa.select(*FIELDS).where(
         networks.c.multi_host == sa.true(),
         networks.c.id.in_(sa.select(vifs.c.network_id).where(vifs.c.server_uuid == server_uuid)))))
@@ -165,8 +164,8 @@ def follow(tx: Connection, server_uuid: str, host: str) -> list[AnyRow]:
 
 
 def adopt(tx: Connection, server_uuid: str, host: str, interfaces: Sequence[Interface]) -> None:
-    """These interfaces, which a guest has already, are the server's. network.NotFound; network.AddressTaken: another
-    server has an address, or it is not the network's."""
+    """Record existing interfaces of an imported guest. Raises network.NotFound, or network.AddressTaken if an address
+    belongs to another server or not to the network."""
     rows = rows_of(tx, {one.network_id for one in interfaces}) if interfaces else {}
     for one in interfaces:
         row = rows[one.network_id]
@@ -179,11 +178,11 @@ def adopt(tx: Connection, server_uuid: str, host: str, interfaces: Sequence[Inte
                 raise errors.network.AddressTaken(address=address, network=one.network_id)
 
 
-# -- inside
+# -- internals
 
 
 def leave(tx: Connection, servers_: Sequence[str]) -> set[str]:
-    """The servers are on no host; the hosts that had their addresses."""
+    """Detach the servers' addresses from their hosts; return these hosts."""
     mine = sa.and_(fixed_addresses.c.server_uuid.in_(servers_), fixed_addresses.c.host.is_not(None))
     hosts = set(tx.execute(sa.select(fixed_addresses.c.host).where(mine)).scalars())
     if hosts:
@@ -192,7 +191,7 @@ def leave(tx: Connection, servers_: Sequence[str]) -> set[str]:
 
 
 def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
-    """Networks by uuid, in one statement. network.NotFound: a network of them is not there."""
+    """Return networks by UUID, in one statement. Raises network.NotFound if any is missing."""
     rows = {row.uuid: row for row in tx.execute(sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted))))}
     missing = wanted - set(rows)
     if missing:
@@ -201,7 +200,8 @@ def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
 
 
 class _Pool:
-    """One network's free addresses and the servers' own, read once. ``held``: what they have counts as theirs."""
+    """One network's free addresses and the servers' existing interfaces, read once. ``held``: reuse existing
+    interfaces."""
 
     def __init__(self, tx: Connection, row: AnyRow, requests: Sequence[AddressRequest], held: bool = True) -> None:
         self.tx, self.row = tx, row
@@ -216,7 +216,7 @@ class _Pool:
             self.free.update(reserved(tx, row.id, row.vpn_private_address))
 
     def _held(self, servers_: Sequence[str]) -> dict[str, list[tuple[str, str, list[str]]]]:
-        """What the servers have already, as (vif, MAC, addresses): this is not the first time, then."""
+        """Return the interfaces that the servers already have, as (vif, MAC, addresses), from an earlier call."""
         held: dict[str, dict[str, tuple[str, str, list[str]]]] = {}
         query = (sa.select(vifs.c.uuid, vifs.c.mac, vifs.c.server_uuid, fixed_addresses.c.address)
                  .join_from(vifs, fixed_addresses, _OF_VIF, isouter=True)
@@ -253,7 +253,7 @@ class _Pool:
 
 
 def _made(tx: Connection, request: AddressRequest, requested: RequestedNetwork, vif: str) -> NewInterface | None:
-    """The interface of that uuid, where an earlier try has made it."""
+    """Return the interface with that UUID if an earlier attempt created it."""
     rows = list(tx.execute(
         sa.select(vifs.c.mac, fixed_addresses.c.address)
         .join_from(vifs, fixed_addresses, _OF_VIF, isouter=True)
@@ -271,7 +271,8 @@ def _lock(tx: Connection, requests: Sequence[AddressRequest], terms: Terms) -> N
 
 
 def _write(tx: Connection, places: Sequence[tuple[_Pool, NewInterface]], terms: Terms) -> None:
-    """What the places take: counted, then the addresses in one statement a network, then the interfaces in one."""
+    """Write the allocations: check quotas, then the addresses with one statement per network, then the interfaces with
+    one."""
     new = [place for _, place in places if place.key is not None]
     for project, limit in terms.limits.items():
         wanted = sum(1 for place in new if place.request.project_id == project)
@@ -296,11 +297,11 @@ def _take(tx: Connection, pool: _Pool, places: Sequence[NewInterface]) -> None:
                 vif_uuid=by_key(fixed_addresses.c.id, vif, fixed_addresses.c.vif_uuid),
                 leased=False, updated_at=utc_now(), **at)).rowcount
     if changed != len(owner):
-        raise errors.Bug("an address was taken under its lock")
+        raise errors.Bug("a locked address was allocated by another transaction")
 
 
 def _insert_vifs(tx: Connection, places: Sequence[tuple[int, NewInterface]], terms: Terms) -> None:
-    """Each gets a MAC that nobody has. network.NoMac."""
+    """Insert interfaces with unique MAC addresses. Raises network.NoMac."""
     left = list(places)
     for _ in range(max(1, terms.mac_attempts)):
         if not left:
@@ -323,7 +324,8 @@ def _insert_vifs(tx: Connection, places: Sequence[tuple[int, NewInterface]], ter
 
 
 def interface(row: AnyRow, place: NewInterface, terms: Terms, own: str | None = None) -> Interface:
-    """``own``: of a multi-host network, the address of the guest's host there, its gateway and DHCP server."""
+    """Return the interface as a value. ``own``: the host's address in a multi-host network, its gateway and DHCP server
+    there."""
     dns = tuple(one for one in (row.dns1, row.dns2) if one)
     gateway, dhcp_server = own or row.gateway, own or row.dhcp_server
     return Interface(
@@ -337,7 +339,7 @@ def interface(row: AnyRow, place: NewInterface, terms: Terms, own: str | None = 
 
 
 def addresses_of(row: AnyRow, mac: str, addresses: Sequence[str], terms: Terms) -> tuple[FixedAddress, ...]:
-    """IPv4 as allocated, then IPv6 as the guest makes it."""
+    """Return the allocated IPv4 addresses, then the IPv6 address that the guest derives."""
     found = tuple(FixedAddress(address=one) for one in addresses)
     if not row.cidr_v6:
         return found

@@ -1,4 +1,4 @@
-"""DNS domains and whose they are; their entries are the DNS server's."""
+"""DNS domains and their owners; DNS entries are stored by the DNS server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = [dns_domains.c[name] for name in DnsDomain.__struct_fields__]
 
 
 def select(tx: Connection, domain: str | None = None) -> tuple[DnsDomain, ...]:
-    """By name."""
+    """Return the domains by name: all, or one."""
     query = sa.select(*_COLUMNS).order_by(dns_domains.c.domain)
     if domain is not None:
         query = query.where(dns_domains.c.domain == domain)
@@ -22,18 +22,18 @@ def select(tx: Connection, domain: str | None = None) -> tuple[DnsDomain, ...]:
 
 
 def put(tx: Connection, domain: DnsDomain) -> None:
-    """Make the domain, or write anew whose it is. May be called twice."""
+    """Insert the domain, or update its owner. Idempotent."""
     values = {"scope": domain.scope, "availability_zone": domain.availability_zone, "project_id": domain.project_id}
     insert_ignoring(tx, dns_domains, [{"domain": domain.domain, **values}])
     update_where(tx, dns_domains, {"domain": domain.domain}, values)
 
 
 def delete(tx: Connection, domain: str) -> None:
-    """Its entries are not here. A domain that is not there is no error."""
+    """Delete a domain, but not its entries, which are stored elsewhere; a missing domain is ignored."""
     tx.execute(sa.delete(dns_domains).where(dns_domains.c.domain == domain))
 
 
 def named_servers(tx: Connection) -> list[AnyRow]:
-    """(uuid, name, availability_zone, interfaces) of live servers that have addresses."""
+    """Return (uuid, name, availability_zone, interfaces) of live servers that have addresses."""
     return [row for row in tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.availability_zone,
                                                 servers.c.interfaces).where(servers.c.deleted == 0)) if row.interfaces]

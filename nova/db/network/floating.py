@@ -1,8 +1,8 @@
-"""Floating addresses: whose they are, and to which fixed address their packets go.
+"""Floating IPs: their owners, and the fixed addresses that they are associated with.
 
-Locks come in one order: a server's fixed addresses, floating addresses, servers' rows. Whoever gives a floating
-address to a fixed one holds both, and who takes fixed addresses from a server holds them before it looks which
-floating ones they have: so that none ever follows a fixed address to its next owner.
+Locks are taken in one order: a server's fixed addresses, floating IPs, server rows. An association holds both
+addresses. A release of fixed addresses locks them before it reads their floating IPs, so that no floating IP follows a
+fixed address to its next owner.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from nova.model.base import Scope
 from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.network.networks import FixedAddress, Interface
 
-BATCH = 1000  # addresses a statement
+BATCH = 1000  # addresses in one statement
 LARGEST = 2**63
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class HeldAddress(NamedTuple):
-    """A floating address as it is held under its lock: its row, and where its packets go (None: nowhere)."""
+    """A floating IP under its lock: its row, and the associated fixed address (None: not associated)."""
 
     row: AnyRow
     server_uuid: str | None
@@ -40,7 +40,7 @@ class HeldAddress(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What a change means for others: networks to be told of, and the server that had the address before."""
+    """The effects of a change: the networks to update, and the server that had the address before."""
 
     address: FloatingAddress
     networks: tuple[str, ...] = ()
@@ -63,18 +63,18 @@ def _value(row: AnyRow, **changes: object) -> FloatingAddress:
 
 
 def pools(tx: Connection) -> tuple[FloatingPool, ...]:
-    """By name."""
+    """Return the pools by name."""
     names = tx.execute(sa.select(floating_addresses.c.pool).distinct()).scalars()
     return tuple(FloatingPool(name=name) for name in sorted(names))
 
 
 def addresses(tx: Connection) -> tuple[str, ...]:
-    """Of all pools, whoever has them."""
+    """Return the floating IPs of all pools and projects."""
     return tuple(tx.execute(sa.select(floating_addresses.c.address)).scalars())
 
 
 def select(tx: Connection, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
-    """By address, in one statement."""
+    """Return floating IPs ordered by address, in one statement."""
     statement = _SHOWN
     if query.scope.project_id is not None:
         statement = statement.where(floating_addresses.c.project_id == query.scope.project_id)
@@ -87,7 +87,8 @@ def select(tx: Connection, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
 
 
 def get(tx: Connection, id: str, scope: Scope) -> FloatingAddress:
-    """floating.NotFound for what nobody has, or (in a project's scope) another project. floating.BadId."""
+    """Return a floating IP. Raises floating.NotFound if it is unallocated or (in a project's scope) another project's,
+    floating.BadId."""
     row = tx.execute(_SHOWN.where(floating_addresses.c.id == _key(id))).first()
     if row is None or row.project_id is None or scope.project_id not in (None, row.project_id):
         raise errors.floating.NotFound(id=id)
@@ -95,14 +96,15 @@ def get(tx: Connection, id: str, scope: Scope) -> FloatingAddress:
 
 
 def count(tx: Connection, project_id: str) -> int:
-    """What quota counts: those the project asked for."""
+    """Return the number of floating IPs that count toward the project's quota, without auto-assigned ones."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(floating_addresses).where(
         floating_addresses.c.project_id == project_id,
         floating_addresses.c.auto_assigned == sa.false())).scalar_one())
 
 
 def _key(id: str) -> int:
-    """floating.NotFound: no key is so, as Neutron's ids. floating.BadId: it is no id at all."""
+    """Parse an id. Raises floating.NotFound for an id that no row can have, such as Neutron's UUIDs, and floating.BadId
+    for other text."""
     if UUID.fullmatch(id):
         raise errors.floating.NotFound(id=id)
     if not id.isascii() or not id.isdigit():
@@ -113,10 +115,10 @@ def _key(id: str) -> int:
     return number
 
 
-# -- pools: made and taken from
+# -- pools: adding and allocating addresses
 
 def insert(tx: Connection, addresses: Sequence[str], pool: str, interface: str | None) -> None:
-    """floating.Exists, and none is made."""
+    """Insert floating IPs. Raises floating.Exists, and inserts none, if one exists."""
     for start in range(0, len(addresses), BATCH):
         batch = addresses[start:start + BATCH]
         there = tx.execute(sa.select(floating_addresses.c.address)
@@ -126,12 +128,12 @@ def insert(tx: Connection, addresses: Sequence[str], pool: str, interface: str |
         try:
             insert_all(tx, floating_addresses, [{"address": one, "pool": pool, "interface": interface}
                                                 for one in batch])
-        except exc.IntegrityError:  # somebody makes the same ones at this moment
+        except exc.IntegrityError:  # a concurrent request inserts the same addresses
             raise errors.floating.Exists(address=f"{batch[0]} to {batch[-1]}") from None
 
 
 def delete_free(tx: Connection, network: ipaddress.IPv4Network, wanted: frozenset[str]) -> tuple[str, ...]:
-    """Remove those of ``wanted`` (of that range) that nobody has; which they were."""
+    """Delete the unallocated floating IPs of ``wanted`` in that range; return them."""
     free = floating_addresses.c.project_id.is_(None)
     rows = [row for row in tx.execute(sa.select(floating_addresses.c.id, floating_addresses.c.address).where(free))
             if ipaddress.ip_address(row.address) in network and row.address in wanted]
@@ -148,15 +150,15 @@ def delete_free(tx: Connection, network: ipaddress.IPv4Network, wanted: frozense
 
 def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: AnyColumn) -> tuple[FloatingAddress,
          ...]:
-    """The next free ones of a pool become the project's. floating.NoSuchPool; floating.PoolEmpty: fewer than wanted are
-    left."""
+    """Allocate the next free floating IPs of a pool to the project. Raises floating.NoSuchPool, or floating.PoolEmpty
+    if too few are left."""
     query = (sa.select(floating_addresses).where(
         floating_addresses.c.pool == pool, floating_addresses.c.project_id.is_(None))
         .order_by(floating_addresses.c.id).limit(wanted))
-    for dialect in ("mysql", "mariadb"):  # left to itself it walks, and locks, every address that is taken
+    for dialect in ("mysql", "mariadb"):  # without the hint it scans, and locks, all allocated addresses
         query = query.with_hint(floating_addresses, "USE INDEX (ix_floating_addresses_pool)", dialect)
     picked = list(tx.execute(query.with_for_update(skip_locked=True)))
-    if len(picked) < wanted:  # what others were picking may be free again by now
+    if len(picked) < wanted:  # rows skipped as locked may be free again by now
         picked = list(tx.execute(query.with_for_update()))
     if len(picked) < wanted:
         there = tx.execute(sa.select(floating_addresses.c.id).where(floating_addresses.c.pool == pool).limit(1)).first()
@@ -164,7 +166,7 @@ def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: 
     values = {"project_id": project_id, "auto_assigned": False, **fields}
     changed = _update(tx, [row.id for row in picked], floating_addresses.c.project_id.is_(None), **values)
     if changed != len(picked):
-        raise errors.Bug("a floating address was taken under its lock")
+        raise errors.Bug("a locked floating IP was allocated by another transaction")
     return tuple(FloatingAddress(id=str(row.id), address=row.address, pool=row.pool, interface=row.interface,
                                  project_id=project_id, auto_assigned=values["auto_assigned"]) for row in picked)
 
@@ -174,11 +176,11 @@ def _update(tx: Connection, keys: Sequence[int], *more: AnyColumn, **values: Any
                       .values(**values, updated_at=utc_now())).rowcount
 
 
-# -- one address, held
+# -- one address, locked
 
 def hold(tx: Connection, address: str | None = None, id: str | None = None) -> HeldAddress:
-    """Lock an address, by itself or by its id. floating.NoSuchAddress, floating.NotFound: there is none, or nobody has
-    it."""
+    """Lock a floating IP by address or id. Raises floating.NoSuchAddress or floating.NotFound if it does not exist or
+    is unallocated."""
     mine = floating_addresses.c.address == address if id is None else floating_addresses.c.id == _key(id)
     row = tx.execute(sa.select(floating_addresses).where(mine).with_for_update()).first()
     if row is None or row.project_id is None:
@@ -193,7 +195,7 @@ def hold(tx: Connection, address: str | None = None, id: str | None = None) -> H
 
 
 def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
-    """Lock the fixed address that an association means, as :func:`_fixed` gives it. floating.NotItsFixedAddress,
+    """Lock the fixed address of an association; return it as :func:`_fixed` does. Raises floating.NotItsFixedAddress,
     floating.NoFixedAddresses."""
     held = _fixed(tx, wanted.server_uuid)
     meant = [row for row in held if wanted.fixed_address in (None, row.address)]
@@ -204,20 +206,20 @@ def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
     still = tx.execute(sa.select(fixed_addresses.c.id).where(
         fixed_addresses.c.id == meant[0].id, fixed_addresses.c.server_uuid == wanted.server_uuid)
         .with_for_update()).first()
-    if still is None:  # the server gave it back before we had the lock
+    if still is None:  # the server released it before the lock was taken
         raise errors.floating.NoFixedAddresses(server=wanted.server_uuid)
     return meant[0]
 
 
 class FloatingPlace(NamedTuple):
-    """Where a floating address would stand: a network host, and its own device if it has one."""
+    """The location of a floating IP: a network host, and its own device if it has one."""
 
     host: str | None
     interface: str | None
 
 
 def place_of(tx: Connection, wanted: FloatingAssociation) -> FloatingPlace | None:
-    """As things are now, without locks; None where the association cannot be."""
+    """Return the location that an association would have now, without locks; None if it is not possible."""
     row = tx.execute(sa.select(floating_addresses.c.interface).where(
         floating_addresses.c.address == wanted.address)).first()
     fixed = next((one for one in _fixed(tx, wanted.server_uuid)
@@ -228,7 +230,7 @@ def place_of(tx: Connection, wanted: FloatingAssociation) -> FloatingPlace | Non
 
 
 def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
-    """A server's IPv4 addresses: (id, address, host, network, multi_host, network_host)."""
+    """Return a server's IPv4 addresses: (id, address, host, network, multi_host, network_host)."""
     rows = tx.execute(sa.select(
         fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.host, networks.c.uuid.label("network"),
         networks.c.multi_host, networks.c.host.label("network_host"))
@@ -238,7 +240,7 @@ def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
 
 
 def point(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) -> Changed:
-    """The address's packets go to that fixed one from now on, whoever had it; both are held."""
+    """Associate the floating IP with the fixed address, replacing any other association; both are locked."""
     _update(tx, [held.row.id], fixed_address_id=fixed.id, host=host)
     server = tx.execute(sa.select(fixed_addresses.c.server_uuid).where(
         fixed_addresses.c.id == fixed.id)).scalar_one()
@@ -250,7 +252,7 @@ def point(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) ->
 
 
 def unpoint(tx: Connection, held: HeldAddress) -> Changed:
-    """Its packets go nowhere."""
+    """Disassociate the floating IP."""
     _update(tx, [held.row.id], fixed_address_id=None, host=None)
     if held.server_uuid is not None:
         show(tx, [held.server_uuid])
@@ -259,7 +261,7 @@ def unpoint(tx: Connection, held: HeldAddress) -> Changed:
 
 
 def let_go(tx: Connection, held: HeldAddress) -> Changed:
-    """It is back in its pool."""
+    """Disassociate the floating IP and return it to its pool."""
     changed = unpoint(tx, held)
     _update(tx, [held.row.id], project_id=None, auto_assigned=False)
     return changed
@@ -271,11 +273,12 @@ def _held_value(held: HeldAddress, **fields: AnyColumn) -> FloatingAddress:
                            interface=row.interface, auto_assigned=row.auto_assigned, **fields)
 
 
-# -- with a server, from its first address to its last
+# -- auto-assignment and the server's lifetime
 
 def assign(tx: Connection, pool: str, wanted: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """``auto_assign_floating_ip``: server -> (project, fixed address that is its first); server -> its new floating
-    address. Servers that have one by themselves keep it. floating.PoolEmpty, floating.NoSuchPool."""
+    """Auto-assign floating IPs (``auto_assign_floating_ip``). ``wanted``: server -> (project, its first fixed address).
+    Returns server -> new floating IP; servers that have an auto-assigned one keep it. Raises floating.PoolEmpty,
+    floating.NoSuchPool."""
     rows = {row.server_uuid: row for row in tx.execute(sa.select(
         fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.server_uuid, fixed_addresses.c.host,
         networks.c.host.label("network_host"), networks.c.multi_host)
@@ -301,14 +304,15 @@ def assign(tx: Connection, pool: str, wanted: Mapping[str, tuple[str, str]]) -> 
 
 
 def _each(column: str, values: Mapping[int, object]) -> sa.Case[object]:
-    """A value a row, by its key."""
+    """Return a CASE expression with a value for each row, by key."""
     kind = floating_addresses.c[column].type
     return sa.case({key: sa.literal(value, kind) for key, value in values.items()}, value=floating_addresses.c.id)
 
 
 def leave(tx: Connection, uuids: Sequence[str], only: Iterable[str] | None = None) -> tuple[FloatingAddress, ...]:
-    """These servers' floating addresses point nowhere (before their fixed ones go; ``only``: those of these fixed
-    ones), and what was assigned by itself is back in its pool. What they were. The servers' rows are the caller's."""
+    """Disassociate these servers' floating IPs before their fixed addresses are released (``only``: those of these
+    fixed addresses), and return auto-assigned ones to their pools. Returns the associations as they were. The caller
+    updates the servers' rows."""
     mine = [fixed_addresses.c.server_uuid.in_(uuids)]
     if only is not None:
         mine.append(fixed_addresses.c.address.in_(list(only)))
@@ -332,7 +336,7 @@ def leave(tx: Connection, uuids: Sequence[str], only: Iterable[str] | None = Non
 
 
 def follow(tx: Connection, server_uuid: str, host: str) -> None:
-    """A server is on another host: so are its floating addresses, in networks that each host serves for its own."""
+    """Move a server's floating IPs in multi-host networks to its new host."""
     mine = (sa.select(fixed_addresses.c.id)
             .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
             .where(fixed_addresses.c.server_uuid == server_uuid, networks.c.multi_host == sa.true()))
@@ -340,10 +344,10 @@ def follow(tx: Connection, server_uuid: str, host: str) -> None:
                .values(host=host, updated_at=utc_now()))
 
 
-# -- what servers' rows and hosts are told
+# -- server rows and host updates
 
 def of_servers(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """Server -> its fixed address -> the floating ones that it has, by age."""
+    """Return server -> fixed address -> its floating IPs, oldest first."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in tx.execute(_SHOWN.where(fixed_addresses.c.server_uuid.in_(uuids)).order_by(floating_addresses.c.id)):
         found.setdefault(row.server_uuid, {}).setdefault(row.fixed_address, []).append(row.address)
@@ -351,18 +355,18 @@ def of_servers(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[str, list
 
 
 def with_floating(interfaces: Sequence[Interface], held: Mapping[str, Sequence[str]]) -> tuple[Interface, ...]:
-    """The interfaces with the floating addresses that their fixed ones have."""
+    """Return the interfaces with the floating IPs of their fixed addresses."""
     return tuple(msgspec.structs.replace(one, floating_addresses=tuple(
         FixedAddress(address=floating) for fixed in one.addresses for floating in held.get(fixed.address, ())))
         for one in interfaces)
 
 
 def show(tx: Connection, uuids: Sequence[str]) -> None:
-    """Write into these servers' rows which floating addresses they have, in this transaction."""
+    """Update the floating IPs in these servers' rows, in this transaction."""
     rows = list(tx.execute(sa.select(servers.c.id, servers.c.uuid, servers.c.interfaces)
                            .where(servers.c.uuid.in_(uuids), servers.c.deleted == 0)
                            .order_by(servers.c.id).with_for_update()))
-    held = of_servers(tx, uuids)  # under the lock: two addresses that come at once both stay
+    held = of_servers(tx, uuids)  # under the lock, so that two concurrent associations are both kept
     for row in rows:
         shown = with_floating(row.interfaces or (), held.get(row.uuid, {}))
         if shown != (row.interfaces or ()):
@@ -370,7 +374,7 @@ def show(tx: Connection, uuids: Sequence[str]) -> None:
 
 
 def interfaces_of(tx: Connection, server_uuid: str) -> tuple[Interface, ...] | None:
-    """A live server's, under its row's lock; None when there is none."""
+    """Return a live server's interfaces and lock its row; None if it does not exist."""
     row = tx.execute(sa.select(servers.c.interfaces).where(servers.c.uuid == server_uuid, servers.c.deleted == 0)
                      .with_for_update()).first()
     return None if row is None else (row.interfaces or ())

@@ -1,7 +1,7 @@
-"""Which addresses of nova-network's pools are free, and how they become so.
+"""Free addresses of nova-network's pools: selection and release.
 
-One is free when it is neither reserved, nor a server's, nor a host's own, nor left under a lease that has not ended.
-Who picks one does so past those that others are picking: no row is hot.
+An address is free if it is not reserved, is not a server's or a host's own, and has no lease left by a former server.
+Selection skips rows locked by concurrent requests, so that no row becomes a hot spot.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ FREED: dict[str, Any] = {"server_uuid": None, "vif_uuid": None, "leased": False,
 
 
 def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ()) -> list[AnyRow]:
-    """The named free addresses and as many others, locked."""
+    """Lock and return the named free addresses, and ``count`` others."""
     query = (sa.select(fixed_addresses.c.id, fixed_addresses.c.address)
              .where(fixed_addresses.c.network_id == network_id, ALL_FREE).order_by(fixed_addresses.c.id))
     found: list[AnyRow] = []
     if named:
         found = list(tx.execute(query.where(fixed_addresses.c.address.in_(named)).with_for_update()))
     others = query.where(fixed_addresses.c.address.not_in(named)) if named else query
-    for dialect in ("mysql", "mariadb"):  # left to itself it walks, and locks, every address that is taken
+    for dialect in ("mysql", "mariadb"):  # without the hint it scans, and locks, all allocated addresses
         others = others.with_hint(fixed_addresses, "USE INDEX (ix_fixed_addresses_free)", dialect)
     picked = list(tx.execute(others.limit(count).with_for_update(skip_locked=True)))
-    if len(picked) < count:  # what others were picking may be free again by now
+    if len(picked) < count:  # rows skipped as locked may be free again by now
         picked = list(tx.execute(others.limit(count).with_for_update()))
     return [*found, *picked]
 
 
 def reserved(tx: Connection, network_id: int, address: str) -> dict[str, int]:
-    """A reserved address that one server may have all the same, locked: itself with its row's key; empty: it has."""
+    """Lock a reserved address that one server may use; return it with its row's key. Empty if it is in use."""
     rows = tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.address).where(
         fixed_addresses.c.network_id == network_id, fixed_addresses.c.address == address, NOBODYS).with_for_update())
     return {row.address: row.id for row in rows}
 
 
 def release(tx: Connection, which: AnyColumn, keep_leased: bool) -> set[tuple[str, str | None]]:
-    """Free these rows; with ``keep_leased`` those with a lease (of networks with DHCP) wait for its end first."""
+    """Release these rows; with ``keep_leased``, leased ones (in networks with DHCP) become free when the lease ends."""
     held = list(tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.host, fixed_addresses.c.leased,
                                      networks.c.uuid, networks.c.enable_dhcp)
                            .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
@@ -65,14 +65,14 @@ def release(tx: Connection, which: AnyColumn, keep_leased: bool) -> set[tuple[st
 
 
 def free_stale(tx: Connection, seconds: int) -> int:
-    """Addresses that were left so long ago are free, whatever became of their leases; how many."""
+    """Free addresses released more than ``seconds`` ago, with any lease; return their number."""
     return tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.left_at < later(-seconds))
                       .values(leased=False, host=None, left_at=None, updated_at=utc_now())).rowcount
 
 
 def note_lease(tx: Connection, host: str, address: str, mac: str, leased: bool) -> None:
-    """dnsmasq's word on an address of a network of this host; what does not match changes nothing. The end of a lease
-    frees an address that was left under it."""
+    """Record dnsmasq's report on a lease in a network of this host; reports that match no row are ignored. The end of a
+    lease frees an address that its server had released."""
     mine = sa.or_(fixed_addresses.c.network_id.in_(sa.select(networks.c.id).where(networks.c.host == host)),
                   sa.and_(fixed_addresses.c.host == host, fixed_addresses.c.network_id.in_(
                       sa.select(networks.c.id).where(networks.c.multi_host == sa.true()))))

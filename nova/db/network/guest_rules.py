@@ -1,4 +1,4 @@
-"""What packet filters must know of guests: read for a whole host, or for one guest, in a fixed number of statements."""
+"""The data that packet filters need for guests: for a whole host or one guest, in a fixed number of statements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GUEST = (servers.c.uuid, servers.c.id, servers.c.interfaces)
 
 
 def guests_on(tx: Connection, host: str) -> Sequence[AnyRow]:
-    """Live servers that are on the host, or that a move which is not over brings or may bring back to it."""
+    """Return the live servers on the host, and live servers that an unfinished migration brings or may return to it."""
     moving = (sa.select(migrations.c.server_uuid).where(
         migrations.c.status.not_in(OVER), end == host) for end in (migrations.c.dest_compute,
                                                                    migrations.c.source_compute))
@@ -33,18 +33,18 @@ _RULES = (sa.select(security_group_members.c.server_uuid, *_COLUMNS)
           .join_from(security_group_members, security_group_rules,
                      security_group_rules.c.group_id == security_group_members.c.group_id)
           .where(security_group_members.c.server_uuid.in_(_UUIDS)))
-#: The hosts of servers that let these in, in the column of uuids: both are every boot's.
+#: Rules, and in the column of UUIDs the hosts of servers that allow traffic from these: every boot needs both.
 _RULES_AND_HOSTS = sa.union_all(_RULES, *letting_in(_UUIDS, *(sa.null() for _column in _COLUMNS)))
 
 
 def rules_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[SecurityRule]]:
-    """The rules of all groups that each server is in."""
+    """Return the rules of all groups of each server."""
     rows = tx.execute(_RULES, {"uuids": list(uuids)}).all() if uuids else ()
     return _by_server(uuids, rows)
 
 
 def rules_and_hosts(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, list[SecurityRule]], frozenset[str]]:
-    """The same, and the hosts of servers that let these in."""
+    """Return the rules of each server, and the hosts of servers that allow traffic from these."""
     rows = tx.execute(_RULES_AND_HOSTS, {"uuids": list(uuids)}).all()
     return (_by_server(uuids, [row for row in rows if row.id is not None]),
             frozenset(row.server_uuid for row in rows if row.id is None))
@@ -60,7 +60,7 @@ def _by_server(uuids: Sequence[str], rows: Sequence[AnyRow]) -> dict[str, list[S
 
 
 def addresses_of(tx: Connection, groups: Iterable[str]) -> dict[str, list[str]]:
-    """Each group's members' fixed addresses."""
+    """Return group -> its members' fixed addresses."""
     keys = sorted({int(group) for group in groups})
     if not keys:
         return {}
@@ -75,6 +75,6 @@ def addresses_of(tx: Connection, groups: Iterable[str]) -> dict[str, list[str]]:
 
 
 def routers(tx: Connection) -> set[str]:
-    """The addresses of guests that route for others: of projects' VPN servers."""
+    """Return the addresses of guests that route for others: projects' VPN servers."""
     return set(tx.execute(sa.select(networks.c.vpn_private_address).where(
         networks.c.vpn_private_address.is_not(None))).scalars())

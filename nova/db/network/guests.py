@@ -1,4 +1,4 @@
-"""Which guest has an address, for the metadata service: networks may have the same addresses."""
+"""Guests by address, for the metadata service: networks may use the same addresses."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import fixed_addresses, networks, servers
 
-MOST = 20  # networks of one address that are looked at; nobody has so many
+MOST = 20  # limit of networks checked for one address; clouds do not reach it
 
 
 class Holder(NamedTuple):
-    """A live server that has the address, and what host serves it there."""
+    """A live server with the address, and the host that serves its network."""
 
     server_uuid: str
     served_by: str | None
 
 
 def holders(tx: Connection, address: str) -> tuple[Holder, ...]:
-    """An address that was let go is nobody's, though its lease may not have ended."""
+    """Return the servers that have the address. A released address has none, even if its lease has not ended."""
     served_by = sa.case((networks.c.multi_host == sa.true(), servers.c.host), else_=networks.c.host)
     rows = tx.execute(
         sa.select(servers.c.uuid, served_by.label("served_by"))

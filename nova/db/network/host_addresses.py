@@ -1,4 +1,4 @@
-"""Hosts' own addresses in multi-host networks: each host's gateway and DHCP server there."""
+"""Hosts' own addresses in multi-host networks, where each host is its guests' gateway and DHCP server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nova.db.sql.types import AnyRow, later, utc_now
 
 
 def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> dict[tuple[int, str | None], str]:
-    """(network, host) -> the address that this host has there for its gateway and DHCP server; taken at first use.
+    """Return (network, host) -> the host's address for its gateway and DHCP server there; allocated on first use.
 
-    Those that are there are locked: whoever would give one back waits, and then sees who needs it.
+    Existing ones are locked: a concurrent release waits, and then sees that they are in use.
     """
     own: dict[tuple[int, str | None], str] = {}
     many = [row for row in rows if row.multi_host and row.cidr]
@@ -32,7 +32,7 @@ def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> di
         missing = [row for row in apart if (row.id, host) not in own]
         if not missing:
             continue
-        network_quota.lock_owner(tx, f"host:{host}")  # two first guests at once take one address
+        network_quota.lock_owner(tx, f"host:{host}")  # two concurrent first guests share one address
         own.update(_own_now(tx, missing, {host}))
         for row in missing:
             if (row.id, host) in own:
@@ -54,7 +54,7 @@ def _own_now(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> dict[tu
 
 
 def release_own(tx: Connection, network_uuids: Sequence[str], host: str) -> None:
-    """A host's own addresses in networks where it has no guest any more are free."""
+    """Release a host's own addresses in networks where it has no guests any more."""
     own = list(tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.network_id).where(
         OWN, fixed_addresses.c.host == host, fixed_addresses.c.network_id.in_(
             sa.select(networks.c.id).where(networks.c.uuid.in_(network_uuids)))).with_for_update()))
@@ -70,7 +70,8 @@ def release_own(tx: Connection, network_uuids: Sequence[str], host: str) -> None
 
 
 def unused(tx: Connection, older_than_s: int) -> list[tuple[str, str]]:
-    """(network's uuid, host) of own addresses that were taken so long ago, and serve no guest there."""
+    """Return (network UUID, host) of own addresses allocated more than ``older_than_s`` seconds ago that serve no
+    guest."""
     guests = fixed_addresses.alias("guests")
     served = sa.exists().where(guests.c.network_id == fixed_addresses.c.network_id,
                                guests.c.host == fixed_addresses.c.host, guests.c.server_uuid.is_not(None))

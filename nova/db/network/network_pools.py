@@ -1,4 +1,4 @@
-"""nova-network's networks as its API and nova-manage change them: whose they are, who serves them, single addresses."""
+"""nova-network's networks as changed by its API and nova-manage: owners, serving hosts, single addresses."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nova.model.network.networks import FixedAddressRow, Network
 
 
 def first_of_project(tx: Connection, project_id: str) -> Network:
-    """A network of the project; when it has none, the oldest of nobody's becomes its own: of several first servers at
-    once, one takes it for all. network.NoneFree."""
+    """Return a network of the project. If it has none, allocate the oldest unowned VLAN network; concurrent first
+    servers share one. Raises network.NoneFree."""
     network_quota.lock_owner(tx, project_id)
     row = tx.execute(sa.select(*FIELDS).where(networks.c.project_id == project_id)
                      .order_by(networks.c.priority, networks.c.id).limit(1)).one_or_none()
@@ -26,7 +26,8 @@ def first_of_project(tx: Connection, project_id: str) -> Network:
 
 
 def add_to_project(tx: Connection, uuid: str | None, project_id: str) -> Network:
-    """That network, or any that is nobody's. network.NotFound; network.OfAnother; network.NoneFree."""
+    """Allocate that network, or any unowned one, to the project. Raises network.NotFound, network.OfAnother,
+    network.NoneFree."""
     network_quota.lock_owner(tx, project_id)
     if uuid is None:
         return _take(tx, project_id)
@@ -43,7 +44,7 @@ def _take(tx: Connection, project_id: str) -> Network:
     free = (sa.select(networks.c.id).where(networks.c.project_id.is_(None), networks.c.vlan.is_not(None))
             .order_by(networks.c.id).limit(1))
     key = tx.execute(free.with_for_update(skip_locked=True)).scalar_one_or_none()
-    if key is None:  # what another was taking may be free again by now
+    if key is None:  # a row skipped as locked may be free again by now
         key = tx.execute(free.with_for_update()).scalar_one_or_none()
     if key is None:
         raise errors.network.NoneFree(project_id=project_id)
@@ -51,7 +52,7 @@ def _take(tx: Connection, project_id: str) -> Network:
 
 
 def change(tx: Connection, uuid: str, fields: Mapping[str, object]) -> tuple[Network, Network]:
-    """(before, after). network.NotFound."""
+    """Update a network; return it before and after. Raises network.NotFound."""
     row = tx.execute(sa.select(*FIELDS).where(networks.c.uuid == uuid).with_for_update()).one_or_none()
     if row is None:
         raise errors.network.NotFound(network_id=uuid)
@@ -65,7 +66,7 @@ def _write(tx: Connection, key: int, **fields: object) -> Network:
 
 
 def owned(tx: Connection, project_id: str) -> int:
-    """How many networks are the project's."""
+    """Return the number of the project's networks."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(networks)
                           .where(networks.c.project_id == project_id)).scalar_one())
 
@@ -81,7 +82,7 @@ _ROWS = (sa.select(fixed_addresses.c.address, networks.c.uuid.label("network_uui
 
 
 def fixed_rows(tx: Connection, host: str | None) -> tuple[FixedAddressRow, ...]:
-    """All pools' addresses; of a host: those of networks it serves, and those that are on it."""
+    """Return the addresses of all pools; for a host, those of networks that it serves and those on it."""
     query = _ROWS
     if host is not None:
         query = query.where(sa.or_(networks.c.host == host, fixed_addresses.c.host == host))
@@ -89,7 +90,7 @@ def fixed_rows(tx: Connection, host: str | None) -> tuple[FixedAddressRow, ...]:
 
 
 def fixed_row(tx: Connection, address: str) -> FixedAddressRow:
-    """network.NoSuchAddress, network.BadAddress."""
+    """Return one address. Raises network.NoSuchAddress, network.BadAddress."""
     row = tx.execute(_ROWS.where(fixed_addresses.c.address == checked(address)).limit(1)).one_or_none()
     if row is None:
         raise errors.network.NoSuchAddress(address=address)
@@ -97,14 +98,14 @@ def fixed_row(tx: Connection, address: str) -> FixedAddressRow:
 
 
 def reserve(tx: Connection, address: str, reserved: bool) -> None:
-    """network.NoSuchAddress, network.BadAddress."""
+    """Set or clear an address's reservation. Raises network.NoSuchAddress, network.BadAddress."""
     if not tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.address == checked(address))
                       .values(reserved=reserved, updated_at=utc_now())).rowcount:
         raise errors.network.NoSuchAddress(address=address)
 
 
 def checked(address: str) -> str:
-    """The address in its usual form. network.BadAddress."""
+    """Return the address in canonical form. Raises network.BadAddress."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The lock under which what nova-network gives out is counted: its rows are the cell's, and so is their lock."""
+"""The lock for quotas of nova-network's resources, in the cell's database like the rows that it counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from nova.db.quota import lock_rows
 
 
 def lock_owner(tx: Connection, owner: str) -> None:
-    """Wait for the project's row: the first statement of whatever its quota counts, as in ``nova.db.quota.ledger``."""
+    """Lock the project's row; the first statement of any change that its quota counts, as in
+    ``nova.db.quota.ledger``."""
     lock_rows.lock(tx, network_quota_locks, owner)
 
 

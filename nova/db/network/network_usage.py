@@ -1,4 +1,4 @@
-"""How much of nova-network's things a project has, by the names that quota gives them."""
+"""A project's usage of nova-network's resources, by quota name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nova.db.models.cell import (
 
 
 def used(tx: Connection, project_id: str) -> dict[str, int]:
-    """In one statement. Rules: those of the fullest group, since what is limited is each group's."""
+    """Return the usage, in one statement. Rules: those of the largest group, since the limit applies per group."""
     def count(table: sa.FromClause, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
         return sa.select(sa.func.count()).select_from(table).where(*where).scalar_subquery()
     held = sa.join(fixed_addresses, servers, servers.c.uuid == fixed_addresses.c.server_uuid)

@@ -1,4 +1,4 @@
-"""nova-network's networks and pools: addresses are taken and given back in the transaction that journals it."""
+"""nova-network's networks and pools: addresses are allocated and released in the transaction that journals it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nova.model.network.networks import DhcpHost, Network, NetworkOnHost
 
 
 def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tuple[Network, ...]:
-    """Networks the scope may use (its own, and those of nobody), by priority and age."""
+    """Return the networks that the scope may use (its own, and unowned ones), by priority and age."""
     query = sa.select(*_FIELDS).order_by(networks.c.priority, networks.c.id)
     if scope.project_id is not None:
         query = query.where(sa.or_(networks.c.project_id.is_(None), networks.c.project_id == scope.project_id))
@@ -32,13 +32,14 @@ def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tu
 
 
 def ranges(tx: Connection) -> tuple[str, ...]:
-    """All networks' ranges, IPv4 and IPv6."""
+    """Return all networks' IPv4 and IPv6 ranges."""
     rows = tx.execute(sa.select(networks.c.cidr, networks.c.cidr_v6)).all()
     return tuple(cidr for row in rows for cidr in row if cidr)
 
 
 def get(tx: Connection, uuid: str, scope: Scope) -> Network:
-    """network.NotFound: there is none, or the scope may not use it. Reads all networks of the scope."""
+    """Return a network; reads all networks of the scope. Raises network.NotFound if it does not exist or is outside the
+    scope."""
     found = [network for network in select(tx, scope) if network.uuid == uuid]
     if not found:
         raise errors.network.NotFound(network_id=uuid)
@@ -46,7 +47,7 @@ def get(tx: Connection, uuid: str, scope: Scope) -> Network:
 
 
 def not_free(tx: Connection, addresses: Sequence[str]) -> set[tuple[str, str]]:
-    """(network's uuid, address) of those that are reserved, or a server's."""
+    """Return (network UUID, address) of the addresses that are reserved or in use."""
     rows = tx.execute(sa.select(networks.c.uuid, fixed_addresses.c.address)
                       .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
                       .where(fixed_addresses.c.address.in_(addresses), sa.or_(
@@ -56,7 +57,7 @@ def not_free(tx: Connection, addresses: Sequence[str]) -> set[tuple[str, str]]:
 
 
 def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None:
-    """Networks with their pools, each pool in one statement a thousand addresses."""
+    """Insert networks with their pools, with one statement for each thousand addresses."""
     for plan in planned:
         values = {name: getattr(plan.network, name) for name in Network.__struct_fields__
                   if name in networks.c and name not in ("id", "created_at", "updated_at")}
@@ -68,7 +69,8 @@ def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None
 
 
 def delete(tx: Connection, uuid: str) -> set[str]:
-    """network.HasProject; network.InUse while an address of it is a server's. The hosts where it may stand still."""
+    """Delete a network; return the hosts where it may still be configured. Raises network.HasProject, or network.InUse
+    while servers have addresses in it."""
     row = tx.execute(sa.select(networks.c.id, networks.c.project_id, networks.c.host, networks.c.multi_host,
                                networks.c.share_address, networks.c.cidr)
                      .where(networks.c.uuid == uuid).with_for_update()).one_or_none()
@@ -78,7 +80,7 @@ def delete(tx: Connection, uuid: str) -> set[str]:
         raise errors.network.HasProject(project_id=row.project_id)
     key = row.id
     hosts = _standing_on(tx, row)
-    # First what is free, which waits for whoever is picking an address; then what is left is somebody's.
+    # Delete the free addresses first, which waits for concurrent allocations; the remaining rows are in use.
     tx.execute(sa.delete(fixed_addresses).where(fixed_addresses.c.network_id == key,
                                                 fixed_addresses.c.server_uuid.is_(None)))
     count = tx.execute(sa.select(sa.func.count()).where(fixed_addresses.c.network_id == key)).scalar_one()
@@ -90,7 +92,7 @@ def delete(tx: Connection, uuid: str) -> set[str]:
 
 
 def _standing_on(tx: Connection, row: AnyRow) -> set[str]:
-    """Its host; of a multi-host network those with an address of their own, or all where they have none."""
+    """Return the network's host. For a multi-host network: the hosts with their own address, or all if it uses none."""
     if not row.multi_host:
         return {row.host} - {None}
     if row.share_address or not row.cidr:
@@ -102,13 +104,13 @@ def _standing_on(tx: Connection, row: AnyRow) -> set[str]:
 
 
 def any_served(tx: Connection, host: str, uuids_: Sequence[str]) -> bool:
-    """Whether the host serves one of these networks."""
+    """Return whether the host serves one of these networks."""
     return tx.execute(sa.select(networks.c.id).where(networks.c.uuid.in_(uuids_), networks.c.host == host)
                       .limit(1)).first() is not None
 
 
 def claim_unhosted(tx: Connection, host: str) -> int:
-    """A network host takes the networks that have none, and their floating addresses; how many."""
+    """Assign all networks without a host, and their floating IPs, to this network host; return their number."""
     taken = tx.execute(sa.update(networks).where(networks.c.host.is_(None), networks.c.multi_host == sa.false())
                        .values(host=host, updated_at=utc_now())).rowcount
     if taken:
@@ -117,7 +119,8 @@ def claim_unhosted(tx: Connection, host: str) -> int:
 
 
 def serve_floating(tx: Connection, host: str | None, uuid: str | None = None) -> None:
-    """Floating addresses stand on the host that serves their network: this one now, or all that the host serves."""
+    """Move floating IPs to the host that serves their network: for this network, or for all networks that the host
+    serves."""
     where = networks.c.host == host if uuid is None else networks.c.uuid == uuid
     mine = (sa.select(fixed_addresses.c.id)
             .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
@@ -127,18 +130,18 @@ def serve_floating(tx: Connection, host: str | None, uuid: str | None = None) ->
 
 
 class _State:
-    """One network as it is read, row by row."""
+    """The state of one network, assembled row by row."""
 
     def __init__(self, network: Network, version: int) -> None:
         self.network, self.version = network, version
-        self.guests: list[tuple[str | None, DhcpHost]] = []  # with the guest's host, where that serves it
-        self.own: dict[str, str] = {}  # a host's own address
-        self.floating: list[tuple[str | None, FloatingOnHost]] = []  # with the host of the fixed one, as above
+        self.guests: list[tuple[str | None, DhcpHost]] = []  # with the guest's host in a multi-host network
+        self.own: dict[str, str] = {}  # host -> its own address
+        self.floating: list[tuple[str | None, FloatingOnHost]] = []  # with the fixed address's host, as above
 
     def per_host(self, named: Iterable[str]) -> Iterator[tuple[str | None, NetworkOnHost]]:
-        """(host, what it must know): all of them where each host serves its own guests. ``named``: where its last guest
-        may have been just now. Hosts without an address of their own are told only because of these: that nobody is
-        there. (Who lost its own was told before.)"""
+        """Yield (host, the state it needs); for a multi-host network, one for each host that serves guests. ``named``:
+        hosts whose last guest may just have left. Hosts without an own address are included only through ``named``, to
+        learn that no guest is left. (Hosts that lost their own address were updated before.)"""
         if not self.network.multi_host:
             addresses = tuple(guest for _at, guest in self.guests)
             yield self.network.host, NetworkOnHost(network=self.network, addresses=addresses, version=self.version,
@@ -155,15 +158,16 @@ class _State:
 
 
 _earlier = vifs.alias("earlier")
-#: Whether an interface is its server's first.
+#: Condition that an interface is its server's first.
 _FIRST = ~sa.exists().where(_earlier.c.server_uuid == vifs.c.server_uuid, _earlier.c.id < vifs.c.id).correlate(vifs)
 
 
 def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None = None,
            ids: Sequence[int] | None = None, named: Mapping[str, Iterable[str]] | None = None,
            ) -> list[tuple[str | None, NetworkOnHost]]:
-    """(host that serves it, network with every address allocated in it), in one statement; a multi-host network once
-    a host. Of a host, or by uuid or key. ``named``: of multi-host networks, hosts to be told in any case."""
+    """Return (serving host, network with all its allocated addresses), in one statement; a multi-host network has one
+    for each host. Restricted to a host, UUIDs or keys. ``named``: hosts of multi-host networks to include in any case.
+    """
     columns = [*_FIELDS, networks.c.version]
     query = (sa.select(*columns, fixed_addresses.c.address, fixed_addresses.c.leased, fixed_addresses.c.server_uuid,
                        fixed_addresses.c.host.label("at"), vifs.c.uuid.label("vif"), vifs.c.mac, servers.c.hostname,
@@ -196,7 +200,7 @@ def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None
             if row.floating is not None:
                 state.floating.append((row.at, FloatingOnHost(address=row.floating, fixed_address=row.address,
                                                               interface=row.interface)))
-                if state.guests and state.guests[-1][1].address == row.address:  # it has several
+                if state.guests and state.guests[-1][1].address == row.address:  # the guest has several floating IPs
                     continue
             state.guests.append((row.at, DhcpHost(
                 network_uuid=row.uuid, mac=row.mac, address=row.address, hostname=row.hostname or "",
@@ -206,28 +210,27 @@ def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None
 
 
 def _with_rows_of(host: str) -> Clause:
-    """Keys of the networks where a host has an address of its own, or guests have that are there."""
+    """Select the keys of networks where the host has its own address, or guests with addresses."""
     return sa.select(fixed_addresses.c.network_id).where(fixed_addresses.c.host == host,
                                                          fixed_addresses.c.left_at.is_(None))
 
 
 def on_host(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None = None,
             ids: Sequence[int] | None = None) -> tuple[NetworkOnHost, ...]:
-    """As :func:`states`, without the hosts."""
+    """Return the network states of :func:`states`, without the hosts."""
     return tuple(state for _host, state in states(tx, host, uuids_, ids))
 
 
 def stamped(tx: Connection, hosts: Mapping[str, Iterable[str]]) -> list[tuple[str | None, NetworkOnHost]]:
-    """Networks with their addresses under a new version; of each, these hosts in any case. What is read after the
-    row's lock is newer than what an earlier version was read with: so the order of versions is the order of
-    contents."""
+    """Return networks with their addresses under a new version, for these hosts in any case. Data read after the row
+    lock is newer than any read under an earlier version, so that the order of versions is the order of contents."""
     for uuid in sorted(hosts):
         tx.execute(sa.update(networks).where(networks.c.uuid == uuid).values(version=networks.c.version + 1))
     return states(tx, uuids_=sorted(hosts), named=hosts)
 
 
 def set_vpn(tx: Connection, ids: Sequence[int], address: str, port: int) -> None:
-    """Where the clients of these networks' VPN server come in."""
+    """Set the public address and port of the VPN server of these networks."""
     tx.execute(sa.update(networks).where(networks.c.id.in_(ids)).values(
         vpn_public_address=address, vpn_public_port=port, updated_at=utc_now()))
 

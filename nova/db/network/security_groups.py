@@ -1,8 +1,7 @@
-"""Security groups of nova-network's: groups, their rules, what all groups have in common, and their members.
+"""nova-network's security groups: groups, their rules, common rules, and members.
 
-A project's ``default`` group is made by whoever needs it first, with the default rules, in one transaction. Groups are
-made, named and counted under the project's lock (``nova.db.network.network_quota``), the rules of a group under its
-row's.
+A project's ``default`` group is created on first use, with the default rules, in one transaction. Groups are created,
+renamed and counted under the project's lock (``nova.db.network.network_quota``), a group's rules under its row's lock.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from nova.model.network.security_groups import DEFAULT, NewSecurityRule, Securit
 from nova.model.server.migrations import OVER
 from nova.model.server.states import TaskState
 
-#: Kinds of rules that are no group's.
+#: Kinds of rules that belong to no group.
 OF_NEW_PROJECTS, OF_PROVIDER = "default", "provider"
 _WORDS = ("protocol", "from_port", "to_port", "cidr")
 
@@ -44,7 +43,7 @@ def _named(tx: Connection, project_id: str, name: str) -> int | None:
 
 
 def ensure_default(tx: Connection, project_id: str, user_id: str | None) -> int:
-    """The key of the project's default group, which is made, with what new projects are given, where there is none."""
+    """Return the key of the project's default group; create it with the default rules if it does not exist."""
     network_quota.lock_owner(tx, project_id)
     found = _named(tx, project_id, DEFAULT)
     if found is not None:
@@ -58,7 +57,7 @@ def ensure_default(tx: Connection, project_id: str, user_id: str | None) -> int:
 
 
 def insert(tx: Connection, project_id: str, user_id: str | None, name: str, description: str) -> int:
-    """security_group.NameTaken. The caller holds the project's lock."""
+    """Insert a group; the caller holds the project's lock. Raises security_group.NameTaken."""
     if _named(tx, project_id, name) is not None:
         raise errors.security_group.NameTaken(name=name, project=project_id)
     return _insert(tx, project_id, user_id, name, description)
@@ -71,7 +70,7 @@ def _insert(tx: Connection, project_id: str, user_id: str | None, name: str, des
 
 
 def locked(tx: Connection, key: int, scope: Scope) -> AnyRow:
-    """The group's row until the transaction's end. NotFound outside the scope."""
+    """Lock and return the group's row. Raises security_group.NotFound if it is outside the scope."""
     query = _within(sa.select(security_groups).where(security_groups.c.id == key), scope)
     row = tx.execute(query.with_for_update()).one_or_none()
     if row is None:
@@ -80,7 +79,8 @@ def locked(tx: Connection, key: int, scope: Scope) -> AnyRow:
 
 
 def rename(tx: Connection, row: AnyRow, name: str, description: str | None) -> None:
-    """security_group.NameTaken. Servers show the new name with the same commit. The caller holds the project's lock."""
+    """Rename a group, also in its members' rows; the caller holds the project's lock. Raises
+    security_group.NameTaken."""
     if _named(tx, row.project_id, name) not in (None, row.id):
         raise errors.security_group.NameTaken(name=name, project=row.project_id)
     tx.execute(sa.update(security_groups).where(security_groups.c.id == row.id)
@@ -96,7 +96,7 @@ def rename(tx: Connection, row: AnyRow, name: str, description: str | None) -> N
 
 
 def delete(tx: Connection, key: int) -> None:
-    """With its rules, and those by which others let its members in."""
+    """Delete a group, its rules, and other groups' rules that allow traffic from its members."""
     rules = security_group_rules
     tx.execute(sa.delete(rules).where(sa.or_(rules.c.group_id == key, rules.c.source_id == key)))
     tx.execute(sa.delete(security_group_members).where(security_group_members.c.group_id == key))
@@ -104,25 +104,25 @@ def delete(tx: Connection, key: int) -> None:
 
 
 def count(tx: Connection, project_id: str) -> int:
-    """How many groups the project has."""
+    """Return the number of the project's groups."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(security_groups).where(
         security_groups.c.project_id == project_id)).scalar_one())
 
 
 def select(tx: Connection, scope: Scope, page: Page, names: Sequence[str] = ()) -> tuple[SecurityGroup, ...]:
-    """A page of groups with their rules, by age, in two statements."""
+    """Return a page of groups with their rules, by age, in two statements."""
     query = _within(sa.select(security_groups), scope).order_by(security_groups.c.id).offset(page.offset or None)
     if names:
         query = query.where(security_groups.c.name.in_(names))
     if page.limit is not None:
         query = query.limit(page.limit)
     elif page.offset and tx.dialect.name != "postgresql":
-        query = query.limit(2**62)  # these know no offset without a limit
+        query = query.limit(2**62)  # MariaDB and SQLite accept no OFFSET without LIMIT
     return _whole(tx, tx.execute(query).all())
 
 
 def get(tx: Connection, key: int, scope: Scope) -> SecurityGroup:
-    """A group with its rules. security_group.NotFound: there is none, or it is outside the scope."""
+    """Return a group with its rules. Raises security_group.NotFound if it does not exist or is outside the scope."""
     rows = tx.execute(_within(sa.select(security_groups).where(security_groups.c.id == key), scope)).all()
     if not rows:
         raise errors.security_group.NotFound(group=key)
@@ -130,7 +130,7 @@ def get(tx: Connection, key: int, scope: Scope) -> SecurityGroup:
 
 
 def of_server(tx: Connection, server_uuid: str) -> tuple[SecurityGroup, ...]:
-    """With their rules, in the order of their making."""
+    """Return a server's groups with their rules, in creation order."""
     members = security_group_members
     rows = tx.execute(sa.select(security_groups).join_from(members, security_groups,
                                                            security_groups.c.id == members.c.group_id)
@@ -145,8 +145,8 @@ _NAMED = (sa.select(security_groups.c.id, security_groups.c.name)
 
 
 def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str, AnyRow]:
-    """What was asked for, by id or name -> its row (id, name), of one project. An id is one whatever groups are called;
-    a number, as ids once were, is a name first."""
+    """Return the project's groups: requested id or name -> row (id, name). A UUID is always an id; a number, the older
+    form of ids, is tried as a name first."""
     asked = list(wanted)
     ids = [key for key in map(key_of, asked) if key is not None]
     rows = tx.execute(_NAMED, {"project_id": project_id, "names": asked, "ids": ids}).all()
@@ -159,16 +159,16 @@ def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str,
     return {word: row for word, row in found.items() if row is not None}
 
 
-_MADE = "00000000-0000-4000-8000-"  # how ids begin that are made of keys
+_MADE = "00000000-0000-4000-8000-"  # the prefix of UUIDs that encode a key
 
 
 def id_of(key: int) -> str:
-    """A uuid, as the API has ids of groups and rules since they are Neutron's, too."""
+    """Return the key as a UUID: the form of group and rule ids in the API, as in Neutron."""
     return f"{_MADE}{key:012x}"
 
 
 def key_of(text: str) -> int | None:
-    """The key that an id of the API (or a number, as ids once were) stands for; None: it can be none."""
+    """Return the key encoded in an API id (or a number, the older form of ids). None if the text is neither."""
     if _HEX.fullmatch(text):
         return int(text[len(_MADE):], 16)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
@@ -209,7 +209,7 @@ def _rule(row: AnyRow) -> SecurityRule:
 
 
 def rule(tx: Connection, key: int) -> SecurityRule:
-    """A rule, with the name of its source group. security_group.NoRule."""
+    """Return a rule with the name of its source group. Raises security_group.NoRule."""
     row = tx.execute(_RULES.where(security_group_rules.c.id == key)).one_or_none()
     if row is None:
         raise errors.security_group.NoRule(rule=key)
@@ -217,12 +217,12 @@ def rule(tx: Connection, key: int) -> SecurityRule:
 
 
 def rules_of(tx: Connection, group: int) -> list[SecurityRule]:
-    """A group's rules, in the order of their making."""
+    """Return a group's rules, in creation order."""
     return [_rule(row) for row in tx.execute(_RULES.where(security_group_rules.c.group_id == group))]
 
 
 def insert_rule(tx: Connection, rule: NewSecurityRule) -> int:
-    """Its ids are of the API, and known."""
+    """Insert a rule; its ids are existing ids of the API."""
     values = {name: getattr(rule, name) for name in _WORDS}
     made = tx.execute(sa.insert(security_group_rules).values(
         **values, group_id=key_of(rule.group_id), source_id=key_of(rule.source_id) if rule.source_id else None))
@@ -230,27 +230,27 @@ def insert_rule(tx: Connection, rule: NewSecurityRule) -> int:
 
 
 def delete_rule(tx: Connection, key: int) -> None:
-    """A rule that is gone is no error."""
+    """Delete a rule; a missing one is ignored."""
     tx.execute(sa.delete(security_group_rules).where(security_group_rules.c.id == key))
 
 
-# -- rules of no group
+# -- common rules, which belong to no group
 
 def common(tx: Connection, kind: str) -> list[SecurityRule]:
-    """Rules that are no group's, of a kind, in the order of their making."""
+    """Return the common rules of a kind, in creation order."""
     rows = tx.execute(sa.select(common_rules).where(common_rules.c.kind == kind).order_by(common_rules.c.id))
     return [SecurityRule(id=str(row.id), group_id="", **{name: getattr(row, name) for name in _WORDS}) for row in rows]
 
 
 def insert_common(tx: Connection, kind: str, rule: NewSecurityRule) -> SecurityRule:
-    """The rule with its id. The caller has looked whether it is there."""
+    """Insert a common rule; return it with its id. The caller has checked for duplicates."""
     values = {name: getattr(rule, name) for name in _WORDS}
     made = tx.execute(sa.insert(common_rules).values(**values, kind=kind))
     return SecurityRule(id=str(new_key(made)), group_id="", **values)
 
 
 def delete_common(tx: Connection, kind: str, key: int) -> None:
-    """Delete a rule that is no group's, of that kind. security_group.NoRule."""
+    """Delete a common rule of that kind. Raises security_group.NoRule."""
     if not tx.execute(sa.delete(common_rules).where(common_rules.c.kind == kind, common_rules.c.id == key)).rowcount:
         raise errors.security_group.NoRule(rule=key)
 
@@ -258,21 +258,21 @@ def delete_common(tx: Connection, kind: str, key: int) -> None:
 # -- members
 
 def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) -> None:
-    """Servers that this transaction has inserted are in these groups (key -> name), in one statement.
-    security_group.Changed: one of them is not there any more, or has another name than the servers' rows say."""
+    """Add servers inserted in this transaction to these groups (key -> name), in one statement. Raises
+    security_group.Changed if a group was deleted or renamed meanwhile."""
     if not groups or not uuids:
         return
     pairs = (sa.select(security_groups.c.id, servers.c.uuid).join_from(security_groups, servers, sa.true())
              .where(security_groups.c.id.in_(list(groups)), security_groups.c.name.in_(list(groups.values())),
                     servers.c.uuid.in_(uuids)).with_for_update(read=True))
     joined = tx.execute(sa.insert(security_group_members).from_select(["group_id", "server_uuid"], pairs),
-                        execution_options={"preserve_rowcount": True}).rowcount  # psycopg has it while it is open
+                        execution_options={"preserve_rowcount": True}).rowcount  # psycopg: while the cursor is open
     if joined != len(groups) * len(uuids):
         raise errors.security_group.Changed()
 
 
 def locked_server(tx: Connection, uuid: str) -> AnyRow:
-    """What joining and leaving must know of a live server, whose row is locked. NotFound."""
+    """Lock a live server's row; return the columns that joining and leaving need. Raises server.NotFound."""
     row = tx.execute(sa.select(servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.security_groups,
                                servers.c.task_state)
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
@@ -282,8 +282,8 @@ def locked_server(tx: Connection, uuid: str) -> AnyRow:
 
 
 def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
-    """``group``: locked. ``server``: its row, locked. server.Going: a delete may have taken it out of all groups
-    already."""
+    """Add the server to the group; both rows are locked by the caller. Raises security_group.Member, or server.Going if
+    the server is being deleted and may have left all groups already."""
     if server.task_state == TaskState.DELETING:
         raise errors.server.Going(server=server.uuid)
     members = security_group_members
@@ -295,7 +295,7 @@ def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
 
 
 def leave(tx: Connection, group: AnyRow, server: AnyRow) -> None:
-    """Both rows are locked by the caller. security_group.NotMember."""
+    """Remove the server from the group; both rows are locked by the caller. Raises security_group.NotMember."""
     members = security_group_members
     if not tx.execute(sa.delete(members).where(members.c.group_id == group.id,
                                                members.c.server_uuid == server.uuid)).rowcount:
@@ -308,29 +308,29 @@ def _show(tx: Connection, uuid: str, names: tuple[str, ...]) -> None:
 
 
 def forget(tx: Connection, uuids: Sequence[str]) -> None:
-    """Servers that are gone are in no group."""
+    """Remove deleted servers from all groups."""
     if not uuids:
         return
     tx.execute(sa.delete(security_group_members).where(security_group_members.c.server_uuid.in_(uuids)))
 
 
 def in_use(tx: Connection, group: int) -> bool:
-    """Whether a server that is not deleted is in it."""
+    """Return whether the group has a member that is not deleted."""
     members = security_group_members
     return tx.execute(sa.select(servers.c.id).join_from(members, servers, servers.c.uuid == members.c.server_uuid)
                       .where(members.c.group_id == group, servers.c.deleted == 0).limit(1)).first() is not None
 
 
-# -- whose hosts must be told
+# -- hosts to update
 
 def hosts_of(tx: Connection, groups: Iterable[int]) -> set[str]:
-    """Where members of these groups are, or are coming to."""
+    """Return the hosts of these groups' members, including both ends of unfinished migrations."""
     members = security_group_members
     return _hosts(tx, sa.select(members.c.server_uuid).where(members.c.group_id.in_(list(groups))))
 
 
 def hosts_letting_in(tx: Connection, groups: Iterable[int]) -> set[str]:
-    """Where servers are that let members of these groups in, as members."""
+    """Return the hosts of servers whose rules allow traffic from members of these groups."""
     members, rules = security_group_members, security_group_rules
     return _hosts(tx, sa.select(members.c.server_uuid).join_from(rules, members, members.c.group_id == rules.c.group_id)
                   .where(rules.c.source_id.in_(list(groups))))
@@ -350,8 +350,8 @@ _MEMBER, _LETS_IN, _LET, _OTHER = (security_group_members.alias("a"), security_g
 
 
 def letting_in(uuids: AnyColumn, *more: AnyColumn) -> tuple[sa.Select[AnyColumn], ...]:
-    """The hosts of servers that let these in, for the groups they are in, and those where such a server comes from or
-    goes to; with ``more`` columns. To be united."""
+    """Select, for a UNION, the hosts of servers that allow traffic from these (by their groups), and the ends of their
+    unfinished migrations; with ``more`` columns."""
     others = (_MEMBER.join(_LET, _LET.c.source_id == _MEMBER.c.group_id)
               .join(_LETS_IN, _LETS_IN.c.group_id == _LET.c.group_id)
               .join(_OTHER, _OTHER.c.uuid == _LETS_IN.c.server_uuid))
@@ -367,5 +367,6 @@ _LETTING_IN = sa.union(*letting_in(sa.bindparam("uuids", expanding=True)))
 
 
 def hosts_letting_in_servers(tx: Connection, uuids: Sequence[str]) -> set[str]:
-    """Where servers are, or are moving from or to, that let these in, for the groups they are in."""
+    """Return the hosts of servers that allow traffic from these (by their groups), and the ends of their unfinished
+    migrations."""
     return {row.host for row in tx.execute(_LETTING_IN, {"uuids": list(uuids)})}

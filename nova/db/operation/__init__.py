@@ -1,1 +1,1 @@
-"""Operations and runners: who works on what, and what is overdue."""
+"""Operations and runners: the owners of open operations, and overdue work."""

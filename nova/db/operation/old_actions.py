@@ -1,8 +1,8 @@
-"""What is old in the journals of servers: operations, as the API's instance actions, and moves.
+"""Retention of servers' journals: operations (the API's instance actions) and migrations.
 
-Each operation is looked at once, when it turns old: the walk goes by the time at which operations ended. One that its
-server keeps then, as one of its newest, goes when a later one of that server turns old. So an idle turn is one look
-behind the mark, in the index.
+Each operation is checked once, when it passes the retention age: the walk follows the times at which operations ended.
+An operation that is then kept as one of its server's newest is removed when a later one of that server passes the age.
+So an idle run is one index lookup after the mark.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nova.model.server.migrations import OVER
 
 
 class Retention(NamedTuple):
-    """What stays: all of the last seconds, and the ``newest`` so many of each server."""
+    """The retention rule: keep everything of the last ``seconds``, and the ``newest`` rows of each server."""
 
     seconds: int
     newest: int
 
 
 class Trimmed(NamedTuple):
-    """What one batch did: the mark behind which the next one goes on, how many rows went, and whether there is more."""
+    """The result of one batch: the mark to continue after, the number of rows removed, and whether there are more."""
 
     mark: str
     removed: int
@@ -38,7 +38,7 @@ class Trimmed(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """The last operation that was looked at, in the order of ``ix_operations_open``; and by which rule."""
+    """The last operation checked, in the order of ``ix_operations_open``, and the ``newest`` of the rule applied."""
 
     newest: int
     finished_at: Time
@@ -50,7 +50,7 @@ class _Mark(NamedTuple):
 
 
 def _read_mark(text: str, newest: int) -> _Mark:
-    """The beginning of all, where nothing was looked at by this rule."""
+    """Parse a mark. Start from the beginning if there is none for this rule."""
     words = text.split()
     if not words or int(words[0]) != newest:
         return _Mark(newest, datetime.datetime(1970, 1, 1), 0, 0)
@@ -58,9 +58,10 @@ def _read_mark(text: str, newest: int) -> _Mark:
 
 
 def trim(tx: Connection, mark: str, rule: Retention, limit: int) -> Trimmed:
-    """Look at the next operations that turned old, up to ``limit``, and remove what their servers do not keep.
+    """Check the next operations that passed the retention age, up to ``limit``, and remove all that their servers do
+    not keep.
 
-    Never removed: an open operation, and what the next operation of its server has to know (``states.remembers``).
+    Never removed: an open operation, and data that the server's next operation needs (``states.remembers``).
     """
     page = turned_old(tx, _read_mark(mark, rule.newest), rule, limit)
     if not page:
@@ -73,9 +74,9 @@ def trim(tx: Connection, mark: str, rule: Retention, limit: int) -> Trimmed:
 
 
 def turned_old(tx: Connection, mark: _Mark, rule: Retention, limit: int) -> list[AnyRow]:
-    """A page of the operations that turned old behind the mark, in the order of its index."""
+    """Return a page of the operations after the mark that passed the retention age, in index order."""
     table = operations.c
-    # the first condition is the range of the index; the second one leaves out of its first rows those before the mark
+    # The first condition is the index range; the second one excludes its first rows, which are before the mark.
     behind = sa.and_(table.finished_at >= mark.finished_at, sa.or_(
         table.finished_at > mark.finished_at, table.runner_id > mark.runner_id,
         sa.and_(table.runner_id == mark.runner_id, table.id > mark.id)))
@@ -86,7 +87,7 @@ def turned_old(tx: Connection, mark: _Mark, rule: Retention, limit: int) -> list
 
 
 def _oldest_kept(table: sa.Table, newest: int) -> Clause:
-    """The key of the oldest of a server's newest rows; NULL where it has fewer."""
+    """Return the key of the oldest of a server's ``newest`` rows; NULL if it has fewer."""
     newer = table.alias("newer")
     return (sa.select(newer.c.id).where(newer.c.server_uuid == table.c.server_uuid)
             .order_by(newer.c.id.desc()).limit(1).offset(newest - 1).scalar_subquery())

@@ -1,4 +1,4 @@
-"""Operations as who waits for them sees them: one read by key."""
+"""The state of operations, for callers that wait for them: one read by key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.db.sql.engine import Connection
 
 
 class OperationState(NamedTuple):
-    """How far one is. ``outcome`` None: it runs (``direction`` undo: backwards)."""
+    """The state of an operation. ``outcome`` is None while it runs (with ``direction`` undo: while it rolls back)."""
 
     outcome: str | None
     direction: str
@@ -21,7 +21,7 @@ class OperationState(NamedTuple):
 
 
 def progress(tx: Connection, key: int) -> OperationState | None:
-    """None when there is no such operation (any more)."""
+    """Return an operation's state; None if it does not exist (any longer)."""
     columns = operations.c
     row = tx.execute(sa.select(columns.outcome, columns.finished_at, columns.direction, columns.data, columns.fault)
                      .where(columns.id == key)).one_or_none()
@@ -32,7 +32,8 @@ def progress(tx: Connection, key: int) -> OperationState | None:
 
 
 def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> str | None:
-    """Which way one of these actions, that is open on the server, goes: do or undo. None: there is none."""
+    """Return the direction, do or undo, of an open operation of the server with one of these actions. None if there is
+    none."""
     columns = operations.c
     return tx.execute(sa.select(columns.direction).where(
         columns.server_uuid == server_uuid, columns.finished_at.is_(None), columns.action.in_(sorted(actions))).limit(1)
@@ -40,7 +41,7 @@ def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> str
 
 
 def any_open(tx: Connection, server_uuid: str) -> bool:
-    """Whether an operation works on the server."""
+    """Return whether the server has an open operation."""
     columns = operations.c
     return tx.execute(sa.select(columns.id).where(
         columns.server_uuid == server_uuid, columns.finished_at.is_(None)).limit(1)).first() is not None

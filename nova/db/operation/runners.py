@@ -1,4 +1,4 @@
-"""Runners of workflows: each has a lease, and what it leaves when that ends is an orphan."""
+"""Workflow runners: each has a lease, and its open operations are orphans once the lease ends."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from nova.db.sql.types import later, new_key, utc_now
 
 
 def new_runner(tx: Connection, name: str, lease_s: int) -> int:
-    """The number of a new runner, whose lease ends ``lease_s`` seconds from now by the database's clock."""
+    """Insert a runner, whose lease ends ``lease_s`` seconds from now by the database's clock; return its id."""
     key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(lease_s)))
     return new_key(key)
 
 
 def renew(tx: Connection, runner_id: int, lease_s: int) -> bool:
-    """False: the lease had ended (or was taken), and this runner may issue no more orders."""
+    """Renew the lease. False if it has expired or was taken; this runner must then issue no more orders."""
     return tx.execute(sa.update(runners).where(runners.c.id == runner_id, runners.c.lease_until > utc_now())
                       .values(lease_until=later(lease_s))).rowcount == 1
 
 
 def end_runner(tx: Connection, runner_id: int) -> None:
-    """Give the lease back at once (a clean stop): others may take what is left."""
+    """Release the lease immediately (clean shutdown): other runners may take the remaining operations."""
     tx.execute(sa.delete(runners).where(runners.c.id == runner_id))
 
 
 def drop_dead_runners(tx: Connection) -> None:
-    """Forget runners whose lease ended over an hour ago; what they left is found without their rows."""
+    """Delete runners whose lease ended over an hour ago; their orphans are found without these rows."""
     tx.execute(sa.delete(runners).where(runners.c.lease_until < later(-3600)))
 
 
 
 def orphans(tx: Connection, mine: int, running: Container[int], limit: int = 500) -> tuple[Entry, ...]:
-    """Open operations whose runner has no lease any more, and those of ``mine`` that are not ``running`` (by id)."""
+    """Return the open operations whose runner has no valid lease, and those of ``mine`` that are not ``running`` (by
+    id)."""
     alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
-    # The long ones that run are not read: however many there are, none hides an orphan behind the limit.
+    # Long operations that are running are not read: otherwise many of them could hide an orphan behind the limit.
     old = tx.execute(sa.select(operations.c.id).where(
         operations.c.finished_at.is_(None), operations.c.runner_id == mine, operations.c.updated_at < later(-PARKED_S)))
     parked = [key for key in old.scalars() if key not in running][:limit]

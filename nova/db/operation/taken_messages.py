@@ -1,4 +1,4 @@
-"""Messages of hosts that change something, and that some conductor has taken: none is taken twice."""
+"""State-changing messages of hosts that a conductor has accepted: none is accepted twice."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nova.db.sql.types import later, utc_now
 
 
 def take(tx: Connection, host: str, message_id: str) -> bool:
-    """Whether it is new. ``message_id`` is the host's own word: it counts for that host alone."""
+    """Record a message; return whether it is new. Hosts choose ``message_id``, so it is unique per host only."""
     digest = hashlib.blake2b(f"{host}\0{message_id}".encode(), digest_size=16).hexdigest()
     return insert_ignoring(tx, taken_messages, [{"digest": digest, "taken_at": utc_now()}]) == 1
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:
-    """Forget those whose proofs do not count any more, up to ``limit``; how many."""
+    """Delete up to ``limit`` rows whose messages' proofs have expired; return their number."""
     return delete_some(tx, taken_messages, taken_messages.c.taken_at < later(-older_than_s), limit)

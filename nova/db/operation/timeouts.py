@@ -1,4 +1,4 @@
-"""What periodic tasks of the conductor look for: servers that stay in a state, and rows that nobody works on."""
+"""Queries of the conductor's periodic tasks: servers that stay in a state, and rows without an operation."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from nova.model.server.migrations import (
 )
 from nova.model.server.states import TaskState, VmState
 
-#: Seconds for which a row without an operation is left alone.
+#: Seconds for which a row without an operation is left unchanged.
 QUIET_S = 60
-#: Statuses of moves that an operation works on.
+#: Statuses of migrations that an operation is working on.
 WORKED_ON = (*LIVE_STATUSES, ACCEPTED, PRE_MIGRATING, MIGRATING, CONFIRMING, REVERTING)
 
-Place = tuple[Time, int]  # of a row in the order that pages are read in
+Place = tuple[Time, int]  # a row's position in the page order
 
 
 class Resting(NamedTuple):
-    """Servers that rest in a state, by which actions they came there, by which one they leave it, and after which place
-    the page begins."""
+    """Servers that rest in a state. ``came``: the actions that lead to it; ``leaves``: the action that leaves it;
+    ``after``: the position after which the page begins."""
 
     vm_state: VmState
     came: tuple[str, ...]
@@ -43,9 +43,9 @@ class Resting(NamedTuple):
 
 
 def resting(tx: Connection, what: Resting, limit: int) -> Sequence[AnyRow]:
-    """A page of servers without a task in this state: uuid, id, epoch, updated_at, memo, since when (by the journal),
-    when it was tried last to take them out of it, and the database's clock. One statement, by the index on the state.
-    """
+    """Return a page of servers without a task in this state, in one statement by the index on the state. Columns: uuid,
+    id, epoch, updated_at, memo, since (the time of entry, from the journal), tried (the last attempt to leave the
+    state), and the database's clock."""
     came = _last(operations.c.finished_at, operations.c.action.in_(what.came), operations.c.outcome == "success")
     tried = _last(operations.c.started_at, operations.c.action == what.leaves)
     chosen = sa.select(servers.c.id, servers.c.uuid, servers.c.epoch, servers.c.updated_at, servers.c.memo,
@@ -59,14 +59,15 @@ def resting(tx: Connection, what: Resting, limit: int) -> Sequence[AnyRow]:
 
 
 def _last(moment: sa.Column[AnyColumn], *conditions: AnyColumn) -> sa.ScalarSelect[AnyColumn]:
-    """The newest such time in the server's journal."""
+    """Return the newest such time in the server's journal."""
     return (sa.select(sa.func.max(moment)).where(operations.c.server_uuid == servers.c.uuid, *conditions)
             .scalar_subquery())
 
 
 def building(tx: Connection, age_s: int, limit: int) -> Sequence[AnyRow]:
-    """Uuid and epoch of servers that are being built for longer than that, and that nobody deletes."""
-    # as a function's result: by the index on ages nearly all servers would be read
+    """Return the UUID and epoch of servers that have been building for longer than ``age_s`` and are not being
+    deleted."""
+    # a function's result, so that the index on ages is not used: it would read nearly all servers
     age = sa.func.coalesce(servers.c.created_at, servers.c.created_at)
     return tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(
         servers.c.deleted == 0, servers.c.vm_state == VmState.BUILDING.value, age < later(-age_s),
@@ -78,7 +79,7 @@ def _worked_on(server: sa.Column[AnyRow]) -> Clause:
 
 
 def ownerless(tx: Connection, limit: int) -> Sequence[AnyRow]:
-    """Uuid, epoch, vm_state and task_state of live servers that have a task and no open operation."""
+    """Return UUID, epoch, vm_state and task_state of live servers that have a task but no open operation."""
     return tx.execute(sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state).where(
         servers.c.deleted == 0, servers.c.task_state.is_not(None),
         sa.func.coalesce(servers.c.updated_at, servers.c.created_at) < later(-QUIET_S),
@@ -86,24 +87,24 @@ def ownerless(tx: Connection, limit: int) -> Sequence[AnyRow]:
 
 
 def unchanged(tx: Connection, uuid: str, epoch: int) -> bool:
-    """Whether the live server still has this epoch: nothing was begun since. Its row is locked."""
+    """Return whether the live server still has this epoch, so that no operation began since. Locks its row."""
     return tx.execute(sa.select(servers.c.epoch).where(servers.c.uuid == uuid, servers.c.deleted == 0)
                       .with_for_update()).scalar_one_or_none() == epoch
 
 
 def is_worked_on(tx: Connection, uuid: str) -> bool:
-    """Whether the server has an open operation."""
+    """Return whether the server has an open operation."""
     open_ = sa.select(operations.c.id).where(operations.c.server_uuid == uuid, operations.c.finished_at.is_(None))
     return tx.execute(open_.limit(1)).first() is not None
 
 
 def clock(tx: Connection) -> Clause:
-    """The database's, as its driver gives it."""
+    """Return the database's time, as its driver returns it."""
     return tx.execute(sa.select(utc_now())).scalar_one()
 
 
 class Abandoned(NamedTuple):
-    """A move that nobody will end, and what it turns to."""
+    """A migration that no operation will finish, and its new status."""
 
     id: int
     uuid: str
@@ -113,8 +114,8 @@ class Abandoned(NamedTuple):
 
 
 def abandoned(tx: Connection, limit: int) -> tuple[Abandoned, ...]:
-    """Moves that say they are under way, of servers without an open operation; and moves that wait for their
-    confirmation, of servers that are gone."""
+    """Return migrations that are marked in progress without an open operation, and migrations that await confirmation
+    although their server is gone."""
     gone = servers.c.id.is_(None)
     rows = tx.execute(
         sa.select(migrations.c.id, migrations.c.uuid, migrations.c.server_uuid, migrations.c.status)
@@ -128,7 +129,7 @@ def abandoned(tx: Connection, limit: int) -> tuple[Abandoned, ...]:
 
 
 def close(tx: Connection, move: Abandoned) -> bool:
-    """False: its status changed meanwhile, or somebody works on it again."""
+    """Set the migration's new status. False if its status changed meanwhile, or an operation works on it again."""
     return tx.execute(sa.update(migrations).where(
         migrations.c.id == move.id, migrations.c.status == move.status, sa.not_(_worked_on(migrations.c.server_uuid)))
         .values(status=move.becomes, updated_at=utc_now())).rowcount == 1

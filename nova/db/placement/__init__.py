@@ -1,5 +1,5 @@
-"""Resource providers as Placement's API reads and changes them: one module a noun.
+"""Resource providers as read and changed by the Placement API: one module for each kind of resource.
 
-Whoever changes anything in a tree locks its root's row first (:func:`locks.tree`), as claims do; consumers that are
-named are locked before the roots.
+Any change in a tree first locks the root's row (:func:`locks.tree`), as claims do. Consumers named in a request are
+locked before the roots.
 """

@@ -1,6 +1,6 @@
-"""What consumers have, as it is shown: servers and their moves from the ledger, others from their own table.
+"""Allocations as the API shows them: of servers and their migrations from the ledger, of others from their own table.
 
-A server's generation is its epoch. A move has its server's project, user and generation.
+A server's generation is its epoch. A migration has its server's project, user and generation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _ROWS = (sa.select(allocations.c.consumer, allocations.c.resource_class, allocat
 
 
 def of_consumer(tx: Connection, consumer: str) -> ConsumerAllocations:
-    """What a consumer has; nothing when it has nothing."""
+    """Return a consumer's allocations; empty if it has none."""
     found = _values(tx.execute(_ROWS.where(allocations.c.consumer == consumer)))
     return found[0] if found else ConsumerAllocations(consumer=consumer, generation=None)
 
 
 def of_provider(tx: Connection, uuid: str) -> ProviderConsumers:
-    """What consumers have of one provider. placement.ResourceProviderNotFound."""
+    """Return the allocations of one provider, by consumer. Raises placement.ResourceProviderNotFound."""
     one = tx.execute(sa.select(providers.c.id, providers.c.generation).where(providers.c.uuid == uuid)).one_or_none()
     if one is None:
         raise errors.placement.ResourceProviderNotFound(uuid=uuid)
@@ -52,7 +52,7 @@ def of_provider(tx: Connection, uuid: str) -> ProviderConsumers:
 
 
 def _values(rows: Iterable[AnyRow]) -> list[ConsumerAllocations]:
-    """Rows in their consumers' order."""
+    """Group rows by consumer, in order."""
     of: dict[str, list[Any]] = {}
     for row in rows:
         of.setdefault(row.consumer, []).append(row)
@@ -85,7 +85,7 @@ def _owner(row: AnyRow) -> dict[str, AnyColumn]:
 # -- sums
 
 def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
-    """What a project's (and user's) consumers use, by their type: two statements."""
+    """Return the usage of a project (and user) by consumer type, in two statements."""
     held = _held(query).subquery()
     counts = {row.kind: int(row.consumers) for row in tx.execute(
         sa.select(held.c.kind, sa.func.count(held.c.consumer.distinct()).label("consumers")).group_by(held.c.kind))}
@@ -99,8 +99,8 @@ def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGro
 
 
 def _held(query: PlacementUsageQuery) -> Clause:
-    """(kind, consumer, class, used) of servers, of their moves, and of others; of one kind, when all are asked for
-    together."""
+    """Select (kind, consumer, class, used) of servers, of their migrations, and of other consumers; with a single kind
+    if the query asks for all together."""
     def owned(table: sa.Table) -> Clause:
         mine = table.c.project_id == query.project_id
         return mine if query.user_id is None else sa.and_(mine, table.c.user_id == query.user_id)

@@ -1,4 +1,4 @@
-"""What an audit of allocations reads and writes: who holds what, who should, and corrections under the owner's lock."""
+"""Reads and writes of the allocation audit: actual and expected allocations, and corrections under the owner's lock."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _tree = sa.func.coalesce(providers.c.root_id, providers.c.id)
 # -- the api database
 
 def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[NodeHolder, Amounts]]:
-    """Server -> node -> what it and its moves hold of the node's tree, but for what their packings say they hold of
-    their devices' own providers."""
+    """Return server -> node -> the amounts that it and its migrations hold in the node's tree. Excludes devices' own
+    providers, according to the recorded PCI and NUMA claims."""
     mine = sa.or_(allocations.c.consumer.in_(list(uuids)), allocations.c.moving.in_(list(uuids)))
     rows = tx.execute(
         sa.select(_owner.label("server"), allocations.c.consumer, _root.c.host, _root.c.name,
@@ -51,8 +51,8 @@ def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[NodeHolder, Amo
 
 
 def owners(tx: Connection, after: str, limit: int, tree: int | None = None) -> list[str]:
-    """A page of servers (by uuid, behind ``after``) for which something is held: at all, or of one tree. Who allocates
-    by Placement's API is no server."""
+    """Return a page of servers (by UUID, after ``after``) with allocations: any, or in one tree. Consumers that
+    allocate through the Placement API are excluded."""
     chosen = sa.select(_owner).where(_owner > after, ~sa.exists().where(consumers.c.uuid == allocations.c.consumer))
     if tree is not None:
         chosen = chosen.join_from(allocations, providers, providers.c.id == allocations.c.provider_id) \
@@ -61,43 +61,43 @@ def owners(tx: Connection, after: str, limit: int, tree: int | None = None) -> l
 
 
 def opened_lately(tx: Connection, uuids: Sequence[str]) -> set[str]:
-    """Those whose ledger row is open: they may be about to be born."""
+    """Return those of the servers whose ledger row is open: they may be about to be created."""
     return set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(list(uuids)),
                                                                 ledger.c.closed == sa.false())).scalars())
 
 
 def closed(tx: Connection, uuids: Sequence[str]) -> set[str]:
-    """Those whose ledger row is closed: their deletion is over, and the row is never opened again."""
+    """Return those of the servers whose ledger row is closed: they are deleted, and the row is never reopened."""
     return set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(list(uuids)),
                                                                 ledger.c.closed == sa.true())).scalars())
 
 
 def hold(tx: Connection, server_uuid: str) -> None:
-    """Nothing is claimed or released for the server from here to the transaction's end. The first statement of it."""
+    """Block claims and releases of the server until the transaction ends. Must be its first statement."""
     tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(epoch=ledger.c.epoch))
 
 
 def root_of(tx: Connection, uuid: str) -> object:
-    """id, host and name of the node at the root of a provider's tree; None when there is no such provider."""
+    """Return id, host and name of the node at the root of a provider's tree; None if the provider does not exist."""
     return tx.execute(sa.select(_root.c.id, _root.c.host, _root.c.name).join_from(providers, _root, _root.c.id == _tree)
                       .where(providers.c.uuid == uuid)).one_or_none()
 
 
 def root_at(tx: Connection, place: NodeHolder) -> int | None:
-    """The key of a node's provider."""
+    """Return the key of a node's provider."""
     return tx.execute(sa.select(providers.c.id).where(providers.c.host == place.host, providers.c.name == place.node,
                                                       providers.c.root_id.is_(None))).scalar_one_or_none()
 
 
 def give_back(tx: Connection, place: NodeHolder) -> None:
-    """What the consumer holds of the node's tree."""
+    """Delete what the consumer holds in the node's tree."""
     keys = _lock_tree(tx, place)
     tx.execute(sa.delete(allocations).where(allocations.c.provider_id.in_(keys),
                                             allocations.c.consumer == place.consumer))
 
 
 def write(tx: Connection, place: NodeHolder, server_uuid: str, amounts: Amounts) -> None:
-    """The consumer holds these amounts of the node itself, whatever is free of it: the guest is there."""
+    """Set the consumer's allocations on the node itself, regardless of free capacity: the guest is running there."""
     give_back(tx, place)
     moving = None if place.consumer == server_uuid else server_uuid
     insert_all(tx, allocations, [{"provider_id": root_at(tx, place), "consumer": place.consumer, "moving": moving,
@@ -105,7 +105,7 @@ def write(tx: Connection, place: NodeHolder, server_uuid: str, amounts: Amounts)
 
 
 def _lock_tree(tx: Connection, place: NodeHolder) -> list[int]:
-    """The keys of a tree's providers, locked: their generation counts the change."""
+    """Lock a tree by incrementing the generations of its providers; return their keys."""
     chosen = sa.select(providers.c.id).join_from(providers, _root, _root.c.id == _tree).where(
         _root.c.host == place.host, _root.c.name == place.node)
     keys = sorted(tx.execute(chosen).scalars())
@@ -123,7 +123,7 @@ class Overuse(NamedTuple):
 
 
 def overused(tx: Connection, host: str | None = None) -> list[Overuse]:
-    """Providers that gave more than they have (by now)."""
+    """Return providers whose usage exceeds their (current) capacity."""
     used = (sa.select(allocations.c.provider_id, allocations.c.resource_class,
                       sa.func.sum(allocations.c.used).label("used"))
             .group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
@@ -141,7 +141,7 @@ def overused(tx: Connection, host: str | None = None) -> list[Overuse]:
 
 
 def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyColumn]:
-    """All that hosts reported of some nodes' trees, comparable: by provider its place, inventories and traits."""
+    """Return the reported data of some nodes' trees in comparable form: provider -> place, inventories and traits."""
     mine = sa.or_(providers.c.uuid.in_(list(uuids)),
                   providers.c.root_id.in_(sa.select(_root.c.id).where(_root.c.uuid.in_(list(uuids)))))
     rows = {row.id: row for row in tx.execute(sa.select(
@@ -156,10 +156,10 @@ def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyColumn]:
     return found
 
 
-# -- the cell's
+# -- the cell database
 
 class Rows(NamedTuple):
-    """What the cell knows of some servers, each by uuid. ``cleanup_hosts``: hosts with a cleanup for them."""
+    """The cell's data on some servers, by UUID. ``cleanup_hosts``: hosts with a pending cleanup for them."""
 
     servers: Mapping[str, Any]
     busy: frozenset[str]
@@ -168,7 +168,7 @@ class Rows(NamedTuple):
 
 
 def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
-    """Cleanups come first: a host's claim goes back before its cleanup does."""
+    """Read the cell's data. Cleanups come first: a host's claim is released before its cleanup is deleted."""
     mine = list(uuids)
     cleanup_hosts: dict[str, set[str]] = defaultdict(set)
     for one in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host).where(cleanups.c.server_uuid.in_(mine))):
@@ -188,38 +188,38 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
 
 
 def server_exists(tx: Connection, uuid: str) -> bool:
-    """Whether there is a server of that uuid that is not deleted."""
+    """Return whether a server with that UUID exists that is not deleted."""
     return tx.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid, servers.c.deleted == 0)).first() is not None
 
 
 def any_server(tx: Connection) -> bool:
-    """Whether there is a server that is not deleted."""
+    """Return whether there is any server that is not deleted."""
     return tx.execute(sa.select(servers.c.id).where(servers.c.deleted == 0).limit(1)).first() is not None
 
 
 def placed(tx: Connection, after: int, limit: int) -> list[tuple[int, str]]:
-    """A page of live servers that are on a host: (key, uuid), behind a key."""
+    """Return a page of live servers on a host, as (key, UUID), after a key."""
     chosen = sa.select(servers.c.id, servers.c.uuid).where(
         servers.c.id > after, servers.c.deleted == 0, servers.c.host.is_not(None))
     return [(row.id, row.uuid) for row in tx.execute(chosen.order_by(servers.c.id).limit(limit))]
 
 
 def placed_by_uuid(tx: Connection, after: str, limit: int) -> list[str]:
-    """The same by uuid, behind one."""
+    """Return a page of UUIDs of live servers on a host, after a UUID."""
     return list(tx.execute(sa.select(servers.c.uuid).where(
         servers.c.uuid > after, servers.c.deleted == 0, servers.c.host.is_not(None))
         .order_by(servers.c.uuid).limit(limit)).scalars())
 
 
 def reports(tx: Connection, after: str, limit: int) -> list[Inventory]:
-    """A page of what hosts (behind a name) reported last, whole."""
+    """Return a page of the last complete reports of hosts, after a host name."""
     hosts = list(tx.execute(sa.select(nodes.c.host).where(nodes.c.host > after).distinct().order_by(nodes.c.host)
                             .limit(limit)).scalars())
     return _whole_reports(tx, hosts)
 
 
 def report(tx: Connection, host: str) -> Inventory | None:
-    """What a host reported last; None: nothing."""
+    """Return a host's last report; None if there is none."""
     return next(iter(_whole_reports(tx, [host])), None)
 
 

@@ -1,4 +1,4 @@
-"""Ways to meet a request: the rule of ``nova.model.placement.candidates`` over the trees that may."""
+"""Allocation candidates: the rule of ``nova.model.placement.candidates`` applied to the trees that may match."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from nova.model.placement.providers import (
     ProviderSummary,
 )
 
-A_TREE = 1000  # solutions of one tree are as many at most: of a dozen alike devices there are millions
+A_TREE = 1000  # limit of solutions from one tree: a dozen equal devices have millions
 
 
 class _Found(NamedTuple):
     solution: Solution
-    trees: tuple[Tree, ...]  # where it is, and those of the sharing providers in it
+    trees: tuple[Tree, ...]  # its own, and those of the sharing providers in it
 
 
 def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()) -> Candidates:
-    """Solutions in the order of their trees' making, and all providers of the trees that they are in (where they are
-    not ``nested``: those that they name)."""
+    """Return the solutions in the order of their trees' creation, and summaries of all providers in these trees (if not
+    ``nested``: only of the providers used)."""
     wanted = forest.WantedProviders(query.request, disabled, query.limit)
     found = list(islice(_once(_all(tx, wanted, query.nested)), query.limit))
     named = {key for one in found for ids in one.solution.mappings.values() for key in ids}
@@ -59,7 +59,8 @@ def _all(tx: Connection, wanted: forest.WantedProviders, nested: bool) -> Iterat
 def _of(rule: ParsedRequest, tree: Tree, shared: Mapping[int, Sharing], homes: Mapping[int, Tree],
         only: ProviderState | None,
         ) -> Iterator[_Found]:
-    """``only``: of each tree one provider at most, of this one no other."""
+    """Yield one tree's solutions. ``only``: use at most one provider of each tree, and no other than this of its
+    own."""
     for solution in islice(rule.solutions(tree, list(shared.values()), only), A_TREE):
         given = {key for ids in solution.mappings.values() for key in ids}
         if only and len({shared[key].root.id for key in given & shared.keys()}) < len(given & shared.keys()):
@@ -69,7 +70,7 @@ def _of(rule: ParsedRequest, tree: Tree, shared: Mapping[int, Sharing], homes: M
 
 
 def _once(found: Iterator[_Found]) -> Iterator[_Found]:
-    """Without what was found before: what sharing providers give alone is found from each tree that they share with."""
+    """Drop repeated solutions: those of sharing providers alone are found from each tree that they share with."""
     seen = set()
     for one in found:
         amounts = frozenset((key, name, amount) for key, given in one.solution.amounts.items()

@@ -1,8 +1,8 @@
-"""Claims on providers: what a server takes of a host, in the transaction that checks that it is there.
+"""Claims on providers: a server's allocations on a host, checked and written in one transaction.
 
-A claim begins by writing the ledger row's epoch: no row changed means that a newer epoch owns the server. Capacity,
-server groups, and who holds which processor are checked under the locks of the providers' rows, which are taken in id
-order: no race, no drift, no healing tool.
+A claim begins by writing the ledger row's epoch: if no row changes, a newer epoch owns the server. Capacity, server
+groups and CPU pinning are checked under the locks of the providers' rows, taken in id order. This excludes races and
+drift, so that no healing tool is needed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
 
 
 class Claim(NamedTuple):
-    """What one server takes of one node. ``grouped``: it may be in a server group. ``requirements``: None when
-    ``resources`` of the node itself are all it asks for."""
+    """The allocations of one server on one node. ``grouped``: it may be in a server group. ``requirements``: None if it
+    needs only ``resources`` of the node itself."""
 
     server_uuid: str
     epoch: int
@@ -47,9 +47,9 @@ class Claim(NamedTuple):
 
 
 class ProviderUsage(NamedTuple):
-    """A provider's numbers after a claim: resource class -> (capacity, used). ``zone``: the availability zone that an
-    aggregate makes of its host; None where none does. ``instances``: how many consumers it has. ``whole``: more than
-    these changed, which must be read again."""
+    """A provider's usage after a claim: resource class -> (capacity, used). ``zone``: the availability zone that an
+    aggregate sets for its host, or None. ``instances``: the number of consumers. ``whole``: more than these values
+    changed; read the provider again."""
 
     provider_id: int
     host: str
@@ -65,18 +65,19 @@ Results = dict[str, errors.NovaError | None]
 
 
 def take(api: Database, claims: Sequence[Claim]) -> tuple[Results, list[ProviderUsage]]:
-    """One transaction that claims; see :func:`claim`. A first claim rarely holds anything: it looks when it must."""
+    """Claim in one transaction; see :func:`claim`. A first claim rarely finds existing allocations, so it checks for
+    them only after a conflict."""
     try:
         return api.transact(lambda tx: claim(tx, claims))
-    except errors.host.ClaimHeld:  # the database went away with an answer, after it had committed
+    except errors.host.ClaimHeld:  # the connection failed after the commit, before the result arrived
         return api.transact(lambda tx: claim(tx, claims, again=True))
 
 
 def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple[Results, list[ProviderUsage]]:
-    """Take what each claim asks for; for each server None or why not, and the providers' numbers after it.
+    """Allocate what each claim requests; return None or the error for each server, and the providers' usage afterwards.
 
-    Repeating a claim is harmless: what the server holds on that provider is counted as its own. host.ClaimHeld: the
-    very first claim of a server (epoch 1) is no first one, which must be said (``again``).
+    Idempotent: allocations that the server already has on the provider count as its own. Raises host.ClaimHeld if a
+    server's first claim (epoch 1) finds existing allocations without ``again``.
     """
     mine = ledger.raise_epochs(tx, {one.server_uuid: one.epoch for one in claims})
     results: Results = dict(ledger.lost(tx, [one.server_uuid for one in claims if one.server_uuid not in mine]))
@@ -105,7 +106,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
 
 
 class _Node:
-    """A node's provider while its row is ours. ``beyond``: read only for claims with requirements."""
+    """A node's provider, locked. ``beyond``: read only for claims with requirements."""
 
     def __init__(self, row: AnyRow) -> None:
         self.id, self.uuid, self.host, self.name = row.id, row.uuid, row.host, row.name
@@ -150,7 +151,7 @@ def _used(have: Mapping[str, Amount], amounts: Mapping[str, int]) -> dict[str, A
             for name, one in have.items()}
 
 
-# -- reading under the lock
+# -- reads under the lock
 
 _BY_KEY: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
 _TURN = sa.select(providers.c.id).where(providers.c.id.in_(_BY_KEY)).order_by(providers.c.id).with_for_update()
@@ -169,8 +170,8 @@ _NUMBERS = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, provid
 
 
 def _lock(tx: Connection, keys: Sequence[int]) -> dict[int, _Node]:
-    """Lock the providers' rows in id order (by counting their generation up); their capacity and usage."""
-    if len(keys) > 1 and tx.dialect.name == "postgresql":  # whose UPDATE takes rows in whichever order it finds them
+    """Lock the providers' rows in id order, by incrementing their generations; return capacity and usage."""
+    if len(keys) > 1 and tx.dialect.name == "postgresql":  # whose UPDATE locks rows in no defined order
         tx.execute(_TURN, {"keys": list(keys)})
     tx.execute(_COUNT_UP, {"keys": list(keys)})
     nodes: dict[int, _Node] = {}
@@ -185,7 +186,7 @@ def _lock(tx: Connection, keys: Sequence[int]) -> dict[int, _Node]:
 
 
 def _read_beyond(tx: Connection, nodes: Mapping[int, _Node], keys: Sequence[int]) -> None:
-    """Their trees, which the lock of the root covers."""
+    """Read their trees, which the root's lock covers."""
     if keys:
         found = provider_trees.beyond(tx, keys, whole=True)
         for key in keys:
@@ -194,7 +195,7 @@ def _read_beyond(tx: Connection, nodes: Mapping[int, _Node], keys: Sequence[int]
 
 
 def _held(tx: Connection, uuids: Sequence[str]) -> set[tuple[str, int]]:
-    """(server, root) for all that they hold already."""
+    """Return (server, root) for all allocations that they already have."""
     root = sa.func.coalesce(providers.c.root_id, providers.c.id).label("root")
     rows = tx.execute(sa.select(allocations.c.consumer, root)
                       .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)
@@ -207,15 +208,16 @@ def _count_children(tx: Connection, keys: Sequence[int]) -> None:
         tx.execute(_COUNT_UP, {"keys": list(keys)})
 
 
-# -- taking
+# -- allocation
 
 def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGroups
           ) -> errors.NovaError | list[dict[str, object]]:
-    """Rows to insert; or why not: the node has too little left, or its host would break the server's group's policy."""
+    """Return the rows to insert, or the error: the node lacks capacity, or its host would violate the server group's
+    policy."""
     node = nodes.get(one.provider_id)
     if node is None:
-        return errors.ClaimConflict(f"resource provider {one.provider_id} is gone")
-    node.changed = node.changed or one.requirements is not None  # a refusal, too, says that what was known is old
+        return errors.ClaimConflict(f"resource provider {one.provider_id} no longer exists")
+    node.changed = node.changed or one.requirements is not None  # after an error, too, the caller's data is outdated
     broken = groups.refusal(one.server_uuid, node.host)
     if broken is not None:
         return broken
@@ -229,7 +231,7 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
 
 
 def _rows(consumer: str, node: int, solution: candidates.Solution, packing: Packing | None) -> list[dict[str, object]]:
-    """The packing is on one row of the node's, whichever that is."""
+    """Return the rows to insert. The PCI and NUMA claim is stored on one (any) of the node's rows."""
     rows: list[dict[str, Any]] = [
         {"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount, "packing": None}
         for key, amounts in solution.amounts.items() for name, amount in amounts.items()]
@@ -260,7 +262,7 @@ def _required(node: _Node, requirements: HostRequirements) -> Found:
     if not requirements.topology.anything:
         return solution, None
     if not solution.amounts.get(node.id):
-        return errors.host.ClaimUnfit(why="it would hold nothing of the node itself")
+        return errors.host.ClaimUnfit(why="it requests no resources of the node itself")
     topology = node.beyond.topology if node.beyond else None
     packing = pack(topology, node.packings, requirements.topology)
     if isinstance(packing, str):
@@ -271,10 +273,9 @@ def _required(node: _Node, requirements: HostRequirements) -> Found:
 
 def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
                   ) -> candidates.Solution | errors.NovaError:
-    """The devices that it got are taken of their providers, too, where the host reports such (one class each): named
-    after the device or, for one of many functions, the device that has it. host.ClaimUnfit, when somebody else took
-    them there.
-    """
+    """Allocate the claimed devices from their own providers as well, if the host reports such (with one class each).
+    They are named after the device or, for one of many functions, after its parent device. Returns host.ClaimUnfit if
+    another consumer has taken them."""
     named = {one.name: one for one in node.below.values() if len(one.amounts) == 1}
     amounts = {key: Counter(taken) for key, taken in solution.amounts.items()}
     for device in packing.devices:
@@ -289,13 +290,13 @@ def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
 
 
 def amounts_of(resources: Resources) -> dict[str, int]:
-    """By resource class: VCPU, MEMORY_MB (MiB) and DISK_GB (GiB), zeros too."""
+    """Return the amounts by resource class: VCPU, MEMORY_MB (MiB) and DISK_GB (GiB), including zeros."""
     return {VCPU: resources.vcpus, MEMORY_MB: resources.memory_mb, DISK_GB: resources.disk_gb}
 
 
 def packing_at(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> Packing | None:
-    """What a server holds of a host's topology; None when it holds nothing of it. Where a move holds something there,
-    too (a resize on one host), ``leaving`` tells whose is meant: the end that the move leaves, or the other."""
+    """Return a server's PCI and NUMA claim on a host; None if it has none there. If a migration has one there, too (a
+    resize on one host), ``leaving`` selects the source's claim instead of the destination's."""
     mine = sa.or_(allocations.c.consumer == server_uuid, allocations.c.moving == server_uuid)
     rows = tx.execute(sa.select(allocations.c.moving, allocations.c.packing)
                       .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)

@@ -1,7 +1,7 @@
-"""What is asked of providers, as conditions of SQL.
+"""Provider filters as SQL conditions.
 
-``disabled`` are hosts whose compute service is disabled or forced down: their nodes have the trait
-COMPUTE_STATUS_DISABLED, which is not stored, so that it cannot be wrong.
+``disabled`` are hosts whose compute service is disabled or forced down. Their nodes have the trait
+COMPUTE_STATUS_DISABLED, which is not stored, so that it cannot be outdated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DISABLED = "COMPUTE_STATUS_DISABLED"
 
 
 def has_trait(of: Clause, traits: Collection[str], disabled: Collection[str]) -> Clause:
-    """``of`` (the table of providers, or an alias of it) has one of the traits."""
+    """Return the condition that ``of`` (the table of providers, or an alias of it) has one of the traits."""
     given = of.c.id.in_(sa.select(provider_traits.c.provider_id).where(provider_traits.c.trait.in_(sorted(traits))))
     if DISABLED not in traits or not disabled:
         return given
@@ -25,7 +25,8 @@ def has_trait(of: Clause, traits: Collection[str], disabled: Collection[str]) ->
 
 
 def is_member(of: Clause, uuids: Collection[str]) -> Clause:
-    """``of`` is in one of the aggregates: it was put there, or is the node of a host that is."""
+    """Return the condition that ``of`` is in one of the aggregates: as a member, or as the node of a host that is
+    one."""
     given = sa.select(provider_aggregates.c.provider_id).where(
         provider_aggregates.c.aggregate_uuid.in_(sorted(uuids)))
     hosts = (sa.select(aggregate_hosts.c.host)
@@ -35,7 +36,7 @@ def is_member(of: Clause, uuids: Collection[str]) -> Clause:
 
 
 def in_tree_of(uuid: str) -> Clause:
-    """In the same tree as this provider; none where there is no such provider."""
+    """Return the condition that a provider is in the same tree as this one; never true if this one does not exist."""
     other = providers.alias("other")
     root = (sa.select(sa.func.coalesce(other.c.root_id, other.c.id)).where(other.c.uuid == uuid).scalar_subquery())
     return sa.func.coalesce(providers.c.root_id, providers.c.id) == root

@@ -1,7 +1,7 @@
-"""Allocations as Placement's API writes them: many consumers in one transaction, or none.
+"""Allocations as written through the Placement API: many consumers in one transaction, or none.
 
-Consumers are locked first, in the order of their uuids, then the roots of all trees that they have or want something
-of; so neither two writers nor a writer and a claim (which locks the same roots) can give the last of anything twice.
+Consumers are locked first, in the order of their UUIDs, then the roots of all trees that they use or request. So
+neither two writers, nor a writer and a claim (which locks the same roots), can allocate the last unit twice.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from nova.db.sql.statements import insert_all, insert_ignoring
 from nova.db.sql.types import AnyRow, utc_now
 from nova.model.placement.providers import Amount, ConsumerAllocations, Reshape
 
-UNCHECKED = -1  # the generation of those who ask at a version without generations
+UNCHECKED = -1  # the generation in requests of versions without consumer generations
 
 
 Key = tuple[int, str]  # a provider's id, and a class
 
 
 class ConsumerBefore(NamedTuple):
-    """What a consumer has before the change, under its lock."""
+    """A consumer's allocations before the change, under its lock."""
 
     amounts: Mapping[Key, int]
-    providers: frozenset[str]  # their uuids
+    providers: frozenset[str]  # their UUIDs
 
 
-# -- the changes
+# -- writes
 
 def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locked]:
-    """All of these, or none; those without allocations give everything back. The providers that changed.
-    placement.AllocationServers, placement.ConsumerChanged, placement.AllocationUnknownProvider,
-    placement.ResourceClassUnknown, placement.AllocationNoRoom."""
+    """Replace the allocations of all these consumers, or of none; empty allocations release everything. Returns the
+    changed providers. Raises placement.AllocationServers, placement.ConsumerChanged,
+    placement.AllocationUnknownProvider, placement.ResourceClassUnknown, placement.AllocationNoRoom."""
     _check_words(tx, wanted)
     held = _lock_consumers(tx, wanted)
     found = _lock_providers(tx, wanted, held)
@@ -52,8 +52,8 @@ def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locke
 
 
 def delete(tx: Connection, consumer: str) -> list[Locked]:
-    """The providers that get something back; no generation counts that. placement.AllocationNotFound,
-    placement.AllocationServers."""
+    """Delete a consumer's allocations; return the providers changed, whose generations do not increase. Raises
+    placement.AllocationNotFound, placement.AllocationServers."""
     wanted = [ConsumerAllocations(consumer=consumer, generation=UNCHECKED)]
     held = _lock_consumers(tx, wanted)
     if not held[consumer].amounts:
@@ -66,9 +66,9 @@ def delete(tx: Connection, consumer: str) -> list[Locked]:
 
 
 def reshape(tx: Connection, wanted: Reshape) -> list[Locked]:
-    """Inventories and allocations in one step: only the end must be right. What :func:`replace` and
-    ``inventories.replace`` raise. A generation counts as for the three writes that it takes elsewhere: inventories old
-    and new together (where there are new ones), allocations, the new inventories."""
+    """Replace inventories and allocations in one transaction; only the final state must be valid. Raises the errors of
+    :func:`replace` and ``inventories.replace``. Generations increase as for three separate writes: old and new
+    inventories together (if there are new ones), allocations, new inventories."""
     _check_words(tx, wanted.allocations, [one.resource_class for each in wanted.inventories
                                           for one in each.inventories])
     held = _lock_consumers(tx, wanted.allocations)
@@ -102,7 +102,8 @@ def _check_words(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Se
 # -- locks
 
 def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> dict[str, ConsumerBefore]:
-    """Lock each consumer's row (a new one is made, with generation 0) and check its generation; what each has."""
+    """Lock each consumer's row (new ones are inserted with generation 0) and check its generation; return their
+    allocations."""
     uuids = sorted({one.consumer for one in wanted})
     if not uuids:
         return {}
@@ -112,9 +113,9 @@ def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> di
     if missing:
         insert_ignoring(tx, consumers, [{"uuid": uuid, "project_id": "", "user_id": "", "generation": 0,
                                          "created_at": utc_now()} for uuid in missing])
-        rows |= _locked_rows(tx, missing)  # one may be somebody else's, who was faster
+        rows |= _locked_rows(tx, missing)  # a concurrent request may have inserted one of them
     held = _held(tx, uuids)
-    for one in wanted:  # one whose last provider was taken out with its host has a row, but nobody reads of it
+    for one in wanted:  # without allocations it counts as new; its row may remain
         _check_generation(one, rows[one.consumer].generation if held[one.consumer].amounts else 0)
     return held
 
@@ -135,7 +136,7 @@ def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
 
 
 def _check_generation(one: ConsumerAllocations, generation: int) -> None:
-    """0 is that of a consumer that has nothing."""
+    """Check a consumer's generation; that of a consumer without allocations is 0."""
     if one.generation != UNCHECKED and one.generation != (generation or None):
         raise errors.placement.ConsumerChanged(consumer=one.consumer, generation=generation or "null",
                                                given="null" if one.generation is None else one.generation)
@@ -154,7 +155,8 @@ def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, ConsumerBefore]:
 
 def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],
                     more: Sequence[str] = ()) -> dict[str, Locked]:
-    """All providers that consumers have or want something of, and ``more``. placement.AllocationUnknownProvider."""
+    """Lock and return all providers that the consumers use or request, and ``more``. Raises
+    placement.AllocationUnknownProvider."""
     asked = {each.provider_uuid for one in wanted for each in one.allocations} | set(more)
     found = locks.trees(tx, asked.union(*(one.providers for one in held.values())))
     for uuid in sorted(asked):
@@ -167,7 +169,8 @@ def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held:
 
 def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],
              found: Mapping[str, Locked], anew: Collection[int] = ()) -> None:
-    """``anew``: ids of providers that have new inventories, by which all that is had of them is judged."""
+    """Replace the allocations. ``anew``: ids of providers with new inventories, whose existing allocations are checked
+    as well."""
     after = {one.consumer: {(found[each.provider_uuid].id, name): amount for each in one.allocations
                             for name, amount in each.resources.items()} for one in wanted}
     _check_room(tx, held, after, {one.id: one.uuid for one in found.values()}, anew)
@@ -181,7 +184,7 @@ def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mappin
 
 def _touched(wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore], found: Mapping[str, Locked],
              ) -> list[Locked]:
-    """The providers that consumers had something of, or have now."""
+    """Return the providers that the consumers used before, or use now."""
     uuids = {each.provider_uuid for one in wanted for each in one.allocations}.union(
         *(one.providers for one in held.values()))
     return [one for uuid, one in found.items() if uuid in uuids]
@@ -189,14 +192,14 @@ def _touched(wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerB
 
 def _named(wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],
            found: Mapping[str, Locked]) -> set[str]:
-    """Uuids of those whose generations count the write: what is asked for, and what is given back by asking for
-    nothing. What a consumer has no more because it has something else now, is not counted there."""
+    """Return the UUIDs of providers whose generations count the write: those in the new allocations, and those released
+    by an empty request. Providers that a consumer merely stopped using do not count."""
     return {each.provider_uuid for one in wanted for each in one.allocations}.union(
         *(held[one.consumer].providers & found.keys() for one in wanted if not one.allocations))
 
 
 def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
-    """Its row, counted up; one that has nothing is no consumer any more."""
+    """Update the consumer's row and increment its generation; delete it if it has no allocations."""
     mine = consumers.c.uuid == one.consumer
     if not one.allocations:
         tx.execute(sa.delete(consumers).where(mine))
@@ -213,8 +216,9 @@ def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
 
 def _check_room(tx: Connection, held: Mapping[str, ConsumerBefore], after: Mapping[str, Mapping[Key, int]],
                 uuids: Mapping[int, str], anew: Collection[int]) -> None:
-    """placement.AllocationNoRoom. What does not grow is not asked for again, but of those ``anew``: a provider that
-    shrank below its use lets go of it piece by piece, and may have it pass from one consumer to another."""
+    """Check units and capacity. Raises placement.AllocationNoRoom. Unchanged or smaller amounts are checked only for
+    ``anew``: a provider that shrank below its usage may be released piece by piece, or pass from one consumer to
+    another."""
     before: Counter[Key] = Counter()
     for one in held.values():
         before.update(one.amounts)
@@ -234,7 +238,7 @@ def _check_room(tx: Connection, held: Mapping[str, ConsumerBefore], after: Mappi
 def _check_units(uuid: str, name: str, have: Amount | None, given: int) -> None:
     if have is None:
         raise errors.placement.AllocationNoRoom(resource_class=name, uuid=uuid,
-                                                why="It has no inventory of that class.")
+                                                why="It has no inventory of that resource class.")
     if not have.allows(given):
         raise errors.placement.AllocationNoRoom(
             resource_class=name, uuid=uuid,
@@ -243,7 +247,7 @@ def _check_units(uuid: str, name: str, have: Amount | None, given: int) -> None:
 
 
 def _check_capacity(uuid: str, name: str, have: Amount, more: int) -> None:
-    """``more``: what all the consumers together have then beyond what they have now."""
+    """Check the capacity for ``more``, the increase of all consumers together."""
     if have.used + more > have.capacity:
         raise errors.placement.AllocationNoRoom(
             resource_class=name, uuid=uuid,

@@ -1,4 +1,4 @@
-"""Whole trees of providers, as a request is met from them: a fixed number of statements for each page of trees."""
+"""Provider trees for matching requests, read with a fixed number of statements for each page of trees."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 PAGE = 1000
 BOUND = 15_000
 
-Tree = list[ProviderState]  # the root comes first
+Tree = list[ProviderState]  # the root is first
 
 
 class WantedProviders(NamedTuple):
-    """What trees are read for. ``disabled``: hosts whose nodes have that trait; ``limit``: about how many are enough.
-    """
+    """The purpose of reading trees. ``disabled``: hosts whose nodes have that trait; ``limit``: the approximate number
+    of solutions that is enough."""
 
     request: ResourceRequest
     disabled: Collection[str] = ()
@@ -40,7 +40,7 @@ class WantedProviders(NamedTuple):
 
 
 def load(tx: Connection, roots: Sequence[int], disabled: Collection[str] = ()) -> list[Tree]:
-    """Trees by their roots' ids, in that order: four statements, or a few more where trees are large."""
+    """Return trees by their roots' ids, in that order, in four statements (a few more for large trees)."""
     chosen = sa.or_(providers.c.id.in_(roots), providers.c.root_id.in_(roots))
     rows = tx.execute(sa.select(providers.c.id, providers.c.uuid, providers.c.name, providers.c.host,
                                 providers.c.parent_id, providers.c.root_id).where(chosen)
@@ -68,7 +68,7 @@ def load(tx: Connection, roots: Sequence[int], disabled: Collection[str] = ()) -
 
 
 def _parts(keys: Sequence[int]) -> Iterator[Sequence[int]]:
-    """So many that a statement can bind them, and twice."""
+    """Split keys so that a statement can bind them, even twice."""
     for start in range(0, len(keys), BOUND):
         yield keys[start:start + BOUND]
 
@@ -92,7 +92,7 @@ def _traits(tx: Connection, keys: Sequence[int]) -> dict[int, list[str]]:
 
 
 def _members(tx: Connection, keys: Sequence[int]) -> dict[int, list[str]]:
-    """Aggregates: given by Placement's API, and of a node those that its host is in."""
+    """Return the aggregates of providers: set through the Placement API, and for a node those of its host."""
     given = (sa.select(provider_aggregates.c.provider_id, provider_aggregates.c.aggregate_uuid)
              .where(provider_aggregates.c.provider_id.in_(keys)))
     by_host = (sa.select(providers.c.id, aggregates.c.uuid)
@@ -109,11 +109,11 @@ def _listed(rows: Iterable[AnyRow]) -> dict[int, list[str]]:
     return found
 
 
-# -- providers that share what they have with the trees of their aggregates
+# -- providers that share resources through aggregates
 
 def sharing(tx: Connection, disabled: Collection[str] = ()) -> list[Sharing]:
-    """Providers that share with others (trait MISC_SHARES_VIA_AGGREGATE), each with its root and the uuids of its
-    tree."""
+    """Return the providers that share resources (trait MISC_SHARES_VIA_AGGREGATE), each with its root and its tree's
+    UUIDs."""
     rows = tx.execute(sa.select(providers.c.id, sa.func.coalesce(providers.c.root_id, providers.c.id).label("root"))
                       .where(has_trait(providers, [SHARES], ())).order_by(providers.c.id)).all()
     if not rows:
@@ -126,11 +126,11 @@ def sharing(tx: Connection, disabled: Collection[str] = ()) -> list[Sharing]:
     return found
 
 
-# -- trees that may meet a request
+# -- trees that may match a request
 
 def pages(tx: Connection, wanted: WantedProviders, shared: Sequence[Sharing]) -> Iterator[list[Tree]]:
-    """Trees that may meet the request, in the order of their making, page by page: what a statement can tell that they
-    never will are left out, so that the first few cost little in a cloud of any size."""
+    """Yield trees that may match the request, in creation order, page by page. The statement excludes trees that cannot
+    match, so that the first results cost little in a cloud of any size."""
     possible = _possible(wanted, shared)
     size = PAGE if wanted.limit is None else min(PAGE, wanted.limit + 10)
     after = 0
@@ -158,7 +158,8 @@ def _possible(wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause
 
 
 def _of_group(group: RequestGroup, wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause]:
-    """Of each thing that the group asks for: a provider of the tree has it, where no sharing one may."""
+    """Return a condition for each item that the group requests: a provider of the tree has it. Items that sharing
+    providers may supply have none."""
     found = []
     outside = [one.provider for one in shared]
     for name, asked in group.resources.items():
@@ -177,20 +178,20 @@ def _of_group(group: RequestGroup, wanted: WantedProviders, shared: Sequence[Sha
 
 
 def _somewhere(condition: Clause) -> Clause:
-    """The root meets the condition, or something below it: two conditions, each with its own index."""
+    """Return the condition that the root, or a provider below it, meets the condition: each part uses its own index."""
     return sa.or_(condition(_root), _any(sa.select(_child.c.id).where(_child.c.root_id == _root.c.id,
                                                                       condition(_child)), _root))
 
 
 def _any(query: sa.Select[Clause], of: Clause) -> Clause:
-    """EXISTS, but asked for one row of ``of`` after the other: databases would rather find all there are at first,
-    which costs the more the larger the cloud is, however few are asked for."""
+    """Return EXISTS, evaluated for one row of ``of`` at a time. Otherwise databases would first find all matching rows,
+    which costs more the larger the cloud is, even for a few results."""
     return query.limit(1).correlate(of).scalar_subquery().is_not(None)
 
 
 def _has_room(of: AnyColumn, name: str, asked: int, wanted: WantedProviders) -> AnyRow:
-    """By the inventory; and, where a few are enough, by what is used of it. One more than the capacity: a database's
-    arithmetic is not Python's, which decides."""
+    """Return the condition that the inventory, and with a limit also the free capacity, is sufficient. It allows one
+    more than the capacity: database arithmetic differs from Python's, which decides."""
     have = inventories.alias()
     known = [have.c.provider_id == of.c.id, have.c.resource_class == name, have.c.min_unit <= asked,
              have.c.max_unit >= asked]

@@ -1,4 +1,4 @@
-"""What providers have of each resource class."""
+"""Inventories of providers, by resource class."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocatio
 # -- reads
 
 def get(tx: Connection, uuid: str) -> ProviderInventories:
-    """placement.ResourceProviderNotFound."""
+    """Return a provider's inventories. Raises placement.ResourceProviderNotFound."""
     rows = tx.execute(sa.select(providers.c.generation, inventories)
                       .select_from(providers.outerjoin(inventories, inventories.c.provider_id == providers.c.id))
                       .where(providers.c.uuid == uuid).order_by(inventories.c.resource_class)).all()
@@ -39,7 +39,7 @@ def get(tx: Connection, uuid: str) -> ProviderInventories:
 
 
 def usages(tx: Connection, uuid: str) -> ProviderUsages:
-    """What is used of each class that the provider has (or once had, and somebody still holds).
+    """Return the usage of each resource class that the provider has, or that has remaining allocations. Raises
     placement.ResourceProviderNotFound."""
     have = (sa.select(inventories.c.provider_id, inventories.c.resource_class, sa.literal(0).label("used"))
             .union_all(sa.select(allocations.c.provider_id, allocations.c.resource_class, allocations.c.used))
@@ -55,11 +55,11 @@ def usages(tx: Connection, uuid: str) -> ProviderUsages:
         row.resource_class: int(row.used) for row in rows if row.resource_class is not None})
 
 
-# -- changes
+# -- writes
 
 def replace(tx: Connection, wanted: ProviderInventories) -> Locked:
-    """These, and no others. placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.InventoryInuse,
-    placement.InventoryInvalid."""
+    """Replace all inventories of a provider. Raises placement.ResourceProviderNotFound, placement.ConcurrentUpdate,
+    placement.InventoryInuse, placement.InventoryInvalid."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     check(tx, wanted.inventories)
     dropped = write(tx, one, wanted.inventories)
@@ -69,8 +69,9 @@ def replace(tx: Connection, wanted: ProviderInventories) -> Locked:
 
 
 def set_one(tx: Connection, uuid: str, generation: int | None, inventory: ClassInventory, create: bool) -> Locked:
-    """One class. placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.InventoryExists (to create),
-    placement.InventoryMissing (else), placement.InventoryInvalid."""
+    """Create or update the inventory of one class. Raises placement.ResourceProviderNotFound,
+    placement.ConcurrentUpdate, placement.InventoryExists (on create), placement.InventoryMissing (on update),
+    placement.InventoryInvalid."""
     one = locks.tree(tx, uuid, generation)
     check(tx, [inventory])
     there = inventory.resource_class in _classes(tx, one)
@@ -83,7 +84,8 @@ def set_one(tx: Connection, uuid: str, generation: int | None, inventory: ClassI
 
 
 def delete(tx: Connection, uuid: str, resource_class: str) -> Locked:
-    """placement.ResourceProviderNotFound, placement.InventoryNotFound, placement.InventoryInuse."""
+    """Delete the inventory of one class. Raises placement.ResourceProviderNotFound, placement.InventoryNotFound,
+    placement.InventoryInuse."""
     one = locks.tree(tx, uuid)
     if resource_class not in _classes(tx, one):
         raise errors.placement.InventoryNotFound(uuid=uuid, resource_class=resource_class)
@@ -93,18 +95,18 @@ def delete(tx: Connection, uuid: str, resource_class: str) -> Locked:
     return one
 
 
-# -- their parts, under the tree's lock
+# -- parts of these, under the tree's lock
 
 def check(tx: Connection, wanted: Sequence[ClassInventory]) -> None:
-    """placement.InventoryInvalid: an unknown class, or amounts that cannot be."""
+    """Check inventories. Raises placement.InventoryInvalid for an unknown class or invalid amounts."""
     for one in wanted:
         why = next((words for bad, words in (
-            (one.total < 0 or one.reserved < 0, "amounts are not below 0"),
-            (max(one.total, one.max_unit, one.step_size) > MOST, f"amounts are not above {MOST}"),
+            (one.total < 0 or one.reserved < 0, "amounts must not be negative"),
+            (max(one.total, one.max_unit, one.step_size) > MOST, f"amounts must not exceed {MOST}"),
             (one.reserved > one.total, f"reserved ({one.reserved}) is more than total ({one.total})"),
-            (one.min_unit < 1 or one.step_size < 1, "units are at least 1"),
+            (one.min_unit < 1 or one.step_size < 1, "min_unit and step_size must be at least 1"),
             (one.max_unit < one.min_unit, "max_unit is less than min_unit"),
-            (not 0 < one.allocation_ratio <= 1e9, "the allocation ratio is above 0, and 1e9 at most")) if bad), None)
+            (not 0 < one.allocation_ratio <= 1e9, "allocation_ratio must be above 0 and at most 1e9")) if bad), None)
         if why:
             raise errors.placement.InventoryInvalid(resource_class=one.resource_class, why=why)
     unknown = names.unknown_classes(tx, [one.resource_class for one in wanted])
@@ -113,8 +115,8 @@ def check(tx: Connection, wanted: Sequence[ClassInventory]) -> None:
 
 
 def write(tx: Connection, one: Locked, wanted: Sequence[ClassInventory]) -> list[str]:
-    """Make these the provider's inventories; the classes that it lost. Rows that its host reports stay the host's: its
-    next report sets them again."""
+    """Set the provider's inventories; return the classes removed. Reported rows remain the host's: its next report sets
+    them again."""
     there = _classes(tx, one)
     for inventory in wanted:
         _write(tx, one, inventory, inventory.resource_class in there)
@@ -124,7 +126,7 @@ def write(tx: Connection, one: Locked, wanted: Sequence[ClassInventory]) -> list
 
 
 def check_unused(tx: Connection, one: Locked, classes: Sequence[str]) -> None:
-    """placement.InventoryInuse."""
+    """Check that the classes have no allocations. Raises placement.InventoryInuse."""
     used = list(tx.execute(sa.select(allocations.c.resource_class).where(
         allocations.c.provider_id == one.id, allocations.c.resource_class.in_(list(classes))).distinct()
         .order_by(allocations.c.resource_class)).scalars()) if classes else []
@@ -149,12 +151,12 @@ def _write(tx: Connection, one: Locked, inventory: ClassInventory, there: bool) 
 
 
 def _warn(tx: Connection, one: Locked, inventory: ClassInventory) -> None:
-    """A provider may shrink below its use: nothing more is given of it until enough came back."""
+    """Warn if a provider shrank below its usage: it gets no new allocations until usage drops."""
     used = tx.execute(sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0)).where(
         allocations.c.provider_id == one.id, allocations.c.resource_class == inventory.resource_class)).scalar_one()
     capacity = int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
     if used > capacity:
-        LOG.warning("resource provider %s has %d %s now, less than the %d in use", one.uuid, capacity,
+        LOG.warning("resource provider %s now has a capacity of %d %s, below the %d in use", one.uuid, capacity,
                     inventory.resource_class, used)
 
 

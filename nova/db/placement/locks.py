@@ -1,7 +1,7 @@
-"""Locks of trees: the root's row, taken before anything in the tree is read that a decision rests on.
+"""Locks of provider trees: the root's row is locked before any data of the tree is read for a decision.
 
-A provider's generation counts writes as Placement's does (see doc/placement.rst). In a host's tree the root's counts
-all changes: it is the stamp by which schedulers tell a host's newer state from an older one.
+A provider's generation counts writes as in Placement (see doc/placement.rst). In a host's tree, the root's generation
+counts all changes: schedulers use it to tell a host's newer state from an older one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nova import errors
 from nova.db.models.api import providers
 from nova.db.sql.types import utc_now
 
-TRIES = 5  # while somebody puts the provider below another root
+TRIES = 5  # attempts while concurrent requests move the provider to another root
 
 
 class Locked(NamedTuple):
-    """A provider while its tree is ours. ``host``: of its root; empty when it is no host's tree."""
+    """A provider in a locked tree. ``host``: the root's; empty if it is not a host's tree."""
 
     id: int
     uuid: str
@@ -32,7 +32,7 @@ class Locked(NamedTuple):
     host: str
 
     def check(self, generation: int | None) -> None:
-        """placement.ConcurrentUpdate, when another generation was read. None: whatever it is."""
+        """Check the generation, unless it is None. Raises placement.ConcurrentUpdate."""
         if generation is not None and generation != self.generation:
             raise errors.placement.ConcurrentUpdate(uuid=self.uuid, generation=self.generation, given=generation)
 
@@ -47,14 +47,14 @@ _LOCK = (sa.select(providers.c.id).where(providers.c.id.in_(sa.bindparam("keys",
 
 
 def known(tx: Connection, uuids: Collection[str]) -> dict[str, Locked]:
-    """Those of these providers that there are, without a lock."""
+    """Return the existing providers of ``uuids``, without a lock."""
     if not uuids:
         return {}
     return {row.uuid: Locked(*row) for row in tx.execute(_ROWS.where(providers.c.uuid.in_(list(uuids))))}
 
 
 def trees(tx: Connection, uuids: Collection[str]) -> dict[str, Locked]:
-    """Lock the trees that these providers are in, in the order of their roots' ids; those providers that there are."""
+    """Lock the trees of these providers, in the order of their roots' ids; return the existing providers."""
     locked: set[int] = set()
     for _ in range(TRIES):
         found = known(tx, uuids)
@@ -67,8 +67,8 @@ def trees(tx: Connection, uuids: Collection[str]) -> dict[str, Locked]:
 
 
 def tree(tx: Connection, uuid: str, generation: int | None = None) -> Locked:
-    """Lock the tree that the provider is in. placement.ResourceProviderNotFound; placement.ConcurrentUpdate when
-    ``generation`` is not its own."""
+    """Lock the provider's tree. Raises placement.ResourceProviderNotFound, or placement.ConcurrentUpdate if
+    ``generation`` is outdated."""
     found = trees(tx, [uuid]).get(uuid)
     if found is None:
         raise errors.placement.ResourceProviderNotFound(uuid=uuid)
@@ -77,8 +77,8 @@ def tree(tx: Connection, uuid: str, generation: int | None = None) -> Locked:
 
 
 def count_up(tx: Connection, changed: Iterable[Locked], counts: Mapping[int, int] | None = None) -> None:
-    """These providers were changed, under their trees' locks. ``counts``: by how much their generations say so, by id;
-    one each by default. A host's root counts by 1 at least, whatever changed in its tree."""
+    """Increment the generations of changed providers, under their trees' locks. ``counts``: the increments by id; 1
+    each by default. A host's root increases by at least 1 for any change in its tree."""
     changed = list(changed)
     by = {one.id: 1 if counts is None else counts[one.id] for one in changed}
     for one in changed:
@@ -91,5 +91,5 @@ def count_up(tx: Connection, changed: Iterable[Locked], counts: Mapping[int, int
 
 
 def hosts_of(changed: Iterable[Locked]) -> list[str]:
-    """The hosts whose trees these are in: what schedulers must be told of."""
+    """Return the hosts of these providers' trees, which schedulers must reload."""
     return sorted({one.host for one in changed if one.host})

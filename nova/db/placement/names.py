@@ -1,4 +1,4 @@
-"""Names of traits and resource classes: the standard ones, and those that somebody made or a host reports."""
+"""Names of traits and resource classes: standard ones, and custom ones created through the API or reported by hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _custom(name: str, standard: frozenset[str], what: str) -> None:
 
 
 def _insert(tx: Connection, table: sa.Table, name: str) -> bool:
-    """False: it was there already."""
+    """Insert a custom name. False if it exists."""
     if tx.execute(sa.select(table.c.name).where(table.c.name == name)).first():
         return False
     insert_ignoring(tx, table, [{"name": name, "created_at": utc_now()}])
@@ -35,12 +35,12 @@ def _insert(tx: Connection, table: sa.Table, name: str) -> bool:
 
 
 def _reported(column: sa.Column[AnyColumn]) -> Clause:
-    """Custom names that somebody has, be they written down or not: between two texts, so that an index serves."""
+    """Select the custom names in use by providers, recorded or not. The range condition uses an index."""
     return sa.select(column).where(column >= CUSTOM, column < "CUSTOM`").distinct()
 
 
 def _known(tx: Connection, wanted: Collection[str], table: sa.Table, column: sa.Column[object]) -> set[str]:
-    """Those of these custom names that there are."""
+    """Return the existing names among these custom names."""
     if not wanted:
         return set()
     return set(tx.execute(sa.select(table.c.name).where(table.c.name.in_(list(wanted))).union(
@@ -50,7 +50,8 @@ def _known(tx: Connection, wanted: Collection[str], table: sa.Table, column: sa.
 # -- traits
 
 def traits(tx: Connection, query: TraitQuery, disabled: bool = False) -> tuple[str, ...]:
-    """In their order. ``disabled``: a host is, and so its node has that trait."""
+    """Return trait names, sorted. ``disabled``: some host is disabled, so that its node has the trait
+    COMPUTE_STATUS_DISABLED."""
     found = TRAITS | set(tx.execute(sa.select(custom_traits.c.name).union(_reported(provider_traits.c.trait)))
                          .scalars())
     if query.associated is not None:
@@ -63,19 +64,19 @@ def traits(tx: Connection, query: TraitQuery, disabled: bool = False) -> tuple[s
 
 
 def unknown_traits(tx: Connection, wanted: Collection[str]) -> list[str]:
-    """Those of ``wanted`` that are neither standard, nor made, nor on any provider; sorted."""
+    """Return the names in ``wanted`` that are neither standard, nor created, nor on any provider; sorted."""
     custom = set(wanted) - TRAITS
     return sorted(custom - _known(tx, custom, custom_traits, provider_traits.c.trait))
 
 
 def create_trait(tx: Connection, name: str) -> bool:
-    """False: it was there already. placement.NameInvalid, placement.NameStandard."""
+    """Create a custom trait. False if it exists. Raises placement.NameInvalid, placement.NameStandard."""
     _custom(name, TRAITS, "trait")
     return _insert(tx, custom_traits, name)
 
 
 def delete_trait(tx: Connection, name: str) -> None:
-    """placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
+    """Delete a custom trait. Raises placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
     if name in TRAITS:
         raise errors.placement.NameStandard(name=name, what="trait")
     if tx.execute(sa.select(provider_traits.c.trait).where(provider_traits.c.trait == name).limit(1)).first():
@@ -85,8 +86,8 @@ def delete_trait(tx: Connection, name: str) -> None:
 
 
 def check(tx: Connection, groups: Iterable[RequestGroup], roots: Collection[str] = ()) -> None:
-    """placement.NameUnknown: a trait or class of a request that nobody has heard of; two statements, for custom ones
-    alone."""
+    """Check the traits and classes of a request, in two statements, only for custom ones. Raises
+    placement.NameUnknown."""
     groups = list(groups)
     asked = {trait for group in groups for any_of in group.required for trait in any_of}
     asked.update(roots, (trait for group in groups for trait in group.forbidden))
@@ -99,7 +100,7 @@ def check(tx: Connection, groups: Iterable[RequestGroup], roots: Collection[str]
 # -- resource classes
 
 def classes(tx: Connection) -> tuple[str, ...]:
-    """Standard ones, then custom ones in the order of their making, then those that hosts alone know."""
+    """Return standard classes, then created ones in creation order, then those known only from inventories."""
     made = list(tx.execute(sa.select(custom_classes.c.name).order_by(custom_classes.c.created_at,
                                                                      custom_classes.c.name)).scalars())
     reported = set(tx.execute(_reported(inventories.c.resource_class)).scalars()) - set(made)
@@ -107,20 +108,20 @@ def classes(tx: Connection) -> tuple[str, ...]:
 
 
 def unknown_classes(tx: Connection, wanted: Collection[str]) -> Sequence[str]:
-    """Those of ``wanted`` that are neither standard, nor made, nor in any inventory; sorted."""
+    """Return the names in ``wanted`` that are neither standard, nor created, nor in any inventory; sorted."""
     custom = set(wanted) - RESOURCE_CLASSES
     return sorted(custom - _known(tx, custom, custom_classes, inventories.c.resource_class))
 
 
 def create_class(tx: Connection, name: str) -> bool:
-    """False: it was there already. placement.NameInvalid, placement.NameStandard."""
+    """Create a custom resource class. False if it exists. Raises placement.NameInvalid, placement.NameStandard."""
     _custom(name, RESOURCE_CLASSES, "resource class")
     return _insert(tx, custom_classes, name)
 
 
 def rename_class(tx: Connection, name: str, new_name: str) -> None:
-    """With all that is said of it. placement.NameStandard, placement.NameInvalid, placement.NameNotFound,
-    placement.NameTaken."""
+    """Rename a custom class, with its inventories and allocations. Raises placement.NameStandard,
+    placement.NameInvalid, placement.NameNotFound, placement.NameTaken."""
     if name in RESOURCE_CLASSES:
         raise errors.placement.NameStandard(name=name, what="resource class")
     _custom(new_name, RESOURCE_CLASSES, "resource class")
@@ -135,7 +136,7 @@ def rename_class(tx: Connection, name: str, new_name: str) -> None:
 
 
 def delete_class(tx: Connection, name: str) -> None:
-    """placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
+    """Delete a custom class. Raises placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
     if name in RESOURCE_CLASSES:
         raise errors.placement.NameStandard(name=name, what="resource class")
     for table in (inventories, allocations):

@@ -1,4 +1,4 @@
-"""What the scheduler must know of other servers to place one, each in one statement however many servers there are."""
+"""Data on other servers that the scheduler needs to place one, each in one statement for any number of servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.db.sql.types import AnyColumn
 from nova.model.host.aggregates import TENANT
 from nova.model.server.states import TaskState as T
 
-#: Tasks that make the server's host read and write whole disks.
+#: Task states in which the server's host reads and writes whole disks.
 COSTLY = tuple(task.value for task in (
     T.BLOCK_DEVICE_MAPPING, T.NETWORKING, T.SPAWNING,
     T.IMAGE_SNAPSHOT_PENDING, T.IMAGE_SNAPSHOT, T.IMAGE_PENDING_UPLOAD, T.IMAGE_UPLOADING, T.IMAGE_BACKUP,
@@ -22,7 +22,7 @@ COSTLY = tuple(task.value for task in (
     T.RESCUING, T.UNRESCUING,
     T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING, T.SHELVING_OFFLOADING, T.UNSHELVING))
 
-#: By ``ix_servers_tasks`` alone, which has all of its columns: the rows are as many as tasks under way.
+#: Uses only ``ix_servers_tasks``, which has all its columns: as many rows are read as tasks are in progress.
 _BUSY = (sa.select(servers.c.host, sa.func.count().label("count"))
          .where(servers.c.deleted == 0, servers.c.task_state.in_(COSTLY), servers.c.host.is_not(None))
          .group_by(servers.c.host))
@@ -37,19 +37,19 @@ _PROPERTIES = sa.select(servers.c.image_id, servers.c.image).where(
 
 
 def busy(tx: Connection) -> dict[str, int]:
-    """Host -> servers there on which something works that costs the host I/O."""
+    """Return host -> number of its servers with a task that causes heavy I/O."""
     return dict(tx.execute(_BUSY).tuples().all())
 
 
 def hosts_of(tx: Connection, uuids: Iterable[str]) -> dict[str, str]:
-    """Live servers -> the hosts they are on; servers without a host are left out."""
+    """Return server -> host for live servers; servers without a host are omitted."""
     return {row.uuid: row.host for row in tx.execute(_HOSTS, {"uuids": sorted(set(uuids))})}
 
 
 def image_matches(tx: Connection, properties: Mapping[str, str], counts: Mapping[str, float]) -> dict[str, float]:
-    """Host -> the sum over its servers of what the properties count that their images share with these. ``counts``:
-    what each property counts; empty: each that there is, for 1. Two statements, the first over all servers; servers of
-    one image are taken to have the same properties, those of the newest."""
+    """Return host -> the sum of the weights of image properties that its servers' images share with these. ``counts``:
+    weight of each property; empty: 1 for all. Two statements, the first over all servers. Servers with the same image
+    are assumed to have the properties of the newest one."""
     wanted = {name: counts.get(name, 1.0) for name, value in properties.items() if not counts or name in counts}
     if not any(wanted.values()):
         return {}
@@ -82,7 +82,7 @@ _NAMED = sa.select(aggregate_metadata.c.value).where(aggregate_metadata.c.key.st
 
 
 def has_aggregates(tx: Connection, project_id: str) -> bool:
-    """Whether some aggregate, with hosts or without, is set aside for the project."""
+    """Return whether any aggregate, with or without hosts, is reserved for the project."""
     return any(project_id in (part.strip() for part in value.split(",")) for value in tx.scalars(_NAMED))
 
 

@@ -1,4 +1,4 @@
-"""Which providers of a host a server holds something of: for the bindings of its ports."""
+"""A server's allocations on a host by provider, for its port bindings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _roots = providers.alias("roots")
 
 
 def held(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> tuple[HeldResources, ...]:
-    """Of that host's trees. Where a move holds something there, too, ``leaving`` tells whose is meant: the end that the
-    move leaves, or the other."""
+    """Return what a server holds in the host's trees. If a migration holds something there, too, ``leaving`` selects
+    the source's allocations instead of the destination's."""
     mine = sa.or_(allocations.c.consumer == server_uuid, allocations.c.moving == server_uuid)
     rows = tx.execute(
         sa.select(providers.c.id, providers.c.uuid, allocations.c.resource_class, allocations.c.used,

@@ -1,6 +1,6 @@
-"""Trees of providers: what is known of a node's provider beyond its own numbers, and of those below it.
+"""Provider trees: a node's data beyond its own amounts, and the providers below it.
 
-Each read is a fixed number of statements, however many trees there are.
+Each read takes a fixed number of statements for any number of trees.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nova.model.placement.providers import Amount, ProviderState
 
 
 class Beyond(NamedTuple):
-    """What a root has beside its amounts. ``traits`` and ``aggregates`` are as the reader asked for them."""
+    """A root's data beyond its amounts. ``traits`` and ``aggregates`` depend on the reader's request."""
 
     children: tuple[ProviderState, ...] = ()
     packings: tuple[Packing, ...] = ()
@@ -39,21 +39,21 @@ NOTHING = Beyond()
 
 
 def amount(total: int, reserved: int, ratio: float, used: int, limits: AnyColumn) -> Amount:
-    """``limits``: a row that has min_unit, max_unit and step_size."""
+    """Return an amount. ``limits``: a row with min_unit, max_unit and step_size."""
     return Amount(capacity=int((total - reserved) * ratio), used=used, min_unit=limits.min_unit,
                   max_unit=limits.max_unit, step_size=limits.step_size)
 
 
 def used_of(chosen: Clause) -> Clause:
-    """Subquery: what is used of each class of some providers (``chosen``: a condition on their ids)."""
+    """Return a subquery: usage and consumers by provider and class (``chosen``: a condition on provider ids)."""
     return (sa.select(allocations.c.provider_id, allocations.c.resource_class,
                       sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
             .where(chosen).group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
 
 
 def beyond(tx: Connection, roots: Sequence[int] | None = None, whole: bool = False) -> dict[int, Beyond]:
-    """By root: of some, or of all that have anything of the kind. ``whole``: what hosts report of their roots too
-    (traits, topology, the aggregates they are in), which schedulers know from elsewhere."""
+    """Return root -> its data: for some roots, or for all that have any. ``whole``: include reported data of the roots
+    (traits, topology, the aggregates of the host), which schedulers know from another source."""
     children = _children(tx, roots)
     below = [one.id for ones in children.values() for one in ones]
     traits, members = _traits(tx, roots, below, whole), _aggregates(tx, roots, below)
@@ -73,7 +73,7 @@ def _with(one: ProviderState, traits: Mapping[int, list[str]], members: Mapping[
 
 
 def _children(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[ProviderState]]:
-    """By root, with their amounts."""
+    """Return root -> the providers below it, with their amounts."""
     below = providers.c.root_id.is_not(None) if roots is None else providers.c.root_id.in_(list(roots))
     used = used_of(allocations.c.provider_id.in_(sa.select(providers.c.id).where(below)))
     rows = tx.execute(
@@ -102,7 +102,7 @@ def _traits(tx: Connection, roots: Sequence[int] | None, below: Sequence[int], w
     table = provider_traits
     mine = sa.true() if roots is None else table.c.provider_id.in_(list(roots))
     asked = mine if whole else sa.and_(mine, table.c.reported == sa.false())
-    if below:  # of all: as a query, since a statement cannot bind as many ids as a large cloud has
+    if below:  # a subquery for all, since a statement cannot bind as many ids as a large cloud has
         every = sa.select(providers.c.id).where(providers.c.root_id.is_not(None))
         asked = sa.or_(asked, table.c.provider_id.in_(every if roots is None else list(below)))
     return _listed(tx.execute(sa.select(table.c.provider_id, table.c.trait).where(asked).order_by(table.c.trait)))
@@ -125,7 +125,7 @@ def _packings(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[Pac
 
 
 def _hosts(tx: Connection, roots: Sequence[int] | None) -> dict[int, tuple[HostTopology | None, list[str]]]:
-    """A root's topology, and the uuids of the aggregates that its host is in."""
+    """Return root -> topology, and the UUIDs of its host's aggregates."""
     asked = providers.c.root_id.is_(None) if roots is None else providers.c.id.in_(list(roots))
     rows = tx.execute(
         sa.select(providers.c.id, providers.c.topology, aggregates.c.uuid)

@@ -1,4 +1,4 @@
-"""Providers: found, made, renamed, put below another, taken away."""
+"""Resource providers: listed, created, renamed, moved below another, deleted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _value(row: AnyRow) -> Provider:
 
 
 def get(tx: Connection, uuid: str) -> Provider:
-    """placement.ResourceProviderNotFound."""
+    """Return a provider. Raises placement.ResourceProviderNotFound."""
     row = tx.execute(_SHOWN.where(providers.c.uuid == uuid)).one_or_none()
     if row is None:
         raise errors.placement.ResourceProviderNotFound(uuid=uuid)
@@ -47,7 +47,7 @@ def get(tx: Connection, uuid: str) -> Provider:
 
 
 def select(tx: Connection, query: ProviderQuery, disabled: Collection[str] = ()) -> tuple[Provider, ...]:
-    """Those that meet all conditions, in the order of their making: two statements at most."""
+    """Return the providers that meet all conditions, in creation order, in at most two statements."""
     group = query.group
     wanted = [column == value for column, value in ((providers.c.name, query.name), (providers.c.uuid, query.uuid))
               if value is not None]
@@ -71,8 +71,8 @@ def _conditions(group: RequestGroup, disabled: Collection[str]) -> list[Clause]:
 
 
 def _with_room(tx: Connection, resources: Mapping[str, int]) -> set[int]:
-    """Ids of providers that could give all of it. The arithmetic is Python's, as for claims: what a database makes of
-    a ratio differs in the last digit."""
+    """Return the ids of providers with capacity for all resources. Computed in Python, as for claims: a database's
+    arithmetic with ratios differs in the last digit."""
     used = used_of(allocations.c.resource_class.in_(list(resources)))
     rows = tx.execute(
         sa.select(inventories, sa.func.coalesce(used.c.used, 0).label("used"))
@@ -86,13 +86,13 @@ def _with_room(tx: Connection, resources: Mapping[str, int]) -> set[int]:
     return {key for key, count in met.items() if count == len(resources)}
 
 
-# -- changes
+# -- writes
 
 NAMES = "placement.names"
 
 
 def _lock_names(tx: Connection) -> None:
-    """One after the other: a name is looked for, and then taken."""
+    """Serialize name changes: a name is checked, and then taken."""
     turn = sa.update(stamps).where(stamps.c.name == NAMES).values(version=stamps.c.version + 1)
     if not tx.execute(turn).rowcount:
         insert_ignoring(tx, stamps, [{"name": NAMES, "version": 1}])
@@ -105,8 +105,8 @@ def _check_name(tx: Connection, name: str, but: str = "") -> None:
 
 
 def insert(tx: Connection, new: NewProvider) -> tuple[Provider, list[str]]:
-    """The new one, and the hosts whose trees it is in. placement.DuplicateName; placement.ResourceProviderBadParent
-    when there is no such parent."""
+    """Insert a provider; return it, and the hosts of its tree. Raises placement.DuplicateName, or
+    placement.ResourceProviderBadParent if the parent does not exist."""
     _lock_names(tx)
     parent = _parent_of(tx, new)
     _check_name(tx, new.name)
@@ -133,8 +133,9 @@ def _parent_of(tx: Connection, new: NewProvider) -> Locked | None:
 
 
 def update(tx: Connection, change: ProviderUpdate) -> tuple[Provider, list[str]]:
-    """A new name or parent; and the hosts whose trees changed. placement.ResourceProviderNotFound,
-    placement.DuplicateName, placement.ResourceProviderBadParent, placement.ResourceProviderHostsOwn."""
+    """Change the name or parent; return the provider, and the hosts whose trees changed. Raises
+    placement.ResourceProviderNotFound, placement.DuplicateName, placement.ResourceProviderBadParent,
+    placement.ResourceProviderHostsOwn."""
     _lock_names(tx)
     asked = [change.uuid, *([change.parent_uuid] if change.parent_asked and change.parent_uuid else [])]
     found = locks.trees(tx, asked)
@@ -153,7 +154,7 @@ def update(tx: Connection, change: ProviderUpdate) -> tuple[Provider, list[str]]
 
 
 def _move(tx: Connection, one: Locked, change: ProviderUpdate, parent: Locked | None) -> list[str]:
-    """The hosts whose trees have another form now. The trees of both ends are ours."""
+    """Move a provider below another parent; return the hosts whose trees changed. Both trees are locked."""
     if change.parent_uuid is not None and parent is None:
         raise errors.placement.ResourceProviderBadParent(why=f"parent provider UUID {change.parent_uuid} does not "
                                                          "exist.")
@@ -178,7 +179,7 @@ def _move(tx: Connection, one: Locked, change: ProviderUpdate, parent: Locked | 
 
 
 def _below(tx: Connection, one: Locked) -> set[int]:
-    """The provider and all below it."""
+    """Return the ids of the provider and all providers below it."""
     parents = {row.id: row.parent_id for row in tx.execute(
         sa.select(providers.c.id, providers.c.parent_id).where(providers.c.root_id == one.root))}
     found = {one.id}
@@ -188,16 +189,16 @@ def _below(tx: Connection, one: Locked) -> set[int]:
 
 
 def _count_roots(tx: Connection, ends: Collection[Locked]) -> None:
-    """A host's tree has another form: its root's generation says so."""
+    """Increment the root's generation of each host's tree whose structure changed."""
     keys = sorted({one.root for one in ends if one.host})
     if keys:
         tx.execute(sa.update(providers).where(providers.c.id.in_(keys)).values(generation=providers.c.generation + 1))
 
 
 def delete(tx: Connection, uuid: str, gone: str = "") -> list[str]:
-    """The hosts whose trees it was in. ``gone``: a host that is no more, whose providers are nobody's.
-    placement.ResourceProviderNotFound, placement.ResourceProviderCannotDeleteParent, placement.ResourceProviderInuse,
-    placement.ResourceProviderHostsOwn."""
+    """Delete a provider; return the hosts of its tree. ``gone``: a removed host, whose own providers may be deleted.
+    Raises placement.ResourceProviderNotFound, placement.ResourceProviderCannotDeleteParent,
+    placement.ResourceProviderInuse, placement.ResourceProviderHostsOwn."""
     one = locks.tree(tx, uuid)
     if tx.execute(sa.select(providers.c.id).where(providers.c.parent_id == one.id).limit(1)).first():
         raise errors.placement.ResourceProviderCannotDeleteParent(uuid=uuid)

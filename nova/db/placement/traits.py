@@ -17,7 +17,7 @@ from nova.model.placement.providers import ProviderAggregates, ProviderTraits
 
 
 def get(tx: Connection, uuid: str, disabled: Collection[str] = ()) -> ProviderTraits:
-    """What a provider has, reported and given. placement.ResourceProviderNotFound."""
+    """Return a provider's traits, reported and set through the API. Raises placement.ResourceProviderNotFound."""
     rows = tx.execute(sa.select(providers.c.generation, providers.c.host, providers.c.root_id, provider_traits.c.trait)
                       .select_from(providers.outerjoin(provider_traits,
                                                        provider_traits.c.provider_id == providers.c.id))
@@ -31,8 +31,8 @@ def get(tx: Connection, uuid: str, disabled: Collection[str] = ()) -> ProviderTr
 
 
 def replace(tx: Connection, wanted: ProviderTraits) -> Locked | None:
-    """These, and no others; None when it has just these. Those that its host reports come back with its next report.
-    placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.TraitUnknown."""
+    """Replace a provider's traits; None if nothing changes. Traits that its host reports return with the next report.
+    Raises placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.TraitUnknown."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     unknown = names.unknown_traits(tx, wanted.traits)
     if unknown:
@@ -40,7 +40,7 @@ def replace(tx: Connection, wanted: ProviderTraits) -> Locked | None:
     there = set(tx.execute(sa.select(provider_traits.c.trait).where(provider_traits.c.provider_id == one.id)).scalars())
     kept = set(wanted.traits)
     if one.own_host and one.id == one.root and DISABLED not in there:
-        kept.discard(DISABLED)  # it is read from the host's service, and was read with the others
+        kept.discard(DISABLED)  # derived from the host's service; the client read it with the others
     if kept == there:
         return None
     tx.execute(sa.delete(provider_traits).where(provider_traits.c.provider_id == one.id,
@@ -58,7 +58,7 @@ _MEMBERSHIP = (sa.select(aggregates.c.uuid)
 
 
 def get_aggregates(tx: Connection, uuid: str) -> ProviderAggregates:
-    """Uuids: those given here, and of the aggregates that a host's node is in by its host.
+    """Return the UUIDs of a provider's aggregates: those set here, and for a host's node those of the host. Raises
     placement.ResourceProviderNotFound."""
     one = tx.execute(sa.select(providers.c.id, providers.c.generation, providers.c.host, providers.c.root_id)
                      .where(providers.c.uuid == uuid)).one_or_none()
@@ -72,8 +72,8 @@ def get_aggregates(tx: Connection, uuid: str) -> ProviderAggregates:
 
 
 def replace_aggregates(tx: Connection, wanted: ProviderAggregates) -> Locked:
-    """These, and no others; what a host is in stays the Compute API's. The generation counts it where one was given.
-    placement.ResourceProviderNotFound, placement.ConcurrentUpdate."""
+    """Replace a provider's aggregates; those of a host remain under the Compute API's control. The generation increases
+    if one was given. Raises placement.ResourceProviderNotFound, placement.ConcurrentUpdate."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     given = set(wanted.aggregates)
     if one.own_host and one.id == one.root:

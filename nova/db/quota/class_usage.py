@@ -1,4 +1,4 @@
-"""What a project's servers need of each resource class: what unified limits count. Under the project's lock, exact."""
+"""A project's usage by resource class, for unified limits. Exact under the project's lock."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nova.db.models.api import ledger
 
 SERVERS = "servers"
 _OPEN = sa.and_(ledger.c.project_id == sa.bindparam("project_id"), ledger.c.closed == sa.false())
-#: Servers that need the same are one row: a project has a few flavors, however many servers.
+#: Servers with equal requirements share one row: a project uses a few flavors for any number of servers.
 _KNOWN = (sa.select(ledger.c.classes, sa.func.count().label("servers"))
           .where(_OPEN, ledger.c.classes.is_not(None)).group_by(ledger.c.classes))
 _OLDER = sa.select(ledger.c.vcpus, ledger.c.memory_mb, ledger.c.facts).where(_OPEN, ledger.c.classes.is_(None))
 
 
 def usage(tx: Connection, project_id: str) -> dict[str, int]:
-    """``servers`` and ``class:NAME`` -> how much. Rows older than the column count by their flavor."""
+    """Return the usage of ``servers`` and each ``class:NAME``. Rows older than the column count by their flavor."""
     total: Counter[str] = Counter()
     for row in tx.execute(_KNOWN, {"project_id": project_id}):
         total[SERVERS] += row.servers
@@ -33,13 +33,13 @@ def usage(tx: Connection, project_id: str) -> dict[str, int]:
 
 
 def names(tx: Connection) -> set[str]:
-    """``class:NAME`` of all that some living server counts, of any project, in one statement."""
+    """Return ``class:NAME`` of each class that any live server of any project uses, in one statement."""
     found = tx.execute(sa.select(ledger.c.classes).where(ledger.c.closed == sa.false(), ledger.c.classes.is_not(None))
                        .distinct())
     return {f"class:{name}" for row in found for name in row.classes}
 
 
 def count_as(tx: Connection, server_uuid: str, classes: Mapping[str, int]) -> None:
-    """What an open row counts from now on; who calls it holds the row."""
+    """Set the resource classes that an open row counts; the caller holds the row's lock."""
     tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid, ledger.c.closed == sa.false())
                .values(classes=classes))

@@ -1,6 +1,7 @@
-"""Rows that are locks: whoever has written a row of a name first, has it until the transaction ends.
+"""Rows that serve as locks: the first transaction to write a named row holds it until it ends.
 
-A row is made where it is missing, so any row may go at any time: who ever had one would leave it for ever.
+A missing row is inserted on demand, so any row may be deleted at any time; otherwise each owner would leave one for
+ever.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from nova.db.sql.engine import DatabaseBusy
 from nova.db.sql.statements import insert_ignoring
 from nova.db.sql.types import AnyColumn
 
-#: Schema -> its table of such rows.
+#: Schema -> its table of lock rows.
 TABLES = {"api": quota_locks, "cell": network_quota_locks}
-LONGEST = 255  # letters of a name; the database must not cut off what is asked for again
+LONGEST = 255  # letters of a name; the database must not truncate a name that is looked up later
 TRIES = 8
 
 
@@ -28,7 +29,7 @@ def _one_turn(table: sa.Table) -> sa.Update:
 
 
 def lock(tx: Connection, table: sa.Table, owner: str) -> None:
-    """Wait for the owner's row of ``table``. DatabaseBusy: it goes as often as it is made."""
+    """Lock the owner's row of ``table``. Raises DatabaseBusy if the row is deleted after each insert."""
     whose = owner[:LONGEST]
     for _try in range(TRIES):
         if tx.execute(_one_turn(table), {"whose": whose}).rowcount:
@@ -38,7 +39,7 @@ def lock(tx: Connection, table: sa.Table, owner: str) -> None:
 
 
 def forget(tx: Connection, table: sa.Table, after: str, limit: int) -> str | None:
-    """Remove the next rows behind ``after`` that nobody has now; the last of them. None: there are no more."""
+    """Delete the next unlocked rows after ``after``; return the last one's name, or None if there are no more."""
     page: list[AnyColumn] = list(tx.execute(sa.select(table.c.owner).where(table.c.owner > after).order_by(
         table.c.owner).limit(limit).with_for_update(skip_locked=True)).scalars())
     if not page:

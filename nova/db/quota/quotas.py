@@ -1,4 +1,4 @@
-"""Limits that differ from the configured defaults: a class's, a project's own, and single users'. And what is used."""
+"""Quota limits that differ from the configured defaults (per class, project and user), and usage counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nova.model.quota.quotas import DEFAULT_CLASS
 
 
 class Limits(NamedTuple):
-    """What is written at each level; a resource that is in none has its configured default."""
+    """The limits set at each level; a resource in none of them has its configured default."""
 
     defaults: dict[str, int]  # of the class ``default``
     project: dict[str, int]
@@ -31,7 +31,7 @@ _LEVELS = sa.union_all(
 
 
 def limits(tx: Connection, project_id: str, user_id: str | None) -> Limits:
-    """All three levels, in one statement."""
+    """Return all three levels, in one statement."""
     found = Limits({}, {}, {})
     for row in tx.execute(_LEVELS, {"project_id": project_id, "owners": ["", user_id] if user_id else [""]}):
         found[row.level][row.resource] = row.hard_limit
@@ -39,14 +39,14 @@ def limits(tx: Connection, project_id: str, user_id: str | None) -> Limits:
 
 
 def class_limits(tx: Connection, name: str) -> dict[str, int]:
-    """A class's own."""
+    """Return the limits of a quota class."""
     rows = tx.execute(sa.select(quota_classes.c.resource, quota_classes.c.hard_limit)
                       .where(quota_classes.c.class_name == name))
     return {row.resource: row.hard_limit for row in rows}
 
 
 def of_projects(tx: Connection) -> dict[str, dict[str, int]]:
-    """Every project that has limits of its own, and those."""
+    """Return the limits of every project that has its own."""
     found: dict[str, dict[str, int]] = {}
     for row in tx.execute(sa.select(quotas).where(quotas.c.user_id == "").order_by(quotas.c.project_id)):
         found.setdefault(row.project_id, {})[row.resource] = row.hard_limit
@@ -54,13 +54,13 @@ def of_projects(tx: Connection) -> dict[str, dict[str, int]]:
 
 
 def count_users(tx: Connection) -> int:
-    """How many users have limits of their own in a project."""
+    """Return the number of users with their own limits in a project."""
     owners = sa.select(quotas.c.project_id, quotas.c.user_id).where(quotas.c.user_id != "").distinct().subquery()
     return int(tx.execute(sa.select(sa.func.count()).select_from(owners)).scalar_one())
 
 
 def write_class(tx: Connection, name: str, values: Mapping[str, int]) -> None:
-    """Write some limits of a class; -1 is no limit. Others stay."""
+    """Set some limits of a class; -1 is unlimited. Others stay unchanged."""
     tx.execute(sa.delete(quota_classes).where(quota_classes.c.class_name == name,
                                               quota_classes.c.resource.in_(list(values))))
     insert_all(tx, quota_classes, [{"class_name": name, "resource": resource, "hard_limit": limit}
@@ -68,7 +68,7 @@ def write_class(tx: Connection, name: str, values: Mapping[str, int]) -> None:
 
 
 def write(tx: Connection, project_id: str, user_id: str | None, values: Mapping[str, int]) -> None:
-    """Write some limits of a project (``user_id`` None), or of a user in it; -1 is no limit. Others stay."""
+    """Set some limits of a project (``user_id`` None), or of a user in it; -1 is unlimited. Others stay unchanged."""
     owner = user_id or ""
     tx.execute(sa.delete(quotas).where(quotas.c.project_id == project_id, quotas.c.user_id == owner,
                                        quotas.c.resource.in_(list(values))))
@@ -77,15 +77,15 @@ def write(tx: Connection, project_id: str, user_id: str | None, values: Mapping[
 
 
 def delete(tx: Connection, project_id: str, user_id: str | None) -> None:
-    """A user's own limits, or (without a user) all of the project's."""
+    """Delete a user's own limits, or (without a user) all of the project's."""
     query = sa.delete(quotas).where(quotas.c.project_id == project_id)
     tx.execute(query.where(quotas.c.user_id == user_id) if user_id else query)
 
 
 def used(tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
-    """What rows there are of server groups and key pairs, in one statement: a project's, or one user's in it.
+    """Return the number of server groups and key pairs of a project, or of one user in it, in one statement.
 
-    Key pairs are a user's, whatever the project: they count only where a user is asked about.
+    Key pairs belong to a user, independent of the project: they count only if a user is given.
     """
     mine = server_groups.c.project_id == project_id
     if user_id:

@@ -1,4 +1,4 @@
-"""What servers used of a time: sums by project in one statement, or the servers themselves, page by page."""
+"""Server usage in a period: sums by project in one statement, or single servers, page by page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nova.db.sql.types import AnyColumn, AnyRow, Clause
 from nova.model.base import Time
 from nova.model.quota.usage import SECONDS_AN_HOUR, ProjectUsage, UsageQuery
 
-#: When a server's time ended; written together with ``deleted``.
+#: The end of a server's usage; written together with ``deleted``.
 _ended = servers.c.terminated_at
 
 
 class seconds_between(FunctionElement[float]):
-    """Seconds from the first to the second time, fractions kept."""
+    """Seconds from the first time to the second, with fractions."""
 
     type = sa.Float()
     inherit_cache = True
@@ -42,7 +42,7 @@ def _seconds_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) ->
 
 
 class json_number(FunctionElement[float]):
-    """A number of a JSON object's member (``column, name``); 0 where there is none: defaults are not written."""
+    """A numeric member of a JSON object (``column, name``); 0 if absent, because defaults are not stored."""
 
     type = sa.Float()
     inherit_cache = True
@@ -67,12 +67,12 @@ def _number_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> 
 
 
 def ran_within(start: Time, end: Time) -> Clause:
-    """Servers launched before the end, and not gone before the start."""
+    """Return the condition for servers launched before the end and not ended before the start."""
     return sa.and_(servers.c.launched_at < end, sa.or_(_ended.is_(None), _ended > start))
 
 
 def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
-    """Each project's, over all its servers, by project id."""
+    """Return each project's usage over all its servers, by project id."""
     start, end = (sa.literal(at, servers.c.launched_at.type) for at in (query.start, query.end))
     begun = sa.case((servers.c.launched_at > start, servers.c.launched_at), else_=start)
     stopped = sa.case((_ended < end, _ended), else_=end)
@@ -93,7 +93,8 @@ def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
 
 
 def page(tx: Connection, query: UsageQuery, limit: int) -> list[AnyRow]:
-    """Servers by project, then uuid, deleted ones too; a statement more with a marker. Invalid: an unknown marker."""
+    """Return a page of servers by project, then UUID, including deleted ones; one more statement with a marker. Raises
+    api.PageMarkerNotFound if the marker is unknown."""
     chosen = sa.select(servers.c.uuid, servers.c.name, servers.c.project_id, servers.c.flavor, servers.c.vm_state,
                        servers.c.launched_at, _ended.label("ended_at")).where(ran_within(query.start, query.end))
     if query.project_id is not None:

@@ -1,4 +1,4 @@
-"""Usage audits: one row a host and period. Whoever holds the row, by its lease, tells of the host's servers."""
+"""Usage audits: one row for each host and period. The runner whose lease holds the row reports the host's servers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def _of(period: Period) -> Clause:
 
 
 def _free(runner_id: int) -> Clause:
-    """Begun, and left: by a process whose lease is over, or by ourselves when something failed."""
+    """Return the condition for unfinished audits that no live runner owns, or that this runner left after a failure."""
     alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
     return sa.and_(usage_audits.c.state == RUNNING, sa.or_(usage_audits.c.runner_id == runner_id,
                                                            usage_audits.c.runner_id.not_in(alive)))
 
 
 def compute_hosts(tx: Connection) -> tuple[str, ...]:
-    """Hosts with a nova-compute that is not deleted, by name."""
+    """Return the hosts with a nova-compute service that is not deleted, by name."""
     return tuple(tx.execute(sa.select(services.c.host).where(
         services.c.binary == COMPUTE, services.c.deleted == 0).order_by(services.c.host)).scalars())
 
 
 def of_period(tx: Connection, period: Period) -> dict[str, HostAudit]:
-    """The audits of a period, by host; a host whose audit has not begun has none."""
+    """Return the audits of a period by host; hosts without an audit yet are absent."""
     names = HostAudit.__struct_fields__
     rows = tx.execute(sa.select(*[usage_audits.c[name] for name in names]).where(_of(period))
                       .order_by(usage_audits.c.host))
@@ -44,7 +44,7 @@ def of_period(tx: Connection, period: Period) -> dict[str, HostAudit]:
 
 
 def open_hosts(tx: Connection, period: Period, runner_id: int) -> list[str]:
-    """Compute hosts that nobody has told of, or tells of now."""
+    """Return compute hosts whose audit is neither done nor in progress."""
     joined = sa.and_(usage_audits.c.host == services.c.host, _of(period))
     return list(tx.execute(
         sa.select(services.c.host).join_from(services, usage_audits, joined, isouter=True)
@@ -53,7 +53,7 @@ def open_hosts(tx: Connection, period: Period, runner_id: int) -> list[str]:
 
 
 def take(tx: Connection, host: str, period: Period, runner_id: int) -> bool:
-    """Make the host's row ours, from the beginning. False: another has it, or it is done."""
+    """Claim the host's audit and restart it. False if another runner has it, or it is done."""
     fresh = {"state": RUNNING, "runner_id": runner_id, "servers": 0, "errors": 0, "message": None}
     insert_ignoring(tx, usage_audits, [{"host": host, "period_beginning": period[0], "period_ending": period[1],
                                         **fresh}])
@@ -62,7 +62,7 @@ def take(tx: Connection, host: str, period: Period, runner_id: int) -> bool:
 
 
 def write(tx: Connection, audit: HostAudit, period: Period, runner_id: int) -> bool:
-    """How far it is, or that it is done. False: the row is another's by now, and stays as it is."""
+    """Record an audit's progress or completion. False, and no change, if another runner has claimed the row."""
     return tx.execute(sa.update(usage_audits).where(
         usage_audits.c.host == audit.host, _of(period), usage_audits.c.state == RUNNING,
         usage_audits.c.runner_id == runner_id)
@@ -71,13 +71,13 @@ def write(tx: Connection, audit: HostAudit, period: Period, runner_id: int) -> b
 
 
 def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int) -> Sequence[AnyRow]:
-    """A page of whole rows of the servers that ran on the host in the period, deleted ones too, by key."""
+    """Return a page of rows of the servers that ran on the host in the period, including deleted ones, by key."""
     return list(tx.execute(sa.select(servers).where(
         servers.c.host == host, servers.c.id > after, ran_within(*period)).order_by(servers.c.id).limit(limit)))
 
 
 def purge(tx: Connection, before: Time, older_than_s: int, limit: int) -> int:
-    """Forget audits of periods that ended before ``before``, and long ago, up to ``limit``; how many."""
+    """Delete up to ``limit`` audits of periods that ended before ``before`` and long ago; return their number."""
     return delete_some(tx, usage_audits, sa.and_(usage_audits.c.period_ending < before,
                                                  usage_audits.c.period_ending < later(-older_than_s)), limit)
 

@@ -1,7 +1,8 @@
-"""Both databases as one file, and back: rows as they are, whatever the database's make.
+"""Backup of both databases to one file, and restore: rows as stored, on any supported database product.
 
-The file is JSON, a line each, compressed: a head, each table's columns and rows, and an end that counts them. Rows go
-back into empty tables of the same schemas; hosts may have gone on since (:mod:`nova.db.schema.restored`).
+The file is compressed JSON, one value a line: a head, each table's columns and rows, and an end with row counts. Rows
+are restored into empty tables of the same schema revisions. Hosts may have continued since the backup
+(:mod:`nova.db.schema.restored`).
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from nova.model.base import Time, utcnow
 FORMAT = 1
 TABLES = {"api": api_tables.metadata, "cell": cell_tables.metadata}
 BATCH = 500
-TRIES = 20  # for a moment in which no operation went on between the two databases
+TRIES = 20  # attempts to find a moment in which no operation progressed between the two snapshots
 
 
 class BackupHead(NamedTuple):
-    """``one_moment``: no operation went on between the two databases' snapshots; else ``gap_ms`` lie between them, the
-    cell's first, and what went on is repaired as after a crash. ``schemas``: their revisions."""
+    """The head of a backup file. ``one_moment``: no operation progressed between the two databases' snapshots;
+    otherwise they are ``gap_ms`` apart, the cell's first, and operations in between are repaired as after a crash.
+    ``schemas``: the schema revisions."""
 
     release: str
     taken_at: str
@@ -51,7 +53,7 @@ class Databases(NamedTuple):
     cell: Database
 
     def of(self, schema: str) -> Database:
-        """``schema``: api or cell."""
+        """Return the database of ``schema``, "api" or "cell"."""
         return self.api if schema == "api" else self.cell
 
 
@@ -59,8 +61,9 @@ class Databases(NamedTuple):
 
 
 def write(databases: Databases, path: Path, release: str) -> tuple[BackupHead, Counter[str]]:
-    """Write the file, private from its first byte; its head, and rows by table. Daemons go on meanwhile. A file that
-    was not finished has another name. FileExistsError; OSError; errors.daemon.DbSchemaBehind."""
+    """Write the backup file, readable only by its owner from the start; return its head and the rows by table. Daemons
+    may keep running. An unfinished file has another name (``.part``). Raises FileExistsError, OSError or
+    errors.daemon.DbSchemaBehind."""
     if path.exists():
         raise FileExistsError(path)
     for schema in TABLES:
@@ -79,7 +82,7 @@ def write(databases: Databases, path: Path, release: str) -> tuple[BackupHead, C
             _line(packed, {"end": counts})
         file.flush()
         os.fsync(file.fileno())
-    os.link(part, path)  # and not over a file that came meanwhile
+    os.link(part, path)  # fails if the file was created meanwhile, where a rename would overwrite it
     part.unlink()
     return head, counts
 
@@ -96,7 +99,7 @@ def _line(file: IO[bytes] | gzip.GzipFile, value: object) -> None:
 def _plain(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat()
-    raise TypeError(f"no value of a column: {value!r}")
+    raise TypeError(f"not a column value: {value!r}")
 
 
 def _write_table(file: gzip.GzipFile, name: str, table: sa.Table, tx: Connection) -> int:
@@ -112,14 +115,14 @@ def _write_table(file: gzip.GzipFile, name: str, table: sa.Table, tx: Connection
 
 
 class _Snapshots(NamedTuple):
-    """Read-only transactions; ``moment``: see :class:`BackupHead`."""
+    """Read-only transactions of both databases; for ``moment`` see :class:`BackupHead`."""
 
     connections: Mapping[str, Connection]
     moment: tuple[bool, int]
 
 
-#: How a transaction sees the database as it is now, for as long as it lasts. What a statement first reads is the
-#: snapshot on PostgreSQL and SQLite.
+#: Statements that begin a transaction with a stable snapshot. On PostgreSQL and SQLite the first read takes the
+#: snapshot.
 _BEGIN = {"postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",), "sqlite": ("BEGIN",),
           "mysql": ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
                     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")}
@@ -128,8 +131,8 @@ _BEGIN["mariadb"] = _BEGIN["mysql"]
 
 @contextlib.contextmanager
 def _snapshots(databases: Databases) -> Iterator[_Snapshots]:
-    """The cell's first: a server's ledger row is in the api database before the server is in the cell's, so that what a
-    create or a delete does in between looks as after a crash, and is repaired as then."""
+    """Open the snapshots, the cell's first. The api database has a server's ledger row before the cell has the server.
+    So a create or delete in between looks as after a crash, and is repaired in the same way."""
     for attempt in range(TRIES):
         with contextlib.ExitStack() as stack:
             began = utcnow()
@@ -145,7 +148,7 @@ def _snapshots(databases: Databases) -> Iterator[_Snapshots]:
 
 
 def _progress(tx: Connection) -> tuple[AnyColumn, ...]:
-    """What changes with each step of an operation."""
+    """Return values that change with each step of an operation."""
     return tuple(tx.execute(sa.select(sa.func.max(operations.c.id), sa.func.max(operations.c.updated_at),
                                       sa.func.max(operations.c.finished_at))).one())
 
@@ -159,24 +162,26 @@ def _snapshot(database: Database) -> Iterator[Connection]:
             connection.execute(sa.select(1))
             yield connection
         finally:
-            connection.invalidate()  # it would come back into the pool with its level and transaction
+            connection.invalidate()  # its isolation level and transaction must not return to the pool
 
 
 # -- reading
 
 
 class BackupFile:
-    """One that is there. errors.daemon.BackupUnreadable: it is no backup, is not whole, or a newer release's."""
+    """An existing backup file. Raises errors.daemon.BackupUnreadable if it is not a backup, incomplete, or of a newer
+    format."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         first = next(self._lines(), None)
         if not isinstance(first, dict) or first.pop("nova-backup", None) != FORMAT:
-            raise errors.daemon.BackupUnreadable(path=path, reason="it does not begin as a backup of this format does")
+            raise errors.daemon.BackupUnreadable(path=path, reason="it has no backup header of this format")
         self.head = BackupHead(**first)
 
     def check(self) -> Counter[str]:
-        """Read all of it; rows by table. The end counts them: a file that was cut off has none."""
+        """Read the whole file and return its rows by table. The end has the expected counts; a truncated file has no
+        end."""
         counts, name, end = Counter[str](), "", None
         for line in self._lines():
             if isinstance(line, list):
@@ -185,12 +190,12 @@ class BackupFile:
                 name = line["table"]
             end = line.get("end") if isinstance(line, dict) else None
         if end is None or Counter(end) != counts:
-            raise errors.daemon.BackupUnreadable(path=self.path, reason="it is not whole")
+            raise errors.daemon.BackupUnreadable(path=self.path, reason="it is incomplete")
         return counts
 
     def tables(self) -> Iterator[tuple[str, sa.Table, Iterator[list[dict[str, Any]]]]]:
-        """(schema, table, its rows in batches), in the order in which they can be inserted. Each table's rows are to be
-        taken before the next."""
+        """Yield (schema, table, batches of its rows) in insertion order. Consume each table's rows before the next
+        table."""
         lines = self._lines()
         line = next(lines, None)
         while line is not None:
@@ -206,7 +211,7 @@ class BackupFile:
     @staticmethod
     def _batches(lines: Iterator[Any], names: Sequence[str], table: sa.Table, held: list[Any]
                  ) -> Iterator[list[dict[str, Any]]]:
-        """``held`` gets the line behind the table's last row."""
+        """Yield a table's rows in batches; append the line after the table's last row to ``held``."""
         times = {name for name in names if isinstance(table.c[name].type, sa.DateTime)}
         batch: list[dict[str, Any]] = []
         for line in lines:
@@ -235,15 +240,15 @@ def _time(value: str | None) -> Time | None:
 
 
 def make_schemas(databases: Databases, head: BackupHead) -> None:
-    """The file's revisions, in databases that are empty. errors.daemon.RestoreNotEmpty: there are rows, or newer
-    schemas."""
+    """Create the file's schema revisions in empty databases. Raises errors.daemon.RestoreNotEmpty if there are rows or
+    newer schemas."""
     for schema, metadata in TABLES.items():
         database = databases.of(schema)
         if migrate.current(schema, database) is None:
             migrate.sync(schema, database, head.schemas[schema])
         if migrate.current(schema, database) != head.schemas[schema]:
-            raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"schema {migrate.current(schema, database)}, and "
-                                                f"the backup is of {head.schemas[schema]}")
+            raise errors.daemon.RestoreNotEmpty(schema=schema, what=f"schema {migrate.current(schema, database)}, but "
+                                                f"the backup has {head.schemas[schema]}")
         with database.reading() as tx:
             there = set(sa.inspect(tx).get_table_names())
             for table in metadata.sorted_tables:  # some may be newer than the backup's schema
@@ -252,7 +257,7 @@ def make_schemas(databases: Databases, head: BackupHead) -> None:
 
 
 def read_into(databases: Databases, file: BackupFile) -> Iterator[tuple[str, int]]:
-    """Insert all rows; (table, rows) after each. Json columns are written as the text that they were."""
+    """Insert all rows; yield (table, rows) after each table. JSON columns are copied as text."""
     for schema, table, batches in file.tables():
         plain = sa.table(table.name, *(sa.column(column.name, sa.Text if isinstance(column.type, Json) else column.type)
                                        for column in table.columns))

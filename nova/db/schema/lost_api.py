@@ -1,7 +1,7 @@
-"""The api database of a cloud that lost it, derived again from what the cell's records of servers prove.
+"""Reconstruction of a lost api database from the cell's server records.
 
-Each function adds what is missing and leaves all else as it is, so that a repetition adds nothing. What the cell does
-not know (limits, aggregates that are no zones, server groups, flavors and key pairs that no server has) stays lost.
+Each function adds missing rows and leaves all others unchanged, so that repeating it adds nothing. Data that the cell
+does not have stays lost: limits, aggregates without a zone, server groups, and flavors and key pairs of no server.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _PROOFS = tuple(servers.c[name] for name in (
 
 
 def living(cell: Connection, after: int, limit: int) -> Sequence[AnyRow]:
-    """A page of servers that are not deleted, behind the key ``after``: what of a record proves something."""
+    """Return a page of live servers after the key ``after``, with the columns used for the reconstruction."""
     return cell.execute(sa.select(*_PROOFS).where(servers.c.deleted == 0, servers.c.id > after)
                         .order_by(servers.c.id).limit(limit)).all()
 
 
 def proofs(cell: Connection, uuids: Sequence[str]) -> Sequence[AnyRow]:
-    """The same of these servers; none of one that is deleted."""
+    """Return the same columns of these servers, without deleted ones."""
     return cell.execute(sa.select(*_PROOFS).where(servers.c.uuid.in_(uuids), servers.c.deleted == 0)).all()
 
 
 def without_ledger_row(tx: Connection, rows: Sequence[AnyRow]) -> list[AnyRow]:
-    """Those that the ledger has never heard of: quota does not count them, and nothing can be claimed for them."""
+    """Return the servers that have no ledger row: quota does not count them, and they cannot claim resources."""
     known = set(tx.execute(sa.select(ledger.c.server_uuid).where(
         ledger.c.server_uuid.in_([row.uuid for row in rows]))).scalars())
     return [row for row in rows if row.uuid not in known]
 
 
 def open_rows(tx: Connection, rows: Sequence[AnyRow]) -> None:
-    """Ledger rows of these servers. A server that has a row by now keeps it."""
+    """Insert ledger rows for these servers; existing rows stay unchanged."""
     insert_ignoring(tx, ledger, [{
         "server_uuid": row.uuid, "project_id": row.project_id, "user_id": row.user_id, "cell": "", "closed": False,
         "vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb, "epoch": row.epoch, "created_at": row.created_at,
@@ -58,7 +58,7 @@ def open_rows(tx: Connection, rows: Sequence[AnyRow]) -> None:
 
 
 def missing_flavors(tx: Connection, found: Mapping[str, Flavor]) -> list[Flavor]:
-    """Those of ``found`` (by the id that users see) whose id is not in use."""
+    """Return the flavors of ``found`` (by flavorid) whose id does not exist."""
     return [flavor for flavorid, flavor in sorted(found.items()) if not _is_there(tx, flavorid)]
 
 
@@ -71,7 +71,8 @@ def _is_there(tx: Connection, flavorid: str) -> bool:
 
 
 def add_flavor(tx: Connection, flavor: Flavor, projects: Sequence[str]) -> None:
-    """With its extra specs; the ``projects`` may use it, where it is private. Conflict: its name is taken."""
+    """Insert a flavor with its extra specs, and access for ``projects`` if it is private. Raises Conflict if its name
+    is taken."""
     asked = {name: getattr(flavor, name) for name in NewFlavor.__struct_fields__ if hasattr(flavor, name)}
     flavors.insert(tx, NewFlavor(**asked))
     if flavor.extra_specs:
@@ -82,7 +83,7 @@ def add_flavor(tx: Connection, flavor: Flavor, projects: Sequence[str]) -> None:
 
 
 def missing_keypairs(tx: Connection, found: Mapping[tuple[str, str], NewKeypair]) -> list[NewKeypair]:
-    """Those of ``found`` (by user and name) that are not there."""
+    """Return the keypairs of ``found`` (by user and name) that do not exist."""
     users = sorted({user for user, _name in found})
     known = {(row.user_id, row.name) for row in tx.execute(sa.select(keypairs.c.user_id, keypairs.c.name)
                                                            .where(keypairs.c.user_id.in_(users)))}
@@ -90,7 +91,7 @@ def missing_keypairs(tx: Connection, found: Mapping[tuple[str, str], NewKeypair]
 
 
 def missing_zones(tx: Connection, found: Mapping[str, str]) -> dict[str, list[str]]:
-    """Zone -> hosts that no aggregate puts into a zone, of ``found`` (host -> zone)."""
+    """Return zone -> hosts of ``found`` (host -> zone) that no aggregate assigns to a zone."""
     placed = aggregates.zones(tx, list(found))
     missing: dict[str, list[str]] = {}
     for host, zone in sorted(found.items()):
@@ -100,7 +101,7 @@ def missing_zones(tx: Connection, found: Mapping[str, str]) -> dict[str, list[st
 
 
 def add_zone(tx: Connection, zone: str, hosts: Sequence[str]) -> None:
-    """An aggregate with the zone's name that puts the hosts into it, or the hosts into the aggregate that is there."""
+    """Add the hosts to the aggregate of the zone; create the aggregate, with the zone's name, if there is none."""
     aggregates.changing(tx)
     mine = [one for one in aggregates.select(tx) if one.metadata.get(ZONE) == zone]
     key = mine[0].id if mine else aggregates.insert(tx, zone, zone)
@@ -109,6 +110,6 @@ def add_zone(tx: Connection, zone: str, hosts: Sequence[str]) -> None:
 
 
 def missing_groups(tx: Connection, uuids: Sequence[str]) -> list[str]:
-    """Those of these server groups that are not there."""
+    """Return the server groups of ``uuids`` that do not exist."""
     known = set(tx.execute(sa.select(server_groups.c.uuid).where(server_groups.c.uuid.in_(list(uuids)))).scalars())
     return [uuid for uuid in uuids if uuid not in known]

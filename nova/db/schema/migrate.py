@@ -1,4 +1,4 @@
-"""Schema histories: one of alembic's a schema, found in a checkout or in the installed wheel."""
+"""Schema migrations: one Alembic history for each schema, found in a checkout or in the installed wheel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SCHEMAS = ("api", "cell")
 
 
 def folder(schema: str) -> pathlib.Path:
-    """Where the schema's history lies: beside the package in a checkout, under the prefix once installed."""
+    """Return the directory of the schema's history: next to the package in a checkout, under the prefix once
+    installed."""
     checkout = pathlib.Path(__file__).resolve().parents[3] / "alembic" / schema
     if (checkout / "env.py").exists():
         return checkout
@@ -42,19 +43,19 @@ def _config(schema: str, database: Database) -> Config:
 
 
 def version_table(schema: str) -> str:
-    """Two histories may live in one database, so each has a table of its own."""
+    """Return the version table's name. One for each schema, because both may share a database."""
     return f"alembic_version_{schema}"
 
 
 def current(schema: str, database: Database) -> str | None:
-    """The revision the database is at; None when it has none of ours."""
+    """Return the database's revision; None if it has no nova schema."""
     with database.reading() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": version_table(schema)})
         return context.get_current_revision()
 
 
 def newest(schema: str, database: Database) -> str:
-    """The revision that this release's history of the schema ends with. Bug: it has no history."""
+    """Return the last revision in this release's history of the schema. Raises Bug if the history is missing."""
     head = ScriptDirectory.from_config(_config(schema, database)).get_current_head()
     if head is None:
         raise errors.Bug(f"the {schema} schema has no history")
@@ -62,8 +63,9 @@ def newest(schema: str, database: Database) -> str:
 
 
 def sync(schema: str, database: Database, revision: str = "head") -> tuple[str | None, str | None]:
-    """Bring the database to ``revision``; the revisions before and after. Safe to repeat, whenever it died, and from
-    several hosts at once: they come one after the other. daemon.DbNoSuchRevision, daemon.DbSchemaAhead."""
+    """Migrate the database to ``revision``; return the revisions before and after. Safe to repeat after a crash at any
+    point, and to run on several hosts concurrently: the runs are serialized. Raises daemon.DbNoSuchRevision,
+    daemon.DbSchemaAhead."""
     known = [one.revision for one in ScriptDirectory.from_config(_config(schema, database)).walk_revisions()]
     if revision not in ("head", *known):
         raise errors.daemon.DbNoSuchRevision(schema=schema, newest=known[0], known=", ".join(reversed(known)))
@@ -75,8 +77,8 @@ def sync(schema: str, database: Database, revision: str = "head") -> tuple[str |
         return before, current(schema, database)
 
 
-#: How a database keeps all but one sync of a schema waiting; the lock ends with its connection, whatever happens to
-#: us. A lock of MariaDB's is the server's, so that it names the database.
+#: Statements that serialize the syncs of a schema. The lock ends with its connection, even if this process dies. A
+#: MariaDB lock belongs to the whole server, so it includes the database's name.
 _LOCKS = {"postgresql": "SELECT 1 FROM pg_advisory_lock(hashtext(:name))",
           "mysql": "SELECT GET_LOCK(CONCAT(:name, SHA1(DATABASE())), 600)"}
 _LOCKS["mariadb"] = _LOCKS["mysql"]
@@ -89,7 +91,7 @@ def _alone(schema: str, database: Database) -> Iterator[None]:
         with _alone_with_file(database.engine.url.database or ""):
             yield
         return
-    take, own = _LOCKS[database.dialect], database.alone()  # the pool may have one connection
+    take, own = _LOCKS[database.dialect], database.alone()  # the pool may have only one connection
     try:
         with own.reading() as connection:
             if connection.execute(sa.text(take), {"name": f"nova.{schema}."}).scalar_one() != 1:
@@ -101,8 +103,8 @@ def _alone(schema: str, database: Database) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alone_with_file(path: str) -> Iterator[None]:
-    """SQLite's writers are alone for a revision at a time only, and its own locks are of another kind. A database in
-    memory is nobody else's."""
+    """Lock the SQLite file: SQLite serializes writers for one revision only, and its locks are of another kind. An
+    in-memory database belongs to one process and needs no lock."""
     if path in ("", ":memory:"):
         yield
         return
@@ -112,7 +114,8 @@ def _alone_with_file(path: str) -> Iterator[None]:
 
 
 def check(schema: str, database: Database) -> None:
-    """daemon.DbSchemaBehind when the database lacks what this release needs; a newer one (mid-upgrade) is fine."""
+    """Check that the database has the schema that this release needs; a newer one (mid-upgrade) is fine. Raises
+    daemon.DbSchemaBehind."""
     have = current(schema, database)
     script = ScriptDirectory.from_config(_config(schema, database))
     known = {revision.revision for revision in script.walk_revisions()}
@@ -123,7 +126,7 @@ def check(schema: str, database: Database) -> None:
 
 
 def product(database: Database) -> str:
-    """The database's name and version, by a round trip."""
+    """Return the database's name and version, in one round trip."""
     with database.reading() as connection:
         if database.dialect == "sqlite":
             return f"SQLite {connection.execute(sa.text('select sqlite_version()')).scalar_one()}"

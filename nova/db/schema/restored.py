@@ -1,5 +1,5 @@
-"""What makes restored databases fit a world that went on: hosts have seen newer epochs, and numbers were given out that
-no row knows."""
+"""Adjustments of restored databases to hosts that kept running: hosts have seen newer epochs, and ids were assigned
+that no row has."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nova.db.schema.backup import TABLES, Databases
 from nova.db.sql.engine import Database
 from nova.model.base import utcnow
 
-SKIPPED = 1_000_000  # numbers that may have been given out since the backup
+SKIPPED = 1_000_000  # ids that may have been assigned since the backup
 _SINCE = datetime.datetime(2020, 1, 1)
-_LARGEST = 2**61  # epochs beyond it say "closed for ever"
+_LARGEST = 2**61  # larger epochs mean "closed for ever"
 
 
 def adapt(databases: Databases) -> int:
-    """Called once, after all rows are in; by how much epochs were raised.
+    """Raise epochs and ids, once, after all rows are restored; return the number added to the epochs.
 
-    Each host keeps the newest epoch that it has seen of a server, and refuses what is older. Raised by the seconds
-    since 2020, epochs are newer than any in use since the backup, and than those of a restore before this one. The
-    numbers of servers name guests on hypervisors, and those of operations tell orders apart: the next ones begin
-    beyond all that may have been given out. Nobody has a lease or a console any more.
+    Each host keeps the newest epoch that it has seen of a server and rejects older ones. The seconds since 2020 are
+    added, which makes epochs newer than any used since the backup, and than those of an earlier restore. Server ids
+    name guests on hypervisors, and operation ids distinguish orders: new ones begin after all that may have been
+    assigned. Leases and console tokens are deleted.
     """
     jump = int((utcnow() - _SINCE).total_seconds())
     databases.api.transact(lambda tx: _raise(tx, ledger.c.epoch, jump))

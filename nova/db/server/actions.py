@@ -32,7 +32,7 @@ def _check_server(tx: Connection, query: ActionQuery) -> None:
 
 
 def select(tx: Connection, query: ActionQuery, limit: int) -> tuple[InstanceAction, ...]:
-    """A page of a server's actions, newest first."""
+    """Return a page of a server's actions, newest first. Raises server.NotFound, api.PageMarkerNotFound."""
     _check_server(tx, query)
     chosen = sa.select(operations).where(operations.c.server_uuid == query.server_uuid)
     if query.changes_since is not None:
@@ -49,7 +49,8 @@ def select(tx: Connection, query: ActionQuery, limit: int) -> tuple[InstanceActi
 
 
 def get(tx: Connection, query: ActionQuery) -> InstanceAction:
-    """The newest action of that request on the server, with its events. server.NotFound; server.ActionNotFound."""
+    """Return the newest action of that request on the server, with its events. Raises server.NotFound,
+    server.ActionNotFound."""
     _check_server(tx, query)
     row = tx.execute(sa.select(operations).where(operations.c.server_uuid == query.server_uuid,
                                                  operations.c.request_id == query.request_id)
@@ -60,28 +61,29 @@ def get(tx: Connection, query: ActionQuery) -> InstanceAction:
 
 
 def of_request(tx: Connection, name: str) -> list[tuple[InstanceAction, AnyRow]]:
-    """Every operation that one request began, or that was begun on one server (by its uuid), oldest first; with their
-    journal rows."""
+    """Return the operations that a request began, or that were begun on a server (by its UUID), oldest first, with
+    their journal rows."""
     asked = sa.or_(operations.c.request_id == name, operations.c.server_uuid == name)
     return [(_value(row), row) for row in tx.execute(sa.select(operations).where(asked).order_by(operations.c.id))]
 
 
 def any_since(tx: Connection, server_uuid: str, action: str, key: int) -> bool:
-    """Whether an action was asked of a server, and done, since the operation with this key began."""
+    """Return whether this action succeeded on the server after the operation with this key began."""
     return tx.execute(sa.select(operations.c.id).where(
         operations.c.server_uuid == server_uuid, operations.c.id > key, operations.c.action == action,
         operations.c.outcome == "success").limit(1)).first() is not None
 
 
 def amend(tx: Connection, key: int, history: Sequence[ActionEvent], fault: str | None) -> None:
-    """What became of an action that was recorded when it was asked for."""
+    """Record the result of an action whose row was inserted at the time of the request."""
     tx.execute(sa.update(operations).where(operations.c.id == key).values(
         history=tuple(history), fault=fault, outcome="error" if fault else "success", updated_at=utc_now(),
         finished_at=utc_now()))
 
 
 def record(tx: Connection, server_uuid: str, action: str, who: tuple[str, str | None, str | None]) -> int:
-    """An action that is over as soon as it is asked for (lock, unlock): its key. ``who``: request id, user, project."""
+    """Insert a completed action without a workflow (lock, unlock); return its key. ``who``: request id, user,
+    project."""
     request_id, user_id, project_id = who
     made = tx.execute(sa.insert(operations).values(
         server_uuid=server_uuid, action=action, epoch=0, runner_id=0, arguments={}, data={}, history=(),

@@ -1,4 +1,4 @@
-"""Rows of servers whose guests were found: a new one for a guest that no record knew, or its place for one that did."""
+"""Import of found guests: inserts a row for a guest without a record, or corrects the host of a server that has one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nova.model.server.states import PowerState, VmState
 
 
 class FoundPlace(NamedTuple):
-    """Where a guest is, and how."""
+    """The location and state of a guest."""
 
     host: str
     host_id: str
@@ -28,19 +28,20 @@ class FoundPlace(NamedTuple):
 
 
 def node_of(tx: Connection, host: str, name: str) -> tuple[str, str] | None:
-    """(host id, node's name) of a host's node of that name, or of its only one. None: it has reported no such node."""
+    """Return (host id, node name) of the host's node of that name, or of its only node. None if it has reported no such
+    node."""
     rows = tx.execute(sa.select(nodes.c.host_id, nodes.c.name).where(nodes.c.host == host)).all()
     found = [row for row in rows if row.name == name] or (rows if len(rows) == 1 else [])
     return (found[0].host_id, found[0].name) if found else None
 
 
 def number_taken(tx: Connection, number: int) -> bool:
-    """Whether a server has this number: its guest has the name that this one's has."""
+    """Return whether a server has this id: guests are named after it."""
     return tx.execute(sa.select(servers.c.id).where(servers.c.id == number)).first() is not None
 
 
 def insert(tx: Connection, order: BuildOrder, place: FoundPlace, epoch: int) -> None:
-    """A server as the order has it. IntegrityError: its uuid or number was taken meanwhile."""
+    """Insert a server as described by the order. Raises IntegrityError if its UUID or id was taken meanwhile."""
     image = order.image
     insert_all(tx, servers, [{
         "id": order.id, "uuid": order.server_uuid, "project_id": order.project_id, "user_id": order.user_id,
@@ -60,8 +61,8 @@ def insert(tx: Connection, order: BuildOrder, place: FoundPlace, epoch: int) -> 
 
 
 def move(tx: Connection, row: ServerRow, place: FoundPlace, epoch: int) -> bool:
-    """The server is there; what its next action had to know of past ones is over. False: something was begun, or
-    changed, since the row was read."""
+    """Set the server's host and states, and clear the memo of its past actions. False if an operation began, or the row
+    changed, since it was read."""
     same = sa.and_(servers.c.uuid == row.uuid, servers.c.epoch == row.epoch, servers.c.deleted == 0,
                    servers.c.task_state.is_(None))
     return tx.execute(sa.update(servers).where(same).values(

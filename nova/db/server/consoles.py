@@ -1,6 +1,6 @@
-"""Tokens of consoles: kept by hash, good for where their server was when they were given out, dropped when over.
+"""Console tokens: stored as hashes, valid while the server stays on the host of their creation, deleted when expired.
 
-Times are the database's own: whichever conductor looks, an address is over at the same moment.
+Times are the database's, so that a token expires at the same moment for all conductors.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from nova.db.host.services import COMPUTE, as_time
 from nova.db.models.cell import console_tokens, enrolments, servers, services
 from nova.db.sql.types import AnyRow, utc_now
 
-#: Addresses that a server has at most; the oldest go. One user alone could fill the table else.
+#: The maximum of tokens for a server; the oldest are deleted. Otherwise a single user could fill the table.
 MOST_OF_A_SERVER = 100
 
 _CLOCK = utc_now().label("clock")
 _WANTED: Any = sa.bindparam("wanted", type_=console_tokens.c.token_hash.type)
 _OF_HOST = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
-_KNOWN_AT = enrolments.c.addresses.label("host_addresses")  # where alone that host's consoles may be
+_KNOWN_AT = enrolments.c.addresses.label("host_addresses")  # the only addresses that the host's consoles may have
 
 _PLACE = (sa.select(servers.c.uuid, servers.c.host, servers.c.epoch, servers.c.vm_state, servers.c.task_state,
                     services.c.forced_down, services.c.last_seen_at, _KNOWN_AT, _CLOCK)
           .join_from(servers, services, _OF_HOST, isouter=True)
           .join(enrolments, enrolments.c.host == servers.c.host, isouter=True)
           .where(servers.c.uuid == sa.bindparam("wanted", type_=servers.c.uuid.type), servers.c.deleted == 0))
-#: A token with what its server is now; all of the server's is NULL when it is gone.
+#: A token with the state of its server; the server's columns are NULL if it was deleted.
 _FOUND = (sa.select(console_tokens, servers.c.host.label("server_host"), servers.c.console_epoch,
                     servers.c.project_id, services.c.forced_down, services.c.last_seen_at, _KNOWN_AT, _CLOCK)
           .join_from(console_tokens, servers, sa.and_(servers.c.uuid == console_tokens.c.server_uuid,
@@ -44,7 +44,7 @@ _LOCKED = (sa.select(servers.c.host, servers.c.console_epoch)
 
 
 class KeptToken(NamedTuple):
-    """A token to keep. ``host`` and ``epoch``: the server's, as they were before its host was asked for ``address``."""
+    """A token to store. ``host`` and ``epoch`` are the server's, read before its host was asked for ``address``."""
 
     token_hash: str
     console_type: str
@@ -57,12 +57,13 @@ class KeptToken(NamedTuple):
 
 
 def epoch_seconds(clock: object) -> int:
-    """The database's time in whole seconds since 1970."""
+    """Return the database's time in whole seconds since 1970."""
     return int(as_time(clock).replace(tzinfo=datetime.UTC).timestamp())
 
 
 def place(tx: Connection, uuid: str) -> AnyRow:
-    """A server's host, epoch and states, with what tells whether that host is up and where it is. NotFound."""
+    """Return a server's host, epoch and states, with the columns that tell whether and where the host is up. Raises
+    server.NotFound."""
     row = tx.execute(_PLACE, {"wanted": uuid}).one_or_none()
     if row is None:
         raise errors.server.NotFound(server=uuid)
@@ -70,9 +71,10 @@ def place(tx: Connection, uuid: str) -> AnyRow:
 
 
 def keep(tx: Connection, what: KeptToken) -> bool:
-    """False, and nothing is kept, when the server has gone from its host since, or is about to.
+    """Store a token. False, and nothing is stored, if the server has left that host since, or is about to.
 
-    Its row is locked: what ends consoles either stands in it already, or comes after, and ends this one too.
+    Locks the server's row: an action that ends consoles is either visible there already, or comes later and ends this
+    token too.
     """
     server = tx.execute(_LOCKED, {"wanted": what.server_uuid}).one_or_none()
     if server is None:
@@ -94,24 +96,24 @@ def _make_room(tx: Connection, uuid: str, now: int) -> None:
 
 
 def find(tx: Connection, token_hash: str) -> AnyRow | None:
-    """A token's row with ``clock``, and its server's ``server_host`` (None: it is gone), ``console_epoch`` and
-    ``project_id``, and what tells whether that host is up."""
+    """Return a token's row with ``clock``, its server's ``server_host`` (None: deleted), ``console_epoch`` and
+    ``project_id``, and the columns that tell whether that host is up."""
     return tx.execute(_FOUND, {"wanted": token_hash}).one_or_none()
 
 
 def end(tx: Connection, key: int) -> None:
-    """A token is good no longer, whatever comes: it was given out before any epoch that counts."""
+    """Invalidate a token permanently, by an epoch older than any server's."""
     tx.execute(sa.update(console_tokens).where(console_tokens.c.id == key).values(epoch=-1))
 
 
 def redeem(tx: Connection, key: int) -> bool:
-    """Use a token up. False: somebody else did."""
+    """Mark a token as used. False if another request has already used it."""
     return tx.execute(sa.update(console_tokens).where(console_tokens.c.id == key, console_tokens.c.used_at.is_(None))
                       .values(used_at=utc_now())).rowcount == 1
 
 
 def drop_expired(tx: Connection, limit: int) -> int:
-    """Forget up to ``limit`` tokens that are over; how many."""
+    """Delete up to ``limit`` expired tokens; return their number."""
     over = sa.select(console_tokens.c.id).where(console_tokens.c.expires_at <= _now(tx)).limit(limit)
     keys = list(tx.execute(over).scalars())
     _drop(tx, keys)

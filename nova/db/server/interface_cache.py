@@ -1,7 +1,7 @@
-"""Servers' interfaces as their rows keep them, refreshed beside whatever runs: only where nothing runs.
+"""The cache of servers' interfaces in their rows, refreshed only while no operation runs on the server.
 
-An attach has no task state, and its port is in Neutron before the row has it. A row that is refreshed meanwhile has
-the port as one of its own, and an attach that is done again after its conductor died would make a second.
+An attach has no task state, and its port exists in Neutron before the row has it. A refresh meanwhile would record that
+port as an existing one, and an attach repeated after its conductor died would create a second port.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _COLUMNS = (servers.c.id, servers.c.uuid, servers.c.project_id, servers.c.host, 
 
 
 def page(tx: Connection, after: int, limit: int) -> Sequence[AnyRow]:
-    """Live servers at rest, by their keys."""
+    """Return a page of live servers on a host without an open operation, by key."""
     return tx.execute(sa.select(*_COLUMNS).where(
         servers.c.id > after, servers.c.deleted == 0, servers.c.host.is_not(None), sa.not_(_BUSY))
         .order_by(servers.c.id).limit(limit)).all()
 
 
 def read(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
-    """Live servers, whatever they do; ``busy``: something runs on them."""
+    """Return the rows of live servers by UUID; ``busy``: an operation runs on the server."""
     rows = tx.execute(sa.select(*_COLUMNS).where(servers.c.uuid.in_(list(uuids)), servers.c.deleted == 0))
     return {row.uuid: row for row in rows}
 
 
 def write(tx: Connection, row: AnyServer, interfaces: tuple[Interface, ...]) -> bool:
-    """Unless something was begun since the row was read; whether it was written."""
+    """Update the interfaces, unless an operation began since the row was read; return whether the row was updated."""
     return bool(tx.execute(sa.update(servers).where(
         servers.c.uuid == row.uuid, servers.c.epoch == row.epoch, servers.c.task_state.is_(None),
         servers.c.deleted == 0).values(interfaces=interfaces)).rowcount)

@@ -1,4 +1,4 @@
-"""Moves of servers: written by workflows as they go, read by the API while they run and when they are over."""
+"""Migrations of servers: written by workflows while they run, read by the API during and after."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from nova.model.server.migrations import (
     NewMigration,
 )
 
-#: Fields of a query that ask for equality, and the column of each.
+#: Query fields that are compared for equality, with the column of each.
 _EQUAL = (("server_uuid", "server_uuid"), ("source_compute", "source_compute"), ("status", "status"),
           ("type", "type"), ("user_id", "user_id"), ("project_id", "project_id"))
 _changed_at = sa.func.coalesce(migrations.c.updated_at, migrations.c.created_at)
 
 
-# -- what workflows write
+# -- writes by workflows
 
 def insert(tx: Connection, move: NewMigration) -> int:
-    """The move's key. A repeated step finds the row that it made."""
+    """Insert a migration and return its key. A repeated step finds the row that it inserted before."""
     insert_ignoring(tx, migrations, [{**msgspec.structs.asdict(move), "progress": None, "created_at": utc_now()}])
     return int(tx.execute(sa.select(migrations.c.id).where(migrations.c.uuid == move.uuid)).scalar_one())
 
 
 def update(tx: Connection, key: int, **changes: object) -> None:
-    """New values of columns: ``status``, ``progress``, the ``dest_*`` once they are known. move.MigrationNotFound."""
+    """Update columns: ``status``, ``progress``, the ``dest_*`` once known. Raises move.MigrationNotFound."""
     changed = tx.execute(sa.update(migrations).where(migrations.c.id == key)
                          .values(**changes, updated_at=utc_now())).rowcount
     if not changed:
@@ -52,21 +52,21 @@ def update(tx: Connection, key: int, **changes: object) -> None:
 
 
 def advance(tx: Connection, uuid: str, **changes: object) -> bool:
-    """New values for a move that a step of its workflow works on. False: it was cancelled, or is gone."""
+    """Update a migration that a workflow step works on. False if it was cancelled or does not exist."""
     mine = sa.and_(migrations.c.uuid == uuid, migrations.c.status != CANCELLED)
     return tx.execute(sa.update(migrations).where(mine).values(**changes, updated_at=utc_now())).rowcount > 0
 
 
 def cancel(tx: Connection, key: int) -> bool:
-    """Cancel a live migration that has not begun to send anything. False: it has."""
+    """Cancel a live migration that has not begun to send data. False if it has begun."""
     waiting = sa.and_(migrations.c.id == key, migrations.c.status.in_((QUEUED, PREPARING)))
     return tx.execute(sa.update(migrations).where(waiting).values(status=CANCELLED, updated_at=utc_now())
                       ).rowcount > 0
 
 
 def end_open(tx: Connection, server_uuid: str, status: str, but: str = "", with_finished: bool = True) -> None:
-    """The moves of a server that were overtaken are over, all ``but`` one. ``with_finished``: those that wait to be
-    confirmed too."""
+    """End the server's overtaken migrations, except ``but``. ``with_finished``: including migrations that await
+    confirmation."""
     kept = OVER if with_finished else (*OVER, FINISHED)
     tx.execute(sa.update(migrations).where(migrations.c.server_uuid == server_uuid, migrations.c.uuid != but,
                                            migrations.c.status.not_in(kept))
@@ -74,26 +74,27 @@ def end_open(tx: Connection, server_uuid: str, status: str, but: str = "", with_
 
 
 def complete(tx: Connection, uuid: str) -> None:
-    """An evacuation whose old host has removed what was left there."""
+    """Mark an evacuation as completed: its old host has removed the server's remains."""
     tx.execute(sa.update(migrations).where(migrations.c.uuid == uuid, migrations.c.status == DONE)
                .values(status=COMPLETED, updated_at=utc_now()))
 
 
 def report(tx: Connection, server_uuid: str, source: str, progress: MigrationProgress) -> bool:
-    """How far the live migration is that a host sends; False: it sends none for this server."""
+    """Record the progress of a live migration, as reported by its source host. False if the host sends none for this
+    server."""
     sent = sa.and_(migrations.c.server_uuid == server_uuid, migrations.c.source_compute == source,
                    migrations.c.type == LIVE_MIGRATION, migrations.c.status == RUNNING)
     return tx.execute(sa.update(migrations).where(sent).values(progress=progress, updated_at=utc_now())).rowcount > 0
 
 
 def by_uuid(tx: Connection, uuid: str) -> Migration | None:
-    """The move, or None."""
+    """Return a migration by UUID, or None."""
     row = tx.execute(sa.select(migrations).where(migrations.c.uuid == uuid)).one_or_none()
     return _value(row) if row else None
 
 
 def types_of(tx: Connection, uuids: Sequence[str]) -> dict[str, str]:
-    """The types of some moves, by uuid."""
+    """Return migration UUID -> type."""
     if not uuids:
         return {}
     return {row.uuid: row.type for row in tx.execute(sa.select(migrations.c.uuid, migrations.c.type)
@@ -101,24 +102,25 @@ def types_of(tx: Connection, uuids: Sequence[str]) -> dict[str, str]:
 
 
 def latest(tx: Connection, server_uuid: str, types: Sequence[str], statuses: Sequence[str]) -> Migration | None:
-    """The newest move of a server of such a type and status: what a confirm, a revert or an abort is about."""
+    """Return a server's newest migration with one of these types and statuses: the subject of a confirm, revert or
+    abort."""
     row = tx.execute(sa.select(migrations).where(
         migrations.c.server_uuid == server_uuid, migrations.c.type.in_(types), migrations.c.status.in_(statuses))
         .order_by(migrations.c.id.desc()).limit(1)).one_or_none()
     return _value(row) if row else None
 
 
-# -- what the API reads
+# -- reads by the API
 
 def moved_by(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
-    """Those of the servers that were moved from or to this host, ever."""
+    """Return those of the servers that were ever migrated from or to this host."""
     return set(tx.execute(sa.select(migrations.c.server_uuid).distinct().where(
         migrations.c.server_uuid.in_(uuids),
         sa.or_(migrations.c.source_compute == host, migrations.c.dest_compute == host))).scalars())
 
 
 def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration, ...]:
-    """A page of moves, newest first. api.PageMarkerNotFound."""
+    """Return a page of migrations, newest first. Raises api.PageMarkerNotFound."""
     chosen = sa.select(migrations)
     for field, column in _EQUAL:
         value = getattr(query, field)
@@ -147,7 +149,7 @@ def _after(tx: Connection, marker: str) -> Clause:
 
 
 def live_of(tx: Connection, server_uuid: str) -> tuple[Migration, ...]:
-    """A server's live migrations that are under way, the oldest first."""
+    """Return a server's live migrations in progress, the oldest first."""
     rows = tx.execute(sa.select(migrations).where(
         migrations.c.server_uuid == server_uuid, migrations.c.type == LIVE_MIGRATION,
         migrations.c.status.in_(LIVE_STATUSES)).order_by(migrations.c.id))
@@ -155,7 +157,7 @@ def live_of(tx: Connection, server_uuid: str) -> tuple[Migration, ...]:
 
 
 def destinations(tx: Connection, server_uuids: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The hosts that servers' live migrations under way take them to, by server: one statement for all."""
+    """Return server UUID -> destination hosts of its live migrations in progress, in one statement."""
     rows = tx.execute(sa.select(migrations.c.server_uuid, migrations.c.dest_compute).where(
         migrations.c.server_uuid.in_(server_uuids), migrations.c.type == LIVE_MIGRATION,
         migrations.c.status.in_(LIVE_STATUSES), migrations.c.dest_compute.is_not(None)).order_by(migrations.c.id))
@@ -166,7 +168,7 @@ def destinations(tx: Connection, server_uuids: Collection[str]) -> dict[str, tup
 
 
 def get(tx: Connection, server_uuid: str, key: int) -> Migration:
-    """A server's move, by its number. move.MigrationNotFound."""
+    """Return a server's migration by its id. Raises move.MigrationNotFound."""
     row = tx.execute(sa.select(migrations).where(migrations.c.id == key, migrations.c.server_uuid == server_uuid)
                      ).one_or_none()
     if row is None:

@@ -1,4 +1,4 @@
-"""What others are told of servers: a few columns of their rows, with their metadata and tags."""
+"""The server data of notifications: some columns of their rows, with metadata and tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nova.db.sql.types import AnyRow
 
 
 class Announced(NamedTuple):
-    """A server's row with its children."""
+    """A server's row with its metadata and tags."""
 
     row: AnyRow
     metadata: Mapping[str, str]
@@ -22,7 +22,7 @@ class Announced(NamedTuple):
 
 
 def read(tx: Connection, uuids: Sequence[str], columns: Sequence[str]) -> dict[str, Announced]:
-    """Servers by uuid, deleted ones too: two statements, however many."""
+    """Return servers by UUID, including deleted ones, in two statements for any number of servers."""
     rows = tx.execute(sa.select(*[servers.c[name] for name in columns]).where(servers.c.uuid.in_(uuids))).all()
     metadata, tags = children(tx, [row.uuid for row in rows])
     return {row.uuid: Announced(row, metadata.get(row.uuid, {}), tuple(sorted(tags.get(row.uuid, ()))))
@@ -30,14 +30,14 @@ def read(tx: Connection, uuids: Sequence[str], columns: Sequence[str]) -> dict[s
 
 
 def with_volumes(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, AnyRow]:
-    """By uuid, those of the host's servers: whose they are, their zones and their volumes."""
+    """Return the owner, zone and volumes of those servers that are on the host, by UUID."""
     columns = (servers.c.uuid, servers.c.user_id, servers.c.project_id, servers.c.availability_zone, servers.c.volumes)
     return {row.uuid: row for row in tx.execute(sa.select(*columns).where(
         servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0))}
 
 
 def idle_states(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, str]:
-    """vm_state by uuid, of those of the host's servers that no operation is changing."""
+    """Return UUID -> vm_state of the host's servers that no operation is changing."""
     return {row.uuid: row.vm_state for row in tx.execute(
         sa.select(servers.c.uuid, servers.c.vm_state)
         .where(servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0,

@@ -22,14 +22,14 @@ _members, _groups = server_group_members, server_groups
 # -- groups
 
 def insert(tx: Connection, group: NewServerGroup, project_id: str, user_id: str) -> None:
-    """Nothing when a group of this uuid is there."""
+    """Insert a group, unless one with this UUID exists."""
     insert_ignoring(tx, _groups, [{
         "uuid": group.uuid, "project_id": project_id, "user_id": user_id, "name": group.name, "policy": group.policy,
         "rules": group.rules, "created_at": utc_now()}])
 
 
 def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
-    """How many groups the project has and (key "user") one user in it."""
+    """Return the number of groups of the project and (key "user") of one user in it."""
     mine = sa.func.coalesce(sa.func.sum(sa.case((_groups.c.user_id == (user_id or ""), 1), else_=0)), 0)
     row = tx.execute(sa.select(sa.func.count(), mine).where(_groups.c.project_id == project_id)).one()
     return {"project": {"server_groups": int(row[0])}, "user": {"server_groups": int(row[1])}}
@@ -40,13 +40,14 @@ def _within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
 
 
 def select(tx: Connection, scope: Scope, page: Page) -> tuple[ServerGroup, ...]:
-    """A page of groups in the order of their making: two statements."""
+    """Return a page of groups in creation order, in two statements."""
     rows = tx.execute(_within(sa.select(_groups), scope).order_by(_groups.c.id).limit(page.limit).offset(page.offset))
     return _values(tx, rows.all())
 
 
 def get(tx: Connection, uuid: str, scope: Scope) -> ServerGroup:
-    """With its members. server.ServerGroupNotFound: there is none, or it is outside the scope."""
+    """Return a group with its members. Raises server.ServerGroupNotFound if it does not exist or is outside the
+    scope."""
     row = tx.execute(_within(sa.select(_groups).where(_groups.c.uuid == uuid), scope)).one_or_none()
     if row is None:
         raise errors.server.ServerGroupNotFound(group=uuid)
@@ -56,7 +57,7 @@ def get(tx: Connection, uuid: str, scope: Scope) -> ServerGroup:
 def _values(tx: Connection, rows: Sequence[AnyRow]) -> tuple[ServerGroup, ...]:
     members: dict[int, list[str]] = {row.id: [] for row in rows}
     if rows:
-        # in the order of joining: the ledger's key counts up with each server
+        # in the order of joining: ledger keys increase with each server
         found = tx.execute(sa.select(_members.c.group_id, _members.c.server_uuid)
                            .join_from(_members, ledger, ledger.c.server_uuid == _members.c.server_uuid)
                            .where(_members.c.group_id.in_(members)).order_by(ledger.c.id))
@@ -68,7 +69,7 @@ def _values(tx: Connection, rows: Sequence[AnyRow]) -> tuple[ServerGroup, ...]:
 
 
 def delete(tx: Connection, uuid: str, scope: Scope) -> None:
-    """The group and its memberships; its servers stay as they are. server.ServerGroupNotFound."""
+    """Delete the group and its memberships; its servers stay unchanged. Raises server.ServerGroupNotFound."""
     row = _lock(tx, uuid, scope)
     tx.execute(sa.delete(_members).where(_members.c.group_id == row.id))
     tx.execute(sa.delete(_groups).where(_groups.c.id == row.id))
@@ -84,7 +85,7 @@ def _lock(tx: Connection, uuid: str, scope: Scope) -> AnyRow:
 # -- members
 
 def room_for(tx: Connection, uuid: str, scope: Scope, user_id: str) -> tuple[int, int]:
-    """(the group's key, how many members of this user it has); the group is locked, so that both stay true.
+    """Return the group's key and its number of members of this user. Locks the group, so that both stay valid. Raises
     server.ServerGroupNotFound."""
     key = int(_lock(tx, uuid, scope).id)
     count = tx.execute(sa.select(sa.func.count()).where(_members.c.group_id == key, _members.c.user_id == user_id))
@@ -92,30 +93,30 @@ def room_for(tx: Connection, uuid: str, scope: Scope, user_id: str) -> tuple[int
 
 
 def join(tx: Connection, key: int, uuids: Sequence[str], user_id: str) -> None:
-    """Servers of that user are members now. A server is in one group at most: a second row is an IntegrityError."""
+    """Add servers of that user to the group. A server is in one group at most: a second row raises IntegrityError."""
     insert_all(tx, _members, [{"server_uuid": uuid, "group_id": key, "user_id": user_id} for uuid in uuids])
 
 
 def leave(tx: Connection, uuids: Sequence[str]) -> None:
-    """A server that is in no group is no error."""
+    """Remove servers from their groups; servers without a group are ignored."""
     tx.execute(sa.delete(_members).where(_members.c.server_uuid.in_(uuids)))
 
 
 def group_of(tx: Connection, server_uuid: str) -> str | None:
-    """The uuid of a server's group."""
+    """Return the UUID of a server's group, or None."""
     return tx.execute(sa.select(_groups.c.uuid).join_from(_groups, _members, _members.c.group_id == _groups.c.id)
                       .where(_members.c.server_uuid == server_uuid)).scalar_one_or_none()
 
 
 # -- placement
 
-#: What is held for a member: by itself, and by its move for the end that it leaves or may come back to.
+#: Allocations of a member: its own, and those of its migration for the source, or for the end it may return to.
 _held = sa.or_(allocations.c.consumer == _members.c.server_uuid, allocations.c.moving == _members.c.server_uuid)
 
 
 def placement(tx: Connection, server_uuids: Sequence[str]) -> PlacementGroup | None:
-    """The group of these servers (of one request: one group), and where its other members are, in one statement.
-    None when it is gone."""
+    """Return the group of these servers (one request has one group) and the hosts of its other members, in one
+    statement. None if the group was deleted."""
     mine = sa.select(_members.c.group_id).where(_members.c.server_uuid == server_uuids[0])
     rows = tx.execute(
         sa.select(_groups.c.uuid, _groups.c.policy, _groups.c.rules, _members.c.server_uuid, providers.c.host)
@@ -133,7 +134,7 @@ def placement(tx: Connection, server_uuids: Sequence[str]) -> PlacementGroup | N
 class HardGroups:
     """The groups with a hard policy that some servers are in, and the hosts of all their members.
 
-    Their rows are locked until the transaction ends, so that no other claim can come between the look and the leap.
+    Locks the groups' rows until the transaction ends, so that no other claim can change the members in between.
     """
 
     def __init__(self, tx: Connection, server_uuids: Iterable[str]) -> None:
@@ -162,13 +163,13 @@ class HardGroups:
                 self.place(server_uuid, host)
 
     def place(self, server_uuid: str, host: str) -> None:
-        """The server is (now) on this host, too."""
+        """Record that the server is on this host, too."""
         group = self._group_of.get(server_uuid)
         if group is not None:
             self._places.setdefault(group, {}).setdefault(server_uuid, set()).add(host)
 
     def refusal(self, server_uuid: str, host: str) -> errors.ClaimConflict | None:
-        """Why the server may not be on the host beside the others of its group; None: it may."""
+        """Return the error if the group's policy forbids the server on this host; None if it is allowed."""
         key = self._group_of.get(server_uuid)
         if key is None:
             return None
@@ -177,8 +178,8 @@ class HardGroups:
                                           if uuid != server_uuid}
         here = sum(host in hosts for hosts in others.values())
         if group.policy == AFFINITY:
-            why = None if here or not others else "its members are on another host"
+            why = None if here or not others else "its members run on other hosts"
         else:
             most = group.rules.get(MAX_PER_HOST, 1)
-            why = None if here < most else f"{here} of its members are on that host, of at most {most}"
+            why = None if here < most else f"{here} of its members are on that host, and the maximum is {most}"
         return errors.host.ClaimGroup(group=group.uuid, policy=group.policy, why=why) if why else None

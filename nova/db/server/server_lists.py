@@ -1,4 +1,4 @@
-"""Pages of servers: every filter and sort order the API offers, as conditions of one statement."""
+"""Pages of servers: every filter and sort order of the API, as conditions of one statement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nova.db.sql.types import AnyColumn, AnyRow, Clause
 from nova.model.server import states
 from nova.model.server.servers import Condition, ServerListQuery
 
-#: Names a condition or a sort key may use, and the column behind each. Others filter nothing out.
+#: The names valid in conditions and sort keys, with their columns. Other names are ignored.
 COLUMNS: dict[str, Any] = {
     **{name: servers.c[name] for name in (
         "id", "uuid", "project_id", "user_id", "name", "description", "hostname", "created_at", "updated_at",
@@ -32,17 +32,18 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-#: How MariaDB, PostgreSQL and SQLite say that a pattern is none of theirs.
+#: Error codes of MariaDB, PostgreSQL and SQLite for an invalid regular expression.
 BAD_REGEX = (1139, "2201B", "user-defined function raised exception")
-MATCHING_S = 10  # seconds that a page found by regular expressions may take
-NO_NUMBER = -(2**15)  # in reach of the smallest integers, too
+MATCHING_S = 10  # timeout in seconds of a page filtered by regular expressions
+NO_NUMBER = -(2**15)  # fits the smallest integer columns, too
 
 
 def select(tx: Connection, query: ServerListQuery, limit: int) -> list[AnyRow]:
-    """The rows of one page (of ``servers.details``, or uuid and name). Invalid: an unknown marker.
+    """Return the rows of one page (of ``servers.details``, or uuid and name). Raises api.PageMarkerNotFound,
+    api.PageBadRegex.
 
-    The page is found by keys alone, which an index has beside each other, and only its own rows are read whole: a page
-    from the middle of 100,000 servers takes 10 ms on MariaDB so, and 1 s otherwise.
+    The page is selected by keys, which an index has in order, and only its rows are read completely. A page from the
+    middle of 100,000 servers takes 10 ms on MariaDB this way, and 1 s otherwise.
     """
     wanted = within(sa.select(servers.c.id).where(*_clauses(query)), query.scope)
     order = _order(query)
@@ -56,19 +57,20 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[AnyRow]:
 
 
 def has_patterns(query: ServerListQuery) -> bool:
-    """Whether a filter is a regular expression."""
+    """Return whether any filter is a regular expression."""
     return (query.ip_regex is not None or query.ip6_regex is not None
             or any(condition.op == "regex" for condition in query.conditions))
 
 
 def _matching(tx: Connection, chosen: AnyColumn) -> list[AnyRow]:
-    """api.PageBadRegex, also for one that would keep the database busy: some need a second for a single name."""
+    """Execute the statement with a timeout. Raises api.PageBadRegex if an expression is invalid or keeps the database
+    busy: some need a second for a single name."""
     try:
         with hurried(tx, MATCHING_S):
             return list(tx.execute(chosen))
     except exc.DBAPIError as error:
         if not codes(error).isdisjoint(TOO_SLOW):
-            raise errors.api.PageBadRegex(reason=f"it takes more than {MATCHING_S} seconds") from None
+            raise errors.api.PageBadRegex(reason=f"the query took more than {MATCHING_S} seconds") from None
         if codes(error).isdisjoint(BAD_REGEX):
             raise
         raise errors.api.PageBadRegex(reason=str(error.orig)[:200]) from None
@@ -92,8 +94,8 @@ def _clauses(query: ServerListQuery) -> list[AnyColumn]:
 
 
 def _liveness(query: ServerListQuery) -> list[object]:
-    """Gone or not, and never archived; a server that can still be restored is in the list of those alone who name its
-    state."""
+    """Return the conditions on deletion; archived servers are never listed. Soft-deleted servers are listed only for
+    queries that name their state."""
     soft = servers.c.vm_state == states.VmState.SOFT_DELETED.value
     named = (query.soft_deleted or any(name.upper() == "SOFT_DELETED" for name in query.statuses)
              or any(condition.column == "vm_state" for condition in query.conditions))
@@ -107,9 +109,8 @@ def _liveness(query: ServerListQuery) -> list[object]:
 
 
 def _change_clauses(query: ServerListQuery) -> list[AnyColumn]:
-    """By the last change, which is the making of what never changed. Each column by itself, so that its index serves:
-    one on both (by coalesce) would read every server there is.
-    """
+    """Return the conditions on the last change (for unchanged servers, the creation). Each column has its own
+    condition, so that its index is used: a coalesce of both would read all servers."""
     clauses = []
     for bound, compare in ((query.changes_since, operator.ge), (query.changes_before, operator.le)):
         if bound is not None:
@@ -139,7 +140,7 @@ def _condition(condition: Condition) -> Clause:
 
 
 def _typed(column: Clause, value: str | None) -> Clause:
-    """Text as the column's own type; text that is no such value matches nothing."""
+    """Convert text to the column's type; a value that the type cannot hold matches no row."""
     if value is None:
         return None
     kind = column.type.python_type
@@ -153,7 +154,7 @@ def _typed(column: Clause, value: str | None) -> Clause:
 
 
 def _number(text: str, limit: int) -> int:
-    """A number that the column can hold; no key and no state is ``NO_NUMBER``."""
+    """Parse a number in the column's range; otherwise return ``NO_NUMBER``, which no key or state has."""
     try:
         number = int(text)
     except ValueError:
@@ -200,9 +201,9 @@ def _tag_clauses(query: ServerListQuery) -> list[Clause]:
 
 
 def _order(query: ServerListQuery) -> list[tuple[AnyColumn, bool]]:
-    """(column, descending); always ends in the unique id, so that pages never overlap."""
+    """Return (column, descending) pairs; the last is the unique id, so that pages never overlap."""
     wanted = query.sort or (("created_at", "desc"),)
-    first: dict[str, bool] = {}  # a column that comes again orders nothing, and would cost a page its square
+    first: dict[str, bool] = {}  # a repeated column does not affect the order, but would make a page's cost quadratic
     for name, direction in wanted:
         if name in COLUMNS:
             first.setdefault(name, direction != "asc")
@@ -211,7 +212,7 @@ def _order(query: ServerListQuery) -> list[tuple[AnyColumn, bool]]:
 
 
 def _ordered(tx: Connection, column: AnyColumn, descending: bool) -> AnyRow:
-    """NULL below everything, as the others have it by themselves; PostgreSQL must be told."""
+    """Order by the column with NULL lowest: the default of MariaDB and SQLite, explicit on PostgreSQL."""
     explicit = column.nullable and tx.dialect.name == "postgresql"
     if descending:
         return column.desc().nulls_last() if explicit else column.desc()
@@ -219,7 +220,8 @@ def _ordered(tx: Connection, column: AnyColumn, descending: bool) -> AnyRow:
 
 
 def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Clause, bool]]) -> Clause:
-    """What stands behind the marker in this order; NULL sorts first ascending, on every database alike here."""
+    """Return the condition for rows after the marker in this order; NULL sorts first in ascending order on all
+    databases."""
     marker = query.page.marker
     chosen = within(sa.select(*[column.label(f"c{n}") for n, (column, _) in enumerate(order)])
                     .where(servers.c.uuid == marker), query.scope)
@@ -230,16 +232,16 @@ def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Clause, boo
     equal: list[sa.ColumnElement[bool]] = []
     bounds: list[sa.ColumnElement[bool]] = []
     for (column, descending), value in zip(order, row, strict=True):
-        typed = None if value is None else sa.literal(value, column.type)  # so that booleans compare, too
+        typed = None if value is None else sa.literal(value, column.type)  # typed, so that booleans compare, too
         alternatives.append(sa.and_(*equal, _beyond(column, typed, descending)))
         equal.append(column.is_(None) if typed is None else column == typed)
         bounds = bounds or [_bound(column, descending, typed)]
-    # the bound says nothing new, but lets the page begin in the middle of the index, not at its start
+    # The bound is redundant, but lets the scan begin in the middle of the index instead of at its start.
     return sa.and_(*bounds, sa.or_(*alternatives))
 
 
 def _bound(column: Clause, descending: bool, value: Clause) -> Clause:
-    """What all rows from the marker on have in common: their first column is not before the marker's."""
+    """Return the condition that the first column is not before the marker's, which all rows from the marker on meet."""
     if value is None:
         return column.is_(None) if descending else sa.true()
     if descending:
@@ -256,8 +258,8 @@ def _beyond(column: Clause, value: Clause, descending: bool) -> Clause:
 
 
 class shows_address(FunctionElement[bool]):
-    """Whether a fixed address of this version in a column of interfaces matches (``column, pattern, colons``: whether
-    the version's addresses have any)."""
+    """The condition that a fixed address of an IP version in a column of interfaces matches a pattern. Arguments:
+    ``column, pattern, colons``, where ``colons`` is true for IPv6."""
 
     type = sa.Boolean()
     inherit_cache = True

@@ -1,4 +1,4 @@
-"""A server's whole row as a value: what workflows and queries work with."""
+"""A server's complete row as a value, used by workflows and queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nova.model.volumes import BlockDevice
 
 
 class ServerRow(msgspec.Struct, frozen=True):
-    """Each field is the column of that name in ``nova.db.models.cell``; None: it is not known, or never was."""
+    """A row whose fields are the columns of that name in ``nova.db.models.cell``; None: unknown or never set."""
 
     id: int
     uuid: str
@@ -78,5 +78,5 @@ class ServerRow(msgspec.Struct, frozen=True):
     memo: ServerMemo | None
 
 
-#: A server's whole row, or one with those of its columns that were read.
+#: A complete server row, or one with some of its columns.
 AnyServer = ServerRow | AnyRow

@@ -1,4 +1,4 @@
-"""Server rows: made at admission, read whole, written (but for states) as their owners ask."""
+"""Server rows: inserted at admission, read completely, and updated (except for states) on request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nova.model.server.server_parts import ServerPassword
 from nova.model.server.servers import STOP, AttachedVolume, ServerDetail, ServerTarget
 from nova.model.server.states import PowerState, TaskState, VmState
 
-#: Row columns that are the fields of ServerDetail as they stand; the rest is derived in :func:`detail`.
+#: Columns that are fields of ServerDetail unchanged; :func:`detail` derives the others.
 _PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_at", "launched_at", "terminated_at",
           "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor",
           "image_id", "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name",
@@ -44,7 +44,7 @@ _HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.lab
 
 
 def details() -> sa.Select[AnyColumn]:
-    """Whole servers, each with what tells its host's state: one statement, so that a page is at most three."""
+    """Select complete servers with the columns of their host's state, in one statement: a page takes three at most."""
     of_host = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
     columns = [*[servers.c[name] for name in (*_PLAIN, *_DERIVED)], *_HOSTS]
     return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
@@ -52,7 +52,7 @@ def details() -> sa.Select[AnyColumn]:
 
 def insert(tx: Connection, rows: Sequence[Mapping[str, object]], entries: Sequence[Mapping[str, object]],
            metadata: Mapping[str, str], tags: Sequence[str]) -> tuple[Entry, ...]:
-    """New servers in BUILD, each with its journal row, metadata and tags; the journal's entries."""
+    """Insert new servers in BUILD, each with its journal row, metadata and tags; return the journal entries."""
     insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows])
     insert_all(tx, operations, [{**entry, "started_at": utc_now(), "updated_at": utc_now()} for entry in entries])
     uuids = [row["uuid"] for row in rows]
@@ -62,7 +62,7 @@ def insert(tx: Connection, rows: Sequence[Mapping[str, object]], entries: Sequen
     return tuple(Entry(**row._mapping) for row in tx.execute(_ENTRIES, {"uuids": uuids}))
 
 
-#: Statements that are built once. ``uuids`` and the like are bound when they are executed.
+#: Statements that are built once; ``uuids`` and similar parameters are bound at execution.
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
 _ROWS = sa.select(*[servers.c[name] for name in ServerRow.__struct_fields__]).where(servers.c.uuid.in_(_UUIDS))
@@ -71,13 +71,13 @@ _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_U
 
 
 def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, ServerRow]:
-    """Whole rows by uuid, for the workflow's own use."""
+    """Return complete rows by UUID, for workflows."""
     found = tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})
     return {row.uuid: ServerRow(*row) for row in found}
 
 
 class _One(NamedTuple):
-    """One server's statement: what is read of it, and how narrow the look is."""
+    """The shape of a single-server statement: the columns read, and the restrictions."""
 
     what: str
     of_project: bool
@@ -103,7 +103,7 @@ def _one(shape: _One) -> sa.Select[AnyColumn]:
 
 
 def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> AnyRow:
-    """NotFound outside the scope."""
+    """Read one server. Raises server.NotFound if it is outside the scope."""
     bound = {"wanted": uuid, "of_project": scope.project_id, "of_user": scope.user_id}
     bound = {name: value for name, value in bound.items() if value is not None}
     row = tx.execute(_one(_One(what, "of_project" in bound, "of_user" in bound, with_deleted)), bound).one_or_none()
@@ -113,22 +113,22 @@ def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool
 
 
 def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> AnyRow:
-    """One row of :func:`details`. NotFound outside the scope."""
+    """Return one row of :func:`details`. Raises server.NotFound if it is outside the scope."""
     return _read(tx, "details", uuid, scope, with_deleted)
 
 
 def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
-    """The newest epoch of each live server, in one indexed read."""
+    """Return the newest epoch of each live server, in one indexed read."""
     return {row.uuid: row.epoch for row in tx.execute(_EPOCHS, {"uuids": list(uuids)})}
 
 
 def on_host(tx: Connection, host: str) -> Sequence[AnyRow]:
-    """Whole rows of the live servers of a host."""
+    """Return complete rows of the live servers on a host."""
     return tx.execute(sa.select(servers).where(servers.c.host == host, servers.c.deleted == 0)).all()
 
 
 def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:
-    """What an action must know of a server. NotFound outside the scope."""
+    """Return the fields of a server that actions check. Raises server.NotFound if it is outside the scope."""
     row = _read(tx, "target", uuid, scope, with_deleted)
     return ServerTarget(**{name: getattr(row, name) for name in _TARGET}, vm_state=VmState(row.vm_state),
                         task_state=TaskState(row.task_state) if row.task_state else None,
@@ -137,20 +137,21 @@ def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) 
 
 
 def password(tx: Connection, uuid: str, scope: Scope) -> ServerPassword:
-    """The password its guest posted, and whose it is. NotFound outside the scope."""
+    """Return the password that the guest posted, with the server's owner. Raises server.NotFound if it is outside the
+    scope."""
     row = _read(tx, "password", uuid, scope)
     return ServerPassword(project_id=row.project_id, user_id=row.user_id, password=row.guest_password or "")
 
 
 def places(tx: Connection, uuids: Iterable[str]) -> dict[str, AnyRow]:
-    """Where live servers are: uuid -> row of uuid and host."""
+    """Return UUID -> row (uuid, host) of live servers."""
     rows = tx.execute(sa.select(servers.c.uuid, servers.c.host).where(servers.c.uuid.in_(list(uuids)),
                                                                      servers.c.deleted == 0))
     return {row.uuid: row for row in rows}
 
 
 def within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
-    """Only rows the scope may see."""
+    """Restrict the query to rows that the scope may see."""
     if scope.project_id is not None:
         query = query.where(servers.c.project_id == scope.project_id)
     if scope.user_id is not None:
@@ -165,7 +166,7 @@ _CHILDREN = sa.union_all(
 
 
 def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
-    """Metadata and tags of many servers, in one statement."""
+    """Return the metadata and tags of many servers, in one statement."""
     if not uuids:
         return {}, {}
     metadata: dict[str, dict[str, str]] = {}
@@ -179,7 +180,7 @@ def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, 
 
 
 def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
-    """The value of a row of :func:`details` with its children; the host's status is the caller's to add."""
+    """Return the value of a row of :func:`details` with its metadata and tags; the caller adds the host's status."""
     found = row._mapping
     plain = {name: found[name] for name in _PLAIN}
     image, memo = found["image"], found["memo"]
@@ -200,12 +201,12 @@ def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], templa
 
 
 def instance_name(template: str, key: int, uuid: str) -> str:
-    """The hypervisor's name of a server: ``instance_name_template`` filled with its key (or ``%(uuid)s``)."""
+    """Return the guest's name on the hypervisor: ``instance_name_template`` filled with the key (or ``%(uuid)s``)."""
     return template % {"uuid": uuid} if "%(" in template else template % key
 
 
 def update(tx: Connection, uuid: str, changes: Mapping[str, object]) -> None:
-    """Fields that are no states. NotFound."""
+    """Update columns other than the states. Raises server.NotFound."""
     changed = tx.execute(sa.update(servers).where(servers.c.uuid == uuid, servers.c.deleted == 0)
                          .values(**changes, updated_at=utc_now())).rowcount
     if not changed:
@@ -213,7 +214,7 @@ def update(tx: Connection, uuid: str, changes: Mapping[str, object]) -> None:
 
 
 def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: Sequence[str]) -> None:
-    """Set ``items``, take out ``gone``."""
+    """Set the metadata ``items`` and remove the keys ``gone``."""
     out = [*gone, *items]
     if out:
         tx.execute(sa.delete(server_metadata).where(server_metadata.c.server_uuid == uuid,
@@ -223,7 +224,8 @@ def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: S
 
 
 def lock_row(tx: Connection, uuid: str) -> AnyRow:
-    """The server's row, locked: the first statement of whatever changes its children. NotFound."""
+    """Lock and return the server's row; the first statement of any change to its metadata or tags. Raises
+    server.NotFound."""
     row = tx.execute(sa.select(servers.c.vm_state, servers.c.task_state, servers.c.locked_by, servers.c.epoch)
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
@@ -232,7 +234,7 @@ def lock_row(tx: Connection, uuid: str) -> AnyRow:
 
 
 class KeptImage(NamedTuple):
-    """What a server's record keeps of its image's properties."""
+    """The image properties stored in a server's record."""
 
     uuid: str
     host: str | None
@@ -240,23 +242,23 @@ class KeptImage(NamedTuple):
 
 
 def properties_of_images(tx: Connection) -> Iterator[KeptImage]:
-    """Of every living server, in one statement."""
+    """Yield the image properties of every live server, in one statement."""
     for row in tx.execute(sa.select(servers.c.uuid, servers.c.host, servers.c.image).where(servers.c.deleted == 0)
                           .order_by(servers.c.id)):
         yield KeptImage(row.uuid, row.host, row.image.properties if row.image else {})
 
 
 def _deleted(before_s: int, limit: int) -> sa.Select[AnyColumn]:
-    """Up to ``limit`` servers deleted more than ``before_s`` seconds ago, the oldest first."""
-    # as a function's result: by an index that begins with it, MariaDB reads all deleted servers to find one that is old
+    """Select up to ``limit`` servers deleted more than ``before_s`` seconds ago, the oldest first."""
+    # a function's result, so that an index beginning with it is not used: MariaDB would read all deleted servers
     deleted = sa.func.coalesce(servers.c.deleted, 0)
     return sa.select(servers.c.id, servers.c.uuid).where(
         deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)
 
 
 def archive(tx: Connection, before_s: int, limit: int) -> int:
-    """Take up to ``limit`` servers deleted more than ``before_s`` seconds ago out of what users see; how many. Their
-    rows stay until they are purged."""
+    """Archive up to ``limit`` servers deleted more than ``before_s`` seconds ago; return their number. Users no longer
+    see them; their rows stay until they are purged."""
     which = _deleted(before_s, limit).where(servers.c.archived_at.is_(None)).with_for_update()
     keys = [row.id for row in tx.execute(which)]
     if keys:
@@ -265,8 +267,8 @@ def archive(tx: Connection, before_s: int, limit: int) -> int:
 
 
 def purge(tx: Connection, before_s: int, limit: int, archived: bool = False) -> int:
-    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs; how
-    many. ``archived``: of those alone that were archived."""
+    """Delete the rows of up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all their dependent
+    rows; return their number. ``archived``: only archived servers."""
     which = _deleted(before_s, limit)
     old = tx.execute(which.where(servers.c.archived_at.is_not(None)) if archived else which).all()
     if not old:

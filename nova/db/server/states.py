@@ -1,7 +1,7 @@
-"""The one door through which states are written: begin, advance, finish. See `Epochs` in doc/architecture.rst.
+"""The only module that writes server states: begin, advance, finish. See `Epochs` in doc/architecture.rst.
 
-Each writes ``… WHERE uuid AND epoch = mine``; no row changed means that a newer epoch owns the server. Who calls them
-holds a transaction; the journal row changes in the same one.
+Each write has the condition ``uuid AND epoch = mine``; if no row changes, a newer epoch owns the server. Callers
+provide a transaction; the journal row changes in the same one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Entry(Value):
 
 
 class Begin(NamedTuple):
-    """What :func:`begin` needs: the action, who asks, and who will run it."""
+    """The input of :func:`begin`: the action, the requester, and the runner."""
 
     action: Action
     server_uuid: str
@@ -64,16 +64,18 @@ class Begin(NamedTuple):
     step: str
 
 
-#: What may overtake a delete, whatever the table allows: for all others the server is as good as gone.
+#: Actions that may overtake a delete, whatever the table of transitions allows: for others, the server counts as
+#: deleted.
 _OVER_A_DELETE = frozenset({"delete", "reset_state"})
 
 ENTRY_COLUMNS = [operations.c[field] for field in Entry.__struct_fields__]
 
 
 def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
-    """Take the server over for an action: raise its epoch, say its task, write the journal row.
+    """Begin an action on a server: raise its epoch, set its task state, write the journal row.
 
-    Gives the new entry and the open ones it overtook (which it closes). WrongState, NotFound.
+    Returns the new entry and the open entries that it overtook, which it closes. Raises server.WrongState,
+    server.NotFound, server.HalfDestroyed or server.HostForcedDown.
     """
     row = _locked(tx, what.server_uuid)
     if row.destroying and what.action.name != "delete" and not _only_to_error(what):
@@ -134,14 +136,15 @@ class _State(NamedTuple):
 
 
 def remembers(journal: sa.FromClause) -> Clause:
-    """Of rows of the journal (or an alias of it): resets of the state, soft deletes, and deletes that failed, which
-    overtook others before. They know where those may have left something; a later one knows what earlier ones do."""
+    """Return the condition for journal rows that carry over data of overtaken operations: successful state resets and
+    soft deletes, and failed deletes. They record the hosts that may have leftovers; a later one includes the records of
+    earlier ones."""
     return sa.or_(sa.and_(journal.c.action.in_(("reset_state", "soft_delete")), journal.c.outcome == "success"),
                   sa.and_(journal.c.action == "delete", journal.c.outcome == "error"))
 
 
 def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
-    """Close the open operations. With them come those that remember others."""
+    """Close the server's open operations; return them, and the entries that carry over data of overtaken operations."""
     rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(
         operations.c.server_uuid == uuid, sa.or_(operations.c.finished_at.is_(None), remembers(operations)))).all()
     if rows:
@@ -152,8 +155,8 @@ def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
 
 
 def remember(tx: Connection, entry: Entry, overtaken: Sequence[Entry]) -> Entry:
-    """Keep in the new entry's arguments where the overtaken operations may have left something: their hosts, and
-    ``images`` as [id, whether it stays if it is whole]."""
+    """Record in the new entry's arguments where overtaken operations may have left data: their hosts, and ``images`` as
+    [id, whether a complete image is kept]."""
     hosts = [host for old in overtaken for host in (old.data.get("tried") or [])]
     hosts += [host for old in overtaken for host in (old.arguments.get("hosts") or [])]
     images = [[old.arguments["snapshot_image_id"], old.action != "shelve"] for old in overtaken
@@ -162,7 +165,7 @@ def remember(tx: Connection, entry: Entry, overtaken: Sequence[Entry]) -> Entry:
     arguments = {**entry.arguments, "hosts": list(dict.fromkeys(hosts))}
     if images:
         arguments["images"] = images
-    # of those that were to take a guest with its disks: that they do not share the storage where it came from
+    # of overtaken moves of a guest with its disks: hosts that do not share storage with the source
     apart = [host for old in overtaken for host in [*(old.arguments.get("apart") or []), *_apart(old)]]
     if apart:
         arguments["apart"] = list(dict.fromkeys(apart))
@@ -175,16 +178,17 @@ def _apart(old: Entry) -> list[str]:
 
 
 def argue(tx: Connection, entry: Entry, arguments: Mapping[str, object]) -> Entry:
-    """Keep more arguments of an operation that is being begun."""
+    """Add arguments to an operation that is being begun."""
     merged = {**entry.arguments, **arguments}
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(arguments=merged))
     return msgspec.structs.replace(entry, arguments=merged)
 
 
 def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object]) -> None:
-    """Write the entries' new step, data and history, and ``changes`` (task_state and alike) on their servers.
+    """Write the entries' new step, data and history, and ``changes`` (such as task_state) on their servers.
 
-    Two statements, however many entries. Overtaken when one of them has lost its server (nothing is written then).
+    Two statements for any number of entries. Raises Overtaken, before any entry is written, if one of them no longer
+    owns its server.
     """
     _write_servers(tx, entries, {**changes, "updated_at": utc_now()})
     _write_entries(tx, entries, {})
@@ -192,7 +196,8 @@ def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, obje
 
 def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, AnyColumn], outcome: str,
            faults: Mapping[int, str] | None = None) -> None:
-    """End the entries' operations: states after it on their servers, outcome and fault text (by entry id) here."""
+    """Finish the entries' operations: write the final states on their servers, and outcome and fault text (by entry id)
+    here."""
     _write_servers(tx, entries, {"task_state": None, "progress": 0, **changes, "updated_at": utc_now()})
     extra: dict[str, Any] = {"outcome": outcome, "finished_at": utc_now()}
     if faults:
@@ -221,7 +226,7 @@ def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Ma
         mine = sa.and_(servers.c.uuid.in_([uuid for uuid, _ in pairs]), servers.c.epoch == epochs.pop())
     else:
         mine = sa.tuple_(servers.c.uuid, servers.c.epoch).in_(pairs)
-    # microseconds in updated_at make every matched row a changed row, whatever a driver counts
+    # microseconds in updated_at make every matched row a changed row, in any driver's count
     return tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
 
 
@@ -241,11 +246,11 @@ def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str,
 
 
 class PerServer(dict[str, Any]):
-    """A change that differs from server to server: uuid -> value."""
+    """A change with a different value for each server: UUID -> value."""
 
 
 def at_step(tx: Connection, host: str, ids: Sequence[int], uuids: Sequence[str], step: str) -> tuple[Entry, ...]:
-    """Open entries that stand at a step (forwards) for servers of this host, and still own them."""
+    """Return the open entries at a step (forwards) for servers of this host that still own their servers."""
     rows = tx.execute(sa.select(*ENTRY_COLUMNS).join_from(operations, servers,
                                                           servers.c.uuid == operations.c.server_uuid)
                       .where(operations.c.id.in_(ids), operations.c.server_uuid.in_(uuids), operations.c.step == step,
@@ -255,7 +260,7 @@ def at_step(tx: Connection, host: str, ids: Sequence[int], uuids: Sequence[str],
 
 
 def show_active(tx: Connection, entry: Entry, power_state: int) -> None:
-    """A guest of a running batch is up: its server is ACTIVE for all to see; its operation ends with the batch."""
+    """Show a server of a running batch as ACTIVE because its guest is up; its operation ends with the batch."""
     tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,
                                         servers.c.vm_state == "building")
                .values(vm_state="active", task_state=None, launched_at=utc_now(), power_state=power_state,
@@ -263,38 +268,38 @@ def show_active(tx: Connection, entry: Entry, power_state: int) -> None:
 
 
 def still_mine(tx: Connection, entries: Sequence[Entry]) -> set[str]:
-    """Uuids of those servers whose epoch is still the entry's."""
+    """Return the UUIDs of the servers whose epoch is still the entry's."""
     rows = tx.execute(sa.select(servers.c.uuid, servers.c.epoch)
                       .where(servers.c.uuid.in_([entry.server_uuid for entry in entries]), servers.c.deleted == 0))
     newest = {row.uuid: row.epoch for row in rows}
     return {entry.server_uuid for entry in entries if newest.get(entry.server_uuid) == entry.epoch}
 
 
-QUIET_S = 60  # no report is under way for longer: after that one of an older epoch is not a late one
+QUIET_S = 60  # no report is in transit for longer: after this time a report with an older epoch is not a late one
 
 
 class Power(NamedTuple):
-    """What a host says of one guest. ``epoch``: the newest that it had seen when it looked."""
+    """A host's report on one guest. ``epoch``: the newest epoch that the host had seen at that time."""
 
     state: int
     epoch: int
-    now: str  # the vm_state that fits; empty when it says nothing about that
+    now: str  # the vm_state that fits the guest; empty if the report implies none
 
 
-#: A server whose guest runs although it should be off -> what is ordered for it.
+#: vm_state of a server whose guest should be off but runs -> the action that stops it.
 STRAYS = {"stopped": "stop", "soft-delete": "stop_deleted"}
-#: What a guest does by itself -> the states of servers that turn with it. (One that runs although its server is
-#: stopped, or deleted, is another thing: it is stopped again.)
+#: The state that a guest enters without an operation -> the vm_states of servers that follow it. A running guest of a
+#: stopped or deleted server is different: it is stopped again.
 _TURNS = {"stopped": ("active", "paused"), "paused": ("active",), "suspended": ("active",),
           "active": ("paused", "suspended")}
 
 
 def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
-    """Power states a host reported; idle servers turn with guests that changed by themselves. Gives the servers that
-    should be off and whose guests run all the same: :func:`set_running` is for them.
+    """Record the power states reported by a host; idle servers follow guests that changed state without an operation.
+    Returns the servers whose guests run but should be off: pass them to :func:`set_running`.
 
-    A report that was under way while an operation ended is older than the server's epoch, and counts for nothing.
-    What says what is known already changes no row, so that ``updated_at`` tells of changes only.
+    A report that was in transit while an operation ended is older than the server's epoch, and is ignored. Known values
+    change no row, so that ``updated_at`` reflects changes only.
     """
     mine = _reported(host, reported)
     power = by_key(servers.c.uuid, {uuid: one.state for uuid, one in reported.items()}, servers.c.power_state)
@@ -314,8 +319,7 @@ def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tupl
 
 
 def ending(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
-    """Of those whose guests shut down by themselves, the active servers that are to be deleted then. Nobody who locked
-    one is overruled."""
+    """Return the active servers to delete because their guests shut themselves down. Locked servers are excluded."""
     if not reported:
         return ()
     found = tx.execute(sa.select(servers.c.uuid, servers.c.memo).where(
@@ -325,9 +329,10 @@ def ending(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[st
 
 
 def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | None:
-    """The guest of a server that should be off runs: the action that stops it. None: not any more.
+    """Record that a guest runs although its server should be off; return the action that stops it. None if that is no
+    longer the case.
 
-    A stopped server is active for all to see, so that it can be stopped; a deleted one stays deleted.
+    A stopped server becomes active, so that it can be stopped; a deleted one stays deleted.
     """
     for was, action in STRAYS.items():
         shown = {"vm_state": "active"} if was == "stopped" else {}
@@ -339,7 +344,7 @@ def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | Non
 
 
 def _reported(host: str, reported: Mapping[str, Power]) -> Clause:
-    """Idle servers of this host, about which the report is not too old to count."""
+    """Return the condition for idle servers of this host for which the report is recent enough to count."""
     epochs = {uuid: one.epoch for uuid, one in reported.items()}
     current = sa.or_(servers.c.epoch <= by_key(servers.c.uuid, epochs, servers.c.epoch),
                      servers.c.updated_at < later(-QUIET_S))
@@ -347,7 +352,8 @@ def _reported(host: str, reported: Mapping[str, Power]) -> Clause:
 
 
 def note_progress(tx: Connection, host: str, uuid: str, epoch: int, percent: int) -> bool:
-    """How far a server of this host is on its way. False: it is not on its way, or an older operation says so."""
+    """Record the progress of a migration to or from this host, in percent. False if the server is not migrating, or has
+    another epoch."""
     mine = sa.and_(servers.c.uuid == uuid, servers.c.host == host, servers.c.epoch == epoch, servers.c.deleted == 0,
                    servers.c.task_state == TaskState.MIGRATING.value)
     return tx.execute(sa.update(servers).where(mine).values(
@@ -356,11 +362,12 @@ def note_progress(tx: Connection, host: str, uuid: str, epoch: int, percent: int
 
 # -- runners and their leases
 
-PARKED_S = 10  # a row of ours that nobody runs: younger ones are just being begun
+PARKED_S = 10  # age of an own row without a task that counts as parked: younger ones are being begun
 
 
 def take_over(tx: Connection, entry: Entry, runner_id: int) -> Entry | None:
-    """Make an orphan ours: one more epoch, so that its old runner changes nothing if it wakes. None: too late."""
+    """Take over an orphaned operation with one more epoch, so that its old runner can change nothing. None if the
+    server or entry has changed."""
     taken = tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,
                                                 servers.c.deleted == 0)
                        .values(epoch=entry.epoch + 1, updated_at=utc_now())).rowcount
@@ -370,21 +377,21 @@ def take_over(tx: Connection, entry: Entry, runner_id: int) -> Entry | None:
                                                    operations.c.runner_id == entry.runner_id)
                        .values(runner_id=runner_id, epoch=entry.epoch + 1, updated_at=utc_now())).rowcount
     if not moved:
-        raise errors.Overtaken("another runner took it")
+        raise errors.Overtaken("another runner took over the operation")
     return msgspec.structs.replace(entry, runner_id=runner_id, epoch=entry.epoch + 1)
 
 
 def close_lost(tx: Connection, entry: Entry) -> None:
-    """End a journal row whose server is gone or owned by a newer epoch: there is nothing left to do for it."""
-    # of this very epoch: a runner that took it over meanwhile goes on with it
+    """Close a journal row whose server was deleted or is owned by a newer epoch: no work is left for it."""
+    # of this epoch only: a runner that took it over meanwhile continues it
     tx.execute(sa.update(operations).where(operations.c.id == entry.id, operations.c.epoch == entry.epoch,
                                            operations.c.finished_at.is_(None))
                .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
 
 
 def leave_behind(tx: Connection, entry: Entry) -> Entry:
-    """One more epoch for an operation that goes on without a host it has lost: what that host was ordered may not
-    proceed any more. Overtaken when the server is not the entry's."""
+    """Raise the epoch of an operation that continues without a lost host, so that orders sent to that host may not
+    proceed. Raises Overtaken if the entry no longer owns the server."""
     newer = msgspec.structs.replace(entry, epoch=entry.epoch + 1)
     _write_servers(tx, [entry], {"epoch": newer.epoch, "updated_at": utc_now()})
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(epoch=newer.epoch,

@@ -1,4 +1,4 @@
-"""Engines and transactions: the one place where they begin, end, and are tried again after a deadlock."""
+"""Engines and transactions: the only module that begins and ends transactions, and retries them after a deadlock."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 TRIES = 8
 SIZES = ("pool_size", "max_overflow")
-CONNECT_S = 10  # in which a server must take a connection, or it is away
-#: Of an SQLite file: what may be free before any is given back, how much is given back at once, how large its log stays
-#: once it was written back.
+CONNECT_S = 10  # timeout to connect; after it the server counts as unavailable
+#: SQLite file maintenance: free pages tolerated before any are released, pages released per call, and the size that the
+#: write-ahead log keeps after a checkpoint.
 FREE_PAGES, PAGES_AT_ONCE, WAL_BYTES = 1024, 4096, 8 * 2 ** 20
-IDLE_S = 1.0  # a connection that was used within it is taken to be alive
-#: What drivers say when the other transaction won: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row; PostgreSQL
-#: 40001 and 40P01; SQLite's lock.
+IDLE_S = 1.0  # a connection used within this time is not pinged again
+#: Driver errors of a transaction that lost a conflict: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row;
+#: PostgreSQL 40001 and 40P01; SQLite's lock.
 _LOST = (1213, 1205, 1020, "40001", "40P01")
-#: What a node of a Galera cluster says that has no part in it now: 1047 to a statement, 1180 to a commit. Its
-#: connections are given up; new ones come to another node, where a proxy leads there.
+#: Errors of a Galera node that is not part of the cluster now: 1047 for a statement, 1180 for a commit. Its connections
+#: are dropped; with a proxy in front, new ones reach another node.
 _APART = (1047, 1180)
-#: An operator's bare names of dialects, and the drivers we ship.
+#: Dialect names without a driver, as operators write them -> the drivers that nova ships.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg",
             "postgres": "postgresql+psycopg"}
 
@@ -46,7 +46,8 @@ _logged_at = -LOG_AGAIN_S
 
 
 class DatabaseAway(errors.Unavailable):
-    """Users read the message, so it names no address and no driver; ``reason`` does, for operators, and the log."""
+    """The database is unavailable. Users read the message, so it names no address and no driver; ``reason`` and the log
+    do, for operators."""
 
     code, message = "db.away", "The database does not answer. Try again later."
 
@@ -56,38 +57,38 @@ class DatabaseAway(errors.Unavailable):
 
 
 def normal_url(url: str) -> str:
-    """The URL with the driver we ship where it names none (``mysql://`` means PyMySQL here)."""
+    """Return the URL with the default driver added if it names none (``mysql://`` means PyMySQL here)."""
     scheme, rest = url.split("://", 1)
     return f"{_DRIVERS.get(scheme, scheme)}://{rest}"
 
 
 class DatabaseBusy(DatabaseAway):
-    code, message = "db.busy", "The database was too busy with other changes; ask again."
+    code, message = "db.busy", "The database is too busy: the change conflicted with others. Try again."
 
 
 class Database:
     """One schema's engine. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock).
 
-    Connections are in autocommit mode, and a transaction is a BEGIN and a COMMIT of ours: a read costs no round trip
-    but its statements, where changing a connection's mode to and fro would cost five.
+    Connections are in autocommit mode, and a transaction is an explicit BEGIN and COMMIT. So a read costs no round trip
+    except for its statements; switching a connection's mode back and forth would cost five.
     """
 
     def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 0, recycle_s: int = 3600,
                  schema: str = "") -> None:
-        """``schema``: api or cell, as metrics call it."""
+        """Prepare the engine of ``schema``, "api" or "cell", the label used in metrics."""
         self.url, self.schema = normal_url(url), schema
         self._options = {"pool_size": pool_size, "max_overflow": max_overflow, "pool_recycle": recycle_s}
         self._engine: Engine | None = None
         self._making = threading.Lock()
 
     def alone(self) -> Database:
-        """The same database over one connection that is nobody else's."""
+        """Return the same database with one dedicated connection."""
         return Database(self.url, 1, 0, self._options["pool_recycle"], f"{self.schema} leases")
 
     @property
     def engine(self) -> Engine:
-        """Made at first use: workers fork before any connection is made."""
-        with self._making:  # two engines would be two pools, one of which nobody disposes of
+        """The engine, created at first use: workers fork before any connection exists."""
+        with self._making:  # two engines would be two pools, one of which is never disposed of
             if self._engine is None:
                 self._engine = _make(self.url, self._options)
                 _leave_apart(self._engine)
@@ -99,7 +100,7 @@ class Database:
 
     @property
     def transactional(self) -> Engine:
-        """The engine for the schema's migrations, whose transactions are the library's."""
+        """The engine for schema migrations, whose transactions Alembic controls."""
         if self.dialect == "sqlite":
             return self.engine.execution_options(begins=True)
         return self.engine.execution_options(isolation_level="READ COMMITTED")
@@ -111,12 +112,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for reads, each statement by itself."""
+        """Provide a connection for reads, in which each statement stands alone."""
         with self._answering(), self.engine.connect() as connection:
             yield connection
 
     def transact(self, work: Callable[[Connection], T]) -> T:
-        """``work(tx)`` in one transaction; the whole of it again when another transaction was in its way."""
+        """Run ``work(tx)`` in one transaction and return its result; retry it as a whole after a conflict with another
+        transaction."""
         for attempt in range(1, TRIES + 1):
             try:
                 with self._answering(), self._begun() as tx:
@@ -125,7 +127,7 @@ class Database:
                 if not _lost_race(error):
                     raise
                 if attempt == TRIES:
-                    LOG.error("a transaction lost against others %d times: %s", TRIES, error.orig)
+                    LOG.error("database transaction failed after %d attempts with conflicts: %s", TRIES, error.orig)
                     raise DatabaseBusy() from None
                 metrics.DATABASE_RETRIES.labels(self.schema).inc()
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
@@ -148,7 +150,7 @@ class Database:
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
-        """A connection in a transaction, committed at the end, rolled back for any exception."""
+        """Open a connection in a transaction: committed at the end, rolled back on any exception."""
         with self.engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
             try:
@@ -159,13 +161,13 @@ class Database:
                 raise
 
     def check(self) -> None:
-        """DatabaseAway."""
+        """Run a trivial query. Raises DatabaseAway if the database is unavailable."""
         with self.reading() as tx:
             tx.execute(sa.select(1))
 
     def give_back(self) -> None:
-        """Make an SQLite file smaller when much of it is free; other databases need no word. A part at a time: writers
-        wait for it."""
+        """Shrink an SQLite file if much of it is free; a no-op on other databases. Releases a part at a time, because
+        writers wait for it."""
         if self.dialect != "sqlite":
             return
         with self._answering(), self.engine.connect() as connection:
@@ -173,10 +175,10 @@ class Database:
                            for what in ("freelist_count", "page_count"))
             if free > max(FREE_PAGES, pages // 2):
                 driver: AnyColumn = connection.connection.driver_connection
-                driver.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")  # execute would give one page back
+                driver.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")  # execute would release one page
 
     def dispose(self) -> None:
-        """Close the connections that nobody uses; the next use makes a new engine. May be called twice."""
+        """Close the idle connections; the next use creates a new engine. May be called twice."""
         with self._making:
             engine, self._engine = self._engine, None
         if engine is not None:
@@ -184,9 +186,9 @@ class Database:
 
 
 def _roll_back(connection: Connection) -> None:
-    """Rolled back, or else closed: a connection with an open transaction must not come back into the pool."""
+    """Roll back, or else close the connection: an open transaction must not return to the pool."""
     if connection.invalidated:
-        return  # it is gone, and its transaction with it
+        return  # the connection is closed, and its transaction with it
     try:
         connection.exec_driver_sql("ROLLBACK")
     except Exception:
@@ -194,7 +196,8 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _away(reason: str) -> DatabaseAway:
-    """The error, with a line in the log; not one for each of the many requests that meet it."""
+    """Return the error, and log it unless one was logged in the last ten seconds: many requests meet the same
+    outage."""
     global _logged_at
     now = time.monotonic()
     if now - _logged_at > LOG_AGAIN_S:
@@ -208,13 +211,13 @@ def _one_line(error: exc.DBAPIError) -> str:
 
 
 def refusal(error: Exception) -> str | None:
-    """What the database said to a statement that it does not carry out, such as one that the user has no right to.
-    None: the error is another's."""
+    """Return the database's message about a refused statement, for example one without the required privilege. None if
+    the error is not the database's."""
     return _one_line(error) if isinstance(error, exc.DBAPIError) else None
 
 
 def _cannot_connect(error: exc.DBAPIError) -> bool:
-    if error.statement is None:  # nothing was asked yet
+    if error.statement is None:  # the connection attempt itself failed
         return True
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
     return code in (2002, 2003, 2006, 2013, 1040, 1053) or "connection" in str(error.orig).lower()
@@ -225,14 +228,14 @@ def _lost_race(error: exc.DBAPIError) -> bool:
 
 
 def codes(error: exc.DBAPIError) -> set[AnyColumn]:
-    """What a driver calls the error: the SQL standard's state, and the server's own number or text."""
+    """Return a driver error's codes: the SQLSTATE, and the server's own number or text."""
     original = error.orig
     first = original.args[:1] if original is not None else ()
     return {getattr(original, "sqlstate", None), *first} - {None}
 
 
 def _make(url: str, options: dict[str, Options]) -> Engine:
-    """Errors name no values of a statement: user data and passwords would come into logs and faults with them."""
+    """Create an engine. Errors hide statement values, so that no user data or password reaches logs and faults."""
     always: dict[str, Any] = {"hide_parameters": True, "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None,
                               "skip_autocommit_rollback": True}
     if url.startswith("sqlite"):
@@ -246,19 +249,19 @@ def _make(url: str, options: dict[str, Options]) -> Engine:
 
 
 def _patience(url: str) -> dict[str, AnyColumn]:
-    """What the drivers we ship call the time to connect, unless the operator's URL says it: psycopg alone would wait
-    for as long as TCP does."""
+    """Return the connect timeout option of the shipped drivers, unless the URL sets it: without one, psycopg waits for
+    as long as TCP does."""
     ours = url.split("://", 1)[0] in _DRIVERS.values() and "connect_timeout" not in sa.make_url(url).query
     return {"connect_timeout": CONNECT_S} if ours else {}
 
 
-#: Said once a connection: transactions of ours see what is committed, statement by statement.
+#: Executed once per connection: each statement of a transaction sees what is committed at that time.
 _READ_COMMITTED = {"postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED"}
 _READ_COMMITTED_ELSE = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
 def _teach_server(engine: Engine) -> None:
-    """READ COMMITTED for each connection, and a ping before the use of one that was idle: the server may have gone."""
+    """Set READ COMMITTED on each connection, and ping idle connections before use: the server may have closed them."""
     level = _READ_COMMITTED.get(engine.dialect.name, _READ_COMMITTED_ELSE)
 
     @event.listens_for(engine, "connect")
@@ -277,14 +280,14 @@ def _teach_server(engine: Engine) -> None:
             return
         try:
             alive = engine.dialect.do_ping(connection)
-        except Exception:  # whatever the driver says: it does not answer
+        except Exception:  # any driver error means that the server does not answer
             alive = False
         if not alive:
-            raise exc.DisconnectionError("the database server has closed it")
+            raise exc.DisconnectionError("the database server closed the connection")
 
 
 def _leave_apart(engine: Engine) -> None:
-    """Close the connections to a node of a cluster that has no part in it, as those to a server that is gone."""
+    """Close connections to a Galera node that left the cluster, like connections to a dead server."""
 
     @event.listens_for(engine, "handle_error")
     def failed(context: ExceptionContext) -> None:
@@ -294,17 +297,17 @@ def _leave_apart(engine: Engine) -> None:
 
 
 def _count(engine: Engine, schema: str) -> None:
-    """Show how many of its connections are in use."""
+    """Export the number of connections in use as a metric."""
     in_use = metrics.DATABASE_IN_USE.labels(schema)
     event.listen(engine, "checkout", lambda *_: in_use.inc())
     event.listen(engine, "checkin", lambda *_: in_use.dec())
 
 
 def _teach_sqlite(engine: Engine) -> None:
-    """A write-ahead log, and regular expressions as the other databases have them; migrations' BEGIN.
+    """Configure SQLite: a write-ahead log, regular expressions as on the other databases, and BEGIN for migrations.
 
-    A tenant writes the expressions, and nothing breaks off a statement of a file: RE2's take time in proportion to the
-    text, whatever they are.
+    Tenants write the expressions, and SQLite has no statement timeout: RE2 matches any expression in time proportional
+    to the text.
     """
     import re2
 
@@ -315,7 +318,7 @@ def _teach_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connected(connection: AnyColumn, _record: AnyColumn) -> None:
         connection.isolation_level = None
-        if not connection.execute("PRAGMA page_count").fetchone()[0]:  # a new file; else it would wait for writers
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:  # new file; else it would wait for writers
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")

@@ -1,4 +1,4 @@
-"""How many connections a database server takes."""
+"""Connection limits of database servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from nova.db.sql.engine import Database
 
 
 class ServerLimit(NamedTuple):
-    """``server`` is the same for two databases of one server; ``connections`` are those that an ordinary user gets."""
+    """A server's connection limit. ``server`` is equal for two databases of one server; ``connections`` excludes those
+    reserved for superusers."""
 
     server: str
     connections: int
@@ -24,7 +25,8 @@ _ASKED = {
 
 
 def limit_of(database: Database) -> ServerLimit | None:
-    """One statement. None: it takes any number, as SQLite does. Unavailable."""
+    """Return the server's connection limit, in one statement; None if it has none, as with SQLite. Raises
+    Unavailable."""
     if database.dialect not in _ASKED:
         return None
     with database.reading() as tx:

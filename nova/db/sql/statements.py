@@ -1,7 +1,7 @@
 """Small pieces of SQL that several query modules share.
 
-A statement is built once and executed with parameters wherever its shape repeats: building one costs the process more
-than running it.
+Statements of a recurring shape are built once and executed with parameters: building one costs the process more than
+running it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from nova.db.sql.types import AnyColumn, Clause, utc_now
 
 
 def by_key(column: sa.Column[AnyColumn], values: Mapping[AnyColumn, AnyColumn], target: sa.Column[AnyColumn]) -> Clause:
-    """``CASE column WHEN key THEN value ... END`` for ``target``: many rows, each its own value, one statement."""
+    """Return ``CASE column WHEN key THEN value ... END`` for ``target``: an update of many rows, each with its own
+    value, in one statement."""
     if len(values) == 1:
         return sa.literal(next(iter(values.values())), target.type)
     pairs = {key: sa.literal(value, target.type) for key, value in values.items()}
@@ -26,7 +27,8 @@ def by_key(column: sa.Column[AnyColumn], values: Mapping[AnyColumn, AnyColumn], 
 
 
 def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> int:
-    """Insert what is not there yet, in one statement; a row whose unique key exists is left as it is. How many came."""
+    """Insert the rows whose unique keys do not exist yet, in one statement; return their number. Existing rows stay
+    unchanged."""
     name = tx.dialect.name
     if name in ("mysql", "mariadb"):
         return tx.execute(sa.insert(table).prefix_with("IGNORE").values(list(rows))).rowcount
@@ -34,21 +36,21 @@ def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str,
         from sqlalchemy.dialects.postgresql import insert
 
         made = insert(table).values(list(rows)).on_conflict_do_nothing()
-        return len(tx.execute(made.returning(sa.literal(1))).all())  # its rowcount is -1
+        return len(tx.execute(made.returning(sa.literal(1))).all())  # psycopg reports a rowcount of -1
     from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
     return tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing()).rowcount
 
 
 class Shape(NamedTuple):
-    """The names of what a row or a change binds, and what it computes: (name, column or function of no arguments)."""
+    """The names that a row or a change binds, and its computed values as (name, column or function of no arguments)."""
 
     bound: tuple[str, ...]
     computed: tuple[tuple[str, Any], ...]
 
 
 def split(values: Mapping[str, object]) -> tuple[Shape, dict[str, AnyColumn]] | None:
-    """A mapping's shape and the parameters to bind; None when something in it is computed in a way of its own."""
+    """Return a mapping's shape and the parameters to bind. None if a value is any other SQL expression."""
     bound: dict[str, Any] = {}
     computed: list[tuple[str, object]] = []
     for name, value in values.items():
@@ -64,7 +66,7 @@ def split(values: Mapping[str, object]) -> tuple[Shape, dict[str, AnyColumn]] | 
 
 
 def _assignments(table: sa.Table, shape: Shape) -> dict[str, object]:
-    """Columns -> what they become. A parameter is named ``new_NAME``: an UPDATE's own names are taken."""
+    """Return column -> new value. Parameters are named ``new_NAME``, because an UPDATE reserves the column names."""
     bound = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in shape.bound}
     return bound | {name: what() if what is utc_now else what for name, what in shape.computed}
 
@@ -76,7 +78,7 @@ def _update(table: sa.Table, keys: tuple[str, ...], shape: Shape) -> sa.Update:
 
 
 def update_where(tx: Connection, table: sa.Table, equal: Mapping[str, object], changes: Mapping[str, object]) -> int:
-    """UPDATE rows whose columns are equal to these values; how many were found."""
+    """UPDATE the rows whose columns equal these values; return the number of rows matched."""
     parts = split(changes)
     if parts is None:
         where = [table.c[name] == value for name, value in equal.items()]
@@ -93,32 +95,33 @@ def _insert(table: sa.Table, shape: Shape) -> sa.Insert:
 
 
 def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert rows of one shape; the driver makes as few INSERTs of them as it can. None for none.
+    """Insert rows of one shape, in as few INSERT statements as the driver can make; none if ``rows`` is empty.
 
-    Values that are computed (``utc_now()``) are the first row's.
+    Computed values (``utc_now()``) are those of the first row.
     """
     if not rows:
         return
     complete = [_complete(table, row) for row in rows]
     parts = split(complete[0])
-    assert parts is not None, f"a row of {table.name} has a value that cannot be inserted"
+    assert parts is not None, f"a row of {table.name} has a value that is not supported in an INSERT"
     shape, _bound = parts
     tx.execute(_insert(table, shape), [{f"new_{name}": row[name] for name in shape.bound} for row in complete])
 
 
 def _complete(table: sa.Table, row: Mapping[str, object]) -> dict[str, object]:
-    """Column defaults filled in, so that rows that leave some out have one shape."""
+    """Return the row with column defaults filled in, so that rows that omit some have the same shape."""
     return {**_defaults(table), **row}
 
 
 def delete_keys(tx: Connection, table: sa.Table, keys: Sequence[int]) -> int:
-    """DELETE rows by their keys, which locks these rows alone; how many there were still."""
+    """DELETE rows by key, which locks only these rows; return the number of rows deleted."""
     return tx.execute(sa.delete(table).where(table.c.id.in_(keys))).rowcount if keys else 0
 
 
 def delete_some(tx: Connection, table: sa.Table, old: Clause, limit: int) -> int:
-    """DELETE up to ``limit`` of the rows that are ``old``; how many went. Found without a lock, then taken by key: two
-    that do so side by side hinder each other for a batch at most, and nobody else."""
+    """DELETE up to ``limit`` of the rows that are ``old``; return their number. Rows are selected without a lock and
+    deleted by key, so that two concurrent purges delay each other by one batch at most, and delay no other statement.
+    """
     return delete_keys(tx, table, list(tx.execute(sa.select(table.c.id).where(old).limit(limit)).scalars()))
 
 
@@ -128,7 +131,7 @@ def _defaults(table: sa.Table) -> dict[str, object]:
             if isinstance(column.default, sa.ColumnDefault) and column.default.is_scalar}
 
 
-#: Dialect -> what gives the statements of a session so many seconds, and what takes that back.
+#: Dialect -> the statements that set and reset a session's statement timeout.
 _PATIENCE = {"mariadb": ("SET max_statement_time = {seconds}", "SET max_statement_time = DEFAULT"),
              "mysql": ("SET max_execution_time = {seconds}000", "SET max_execution_time = DEFAULT"),
              "postgresql": ("SET statement_timeout = '{seconds}s'", "SET statement_timeout = DEFAULT")}
@@ -136,8 +139,9 @@ _PATIENCE = {"mariadb": ("SET max_statement_time = {seconds}", "SET max_statemen
 
 @contextlib.contextmanager
 def hurried(tx: Connection, seconds: int) -> Iterator[None]:
-    """The server breaks off each statement in it after so many seconds (:data:`TOO_SLOW`): for what a client wrote,
-    and may have made as slow as it likes. (Files have no such limit; their expressions need none.)"""
+    """Limit each statement inside to ``seconds``; the server then cancels it with one of :data:`TOO_SLOW`. For
+    expressions that clients write and may make arbitrarily slow. SQLite has no such limit; its expressions need none.
+    """
     dialect: Any = tx.dialect
     limits = _PATIENCE.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name)
     if limits is None:
@@ -152,17 +156,17 @@ def hurried(tx: Connection, seconds: int) -> Iterator[None]:
 
 
 def _lift(tx: Connection, statement: str) -> None:
-    """Lifted, or else closed: whoever has the connection next must not be hurried."""
+    """Reset the limit, or else close the connection: its next user must not inherit the limit."""
     try:
         tx.exec_driver_sql(statement)
     except Exception:
         tx.invalidate()
 
 
-#: How MariaDB, MySQL and PostgreSQL say that they broke off a statement.
+#: Error codes of MariaDB, MySQL and PostgreSQL for a statement that exceeded its time limit.
 TOO_SLOW = (1969, 3024, "57014")
 
 
 def regexp(column: AnyColumn, pattern: str) -> Clause:
-    """Whether the column's text has a match of ``pattern`` anywhere."""
+    """Return the condition that the column's text matches ``pattern`` anywhere."""
     return sa.cast(column, sa.String).regexp_match(pattern)

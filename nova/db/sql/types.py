@@ -1,4 +1,4 @@
-"""Column types and functions that mean the same on MariaDB, PostgreSQL and SQLite."""
+"""Column types and functions with the same semantics on MariaDB, PostgreSQL and SQLite."""
 
 from __future__ import annotations
 
@@ -15,66 +15,65 @@ from sqlalchemy.sql.expression import FunctionElement
 from nova import decoding
 
 if TYPE_CHECKING:
-    AnyRow = Row[*tuple[Any, ...]]  # whatever its columns are
+    AnyRow = Row[*tuple[Any, ...]]  # any columns
 else:
     AnyRow = Row
 #: An SQL expression: a column, a condition, a subquery's value.
 Clause = Any
-#: A value of a column, whichever the column is: who names the column knows its type.
+#: A value of any column; code that names the column knows the type.
 AnyColumn = Any
 
 
 def text(length: int = 255) -> sa.types.TypeEngine[Any]:
-    """Text that compares and sorts by bytes on every database."""
+    """Return a text type that compares and sorts by bytes on every database."""
     return (sa.String(length)
             .with_variant(sa.String(length, collation="C"), "postgresql")
             .with_variant(mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"))
 
 
 class Ident(sa.types.TypeDecorator[str]):
-    """A uuid as text, in ASCII. What a client asks for may be anything: MariaDB refuses to compare such a column with
-    other letters, so they are spelt out, and the text is nobody's uuid.
-    """
+    """A UUID as ASCII text. Clients may send any text, and MariaDB refuses to compare an ASCII column with other
+    letters: these are escaped, which makes the text match no UUID."""
 
     impl = sa.CHAR(36)
     cache_ok = True
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        """36 bytes that compare letter by letter, on every database."""
+        """Return a type of 36 bytes, compared byte by byte on every database."""
         if dialect.name in ("mysql", "mariadb"):
             return dialect.type_descriptor(mysql.CHAR(36, charset="ascii", collation="ascii_bin"))
         return dialect.type_descriptor(sa.CHAR(36, collation="C" if dialect.name == "postgresql" else None))
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
-        """Letters outside ASCII are spelt as escapes, so that the text can be compared, and is nobody's uuid."""
+        """Escape letters outside ASCII, so that the text is comparable and matches no UUID."""
         if value is None or value.isascii():
             return value
         return value.encode("ascii", "backslashreplace").decode()
 
 
 def ident() -> Ident:
-    """The type of a column with a uuid."""
+    """Return the type of a UUID column."""
     return Ident()
 
 
 def key() -> sa.types.TypeEngine[Any]:
-    """The type of a numbered key: 64 bits, and on SQLite what it counts up by itself."""
+    """Return the type of a numeric primary key: 64 bits; on SQLite the type that auto-increments."""
     return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def moment() -> sa.types.TypeEngine[Any]:
-    """A time, UTC without zone, microseconds kept."""
+    """Return the type of a timestamp: UTC without time zone, with microseconds."""
     return sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 
 
 def long_text() -> sa.types.TypeEngine[Any]:
-    """Text of up to 65,535 characters, however many bytes each has; compares by bytes."""
+    """Return a type for text of up to 65,535 characters of any byte length; compares by bytes."""
     return (sa.Text()
             .with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"))
 
 
 class Json(sa.types.TypeDecorator[Any]):
-    """A wire value kept as JSON text. ``kind`` is its type; NULL reads as None."""
+    """A wire value stored as JSON text. ``kind`` is the value's type; NULL reads as None."""
 
     impl = sa.Text
     cache_ok = True
@@ -84,34 +83,34 @@ class Json(sa.types.TypeDecorator[Any]):
         self.kind = kind
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        """LONGTEXT on MariaDB, in UTF-8; TEXT elsewhere."""
+        """Return LONGTEXT in UTF-8 on MariaDB, TEXT elsewhere."""
         if dialect.name in ("mysql", "mariadb"):
             return dialect.type_descriptor(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"))
         return dialect.type_descriptor(sa.Text())
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:
-        """None is kept as NULL."""
+        """Encode the value as JSON; None is stored as NULL."""
         return None if value is None else msgspec.json.encode(value).decode()
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        """The value as its kind. msgspec.ValidationError: the text is no such value."""
+        """Decode the value as its kind. Raises msgspec.ValidationError if the text does not match it."""
         return None if value is None else decoding.from_json(value, self.kind)
 
     @property
-    def static_cache_key(self) -> Any:  # two kinds are two types, though both are text
-        """What SQLAlchemy's cache of statements knows the type by: its kind, too."""
+    def static_cache_key(self) -> Any:  # two kinds are two types, though both are stored as text
+        """The key of the type in SQLAlchemy's statement cache, including the kind."""
         return (Json, str(self.kind))
 
 
 def new_key(made: CursorResult[Any]) -> int:
-    """The number that the database gave the row that an INSERT made."""
+    """Return the primary key that the database generated for an INSERT."""
     key = made.inserted_primary_key
     assert key is not None
     return int(key[0])
 
 
 class utc_now(FunctionElement[datetime.datetime]):
-    """The database's own clock: the only one that decides leases and who is up."""
+    """The database's clock, the only clock that decides leases and service liveness."""
 
     type = moment()
     inherit_cache = True
@@ -133,7 +132,7 @@ def _utc_now_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
 
 
 class later(FunctionElement[datetime.datetime]):
-    """The database's clock, some whole seconds on (or back, for a negative number)."""
+    """The database's clock plus whole seconds (minus, for a negative number)."""
 
     type = moment()
     inherit_cache = True

@@ -1,1 +1,1 @@
-"""What periodic tasks look for, and how the cloud as a whole stands."""
+"""Queries of periodic tasks, and figures of the cloud as a whole."""

@@ -1,4 +1,4 @@
-"""How the cloud as a whole stands, in a fixed number of statements, each with few rows whatever the cloud's size."""
+"""Figures of the whole cloud, in a fixed number of statements that return few rows for a cloud of any size."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from nova.db.upkeep.strangers import OPEN
 from nova.model.guest.strangers import StrangerKind
 from nova.model.security.security_modes import SecurityMode
 
-MOST_HOSTS = 200  # that are named; those that need a look come first
-#: Ages of what is open, in seconds: an operation is counted at the first bound that it is not older than.
+MOST_HOSTS = 200  # listed at most; those that need attention come first
+#: Age bounds of open operations, in seconds: an operation counts at the first bound that it does not exceed.
 AGES = (60, 600, 3600)
 
 
 class HostAge(NamedTuple):
-    """``enabled``: whether it may get new servers; an operator disabled the others, perhaps to switch them off."""
+    """A compute host's time since its last heartbeat. ``enabled``: the scheduler may use it; operators disable others,
+    perhaps to switch them off."""
 
     host: str
     seconds: float
@@ -32,7 +33,7 @@ class HostAge(NamedTuple):
 
 
 class OpenOperations(NamedTuple):
-    """``older``: how many are older than each of ``AGES``, the youngest bound first."""
+    """Open operations of an action. ``older``: the number older than each of ``AGES``, the smallest bound first."""
 
     action: str
     number: int
@@ -47,8 +48,8 @@ class HostCleanups(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """Of a resource class in a zone (None: the default one). ``total``: with allocation ratios, without what hosts
-    reserve."""
+    """The capacity of a resource class in a zone (None: the default zone). ``total`` includes allocation ratios and
+    excludes what hosts reserve."""
 
     zone: str | None
     resource_class: str
@@ -57,9 +58,9 @@ class Capacity(NamedTuple):
 
 
 class CellFigures(NamedTuple):
-    """``services``: (binary, state) -> count, each daemon in one of the states up, down, disabled; ``servers``:
-    vm_state -> count; ``beats``: the compute hosts that were seen longest ago; ``leases``: (those that are good, those
-    that are over); ``strangers``: kind -> count; ``mode``: the security mode on record."""
+    """The figures of a cell. ``services``: (binary, state) -> count, where the state is up, down or disabled;
+    ``servers``: vm_state -> count; ``beats``: the compute hosts with the oldest heartbeats; ``leases``: (valid,
+    expired); ``strangers``: kind of orphan -> count; ``mode``: the recorded security mode."""
 
     operations: tuple[OpenOperations, ...]
     cleanups: tuple[HostCleanups, ...]
@@ -77,7 +78,8 @@ def _count(condition: sa.ColumnElement[bool]) -> sa.Label[AnyColumn]:
 
 
 def cell(tx: Connection, down_after_s: int) -> CellFigures:
-    """Nine statements. ``down_after_s``: as ``service_down_time`` says."""
+    """Return the cell's figures, in nine statements. ``down_after_s``: the value of ``service_down_time``, in
+    seconds."""
     clock = now(tx)
 
     def age(at: datetime.datetime | None) -> float:
@@ -117,7 +119,7 @@ _STRANGERS = (sa.select(strangers.c.kind, sa.func.count().label("number")).where
 
 
 def _services(tx: Connection, down_after_s: int) -> dict[tuple[str, str], int]:
-    """What an operator disabled is not down, whether it answers or not: nobody waits for it."""
+    """Count services by binary and state. A disabled service is never down, since no operation waits for it."""
     disabled = services.c.disabled == sa.true()
     alive = sa.and_(services.c.last_seen_at > later(-down_after_s), services.c.forced_down == sa.false())
     rows = tx.execute(sa.select(services.c.binary, sa.func.count().label("number"), _count(disabled).label("disabled"),
@@ -131,7 +133,7 @@ def _services(tx: Connection, down_after_s: int) -> dict[tuple[str, str], int]:
 
 
 def capacity(tx: Connection) -> tuple[Capacity, ...]:
-    """Two statements."""
+    """Return the capacity by zone and resource class, in two statements."""
     zone = zone_of(providers.c.host).label("zone")
     offered = ((inventories.c.total - inventories.c.reserved) * inventories.c.allocation_ratio)
     totals = tx.execute(_by_zone(sa.select(zone, inventories.c.resource_class, sa.func.sum(offered).label("sum"))
@@ -145,7 +147,7 @@ def capacity(tx: Connection) -> tuple[Capacity, ...]:
 
 
 def _by_zone(query: sa.Select[AnyRow]) -> sa.Select[AnyRow]:
-    """Grouped by the zone's name and the class; the inner statement's columns are (zone, resource_class, sum)."""
+    """Group the query by zone name and class; the inner statement's columns are (zone, resource_class, sum)."""
     inner = query.group_by(providers.c.host, query.selected_columns[1]).subquery()
     return sa.select(inner.c.zone, inner.c.resource_class, sa.func.sum(inner.c.sum).label("sum")).group_by(
         inner.c.zone, inner.c.resource_class)

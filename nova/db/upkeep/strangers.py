@@ -1,4 +1,4 @@
-"""What hosts and the ledger have that no record explains, as it was found; and the walks that look for it."""
+"""Orphans: objects of hosts and of the ledger that no record explains, and the audit walks that look for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPEN = strangers.c.ended == 0
 
 
 class StrangerKey(NamedTuple):
-    """What tells one stranger from others."""
+    """The identity of an orphan."""
 
     host: str
     kind: StrangerKind
@@ -28,7 +28,8 @@ class StrangerKey(NamedTuple):
 
 
 class StrangerFacts(NamedTuple):
-    """``what``: in words, for operators. ``epoch``: see :class:`nova.model.guest.strangers.FoundStranger`."""
+    """The description of an orphan. ``what``: text for operators; ``epoch``: see
+    :class:`nova.model.guest.strangers.FoundStranger`."""
 
     server_uuid: str
     what: str
@@ -36,23 +37,25 @@ class StrangerFacts(NamedTuple):
 
 
 def of_host(host: str, kinds: Collection[StrangerKind]) -> Clause:
-    """All of these kinds on a host."""
+    """Return the condition for all orphans of these kinds on a host."""
     return sa.and_(strangers.c.host == host, strangers.c.kind.in_([kind.value for kind in kinds]))
 
 
 def of_servers(kind: StrangerKind, after: str, last: str | None) -> Clause:
-    """All of a kind whose server's uuid is behind ``after``, up to ``last`` (None: to the end)."""
+    """Return the condition for all orphans of a kind whose server UUID is after ``after``, up to ``last`` (None: to the
+    end)."""
     end = sa.true() if last is None else strangers.c.server_uuid <= last
     return sa.and_(strangers.c.kind == kind.value, strangers.c.server_uuid > after, end)
 
 
 def only(key: int) -> Clause:
-    """One, by its id."""
+    """Return the condition for one orphan, by its id."""
     return strangers.c.id == key
 
 
 def write(tx: Connection, among: Clause, found: Mapping[StrangerKey, StrangerFacts]) -> set[StrangerKey]:
-    """``found`` is all there is ``among``: new ones come, others end. Those that are new."""
+    """Record that exactly ``found`` exists ``among`` the open orphans: insert new ones, close others. Returns the new
+    ones."""
     rows = {StrangerKey(row.host, StrangerKind(row.kind), row.name): row
             for row in tx.execute(sa.select(strangers).where(among, OPEN).with_for_update())}
     over = [rows[key].id for key in rows.keys() - found.keys()]
@@ -73,7 +76,7 @@ def write(tx: Connection, among: Clause, found: Mapping[StrangerKey, StrangerFac
 
 
 def order(tx: Connection, names: Collection[StrangerKey]) -> None:
-    """Their removal is asked for, or begun."""
+    """Record that the removal of these orphans was requested or has begun."""
     for key in sorted(names):
         tx.execute(sa.update(strangers).where(
             strangers.c.host == key.host, strangers.c.kind == key.kind.value, strangers.c.name == key.name, OPEN)
@@ -81,19 +84,19 @@ def order(tx: Connection, names: Collection[StrangerKey]) -> None:
 
 
 def adopt(tx: Connection, key: int) -> None:
-    """It is a server's by now."""
+    """Close an orphan that now belongs to a server."""
     tx.execute(sa.update(strangers).where(only(key), OPEN).values(ended=strangers.c.id, ended_at=utc_now(),
                                                                   ending=ADOPTED))
 
 
 def forget_host(tx: Connection, host: str) -> None:
-    """Nobody reports what is there any more."""
+    """Close the orphans on a removed host, which no longer reports them."""
     tx.execute(sa.update(strangers).where(of_host(host, (StrangerKind.GUEST, StrangerKind.SOURCE_COPY)), OPEN)
                .values(ended=strangers.c.id, ended_at=utc_now(), ending=FORGOTTEN))
 
 
 def get(tx: Connection, key: int) -> AnyRow:
-    """An open one. stranger.NotFound."""
+    """Return an open orphan. Raises stranger.NotFound."""
     row = tx.execute(sa.select(strangers).where(strangers.c.id == key, OPEN)).one_or_none()
     if row is None:
         raise errors.stranger.NotFound(id=key)
@@ -101,39 +104,39 @@ def get(tx: Connection, key: int) -> AnyRow:
 
 
 def open_among(tx: Connection, among: Clause) -> Sequence[AnyRow]:
-    """Those that are not over."""
+    """Return the open orphans that match ``among``."""
     return tx.execute(sa.select(strangers).where(among, OPEN).order_by(strangers.c.id)).all()
 
 
 def listed(tx: Connection, limit: int, with_ended: bool = False) -> Sequence[AnyRow]:
-    """The oldest of those that are open; ``with_ended``: the newest of all. By id."""
+    """Return the oldest open orphans, by id; ``with_ended``: the newest of all, closed ones included."""
     if not with_ended:
         return tx.execute(sa.select(strangers).where(OPEN).order_by(strangers.c.id).limit(limit)).all()
     return tx.execute(sa.select(strangers).order_by(strangers.c.id.desc()).limit(limit)).all()[::-1]
 
 
 def ordered(tx: Connection, host: str, kinds: Collection[StrangerKind], within_s: int) -> Sequence[AnyRow]:
-    """Those of a host whose removal was asked for in the last seconds."""
+    """Return a host's open orphans whose removal was requested within the last ``within_s`` seconds."""
     return tx.execute(sa.select(strangers).where(of_host(host, kinds), OPEN, strangers.c.ordered_at > later(-within_s))
                       .order_by(strangers.c.id)).all()
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:
-    """Forget those that ended long ago, up to ``limit``; how many."""
+    """Delete up to ``limit`` orphan rows closed long ago; return their number."""
     return delete_some(tx, strangers, strangers.c.ended_at < later(-older_than_s), limit)
 
 
 # -- walks
 
 def deleted_servers(tx: Connection, after: str, limit: int, older_than_s: int) -> list[str]:
-    """A page of servers, by uuid behind ``after``, that were deleted so long ago, and are not purged yet."""
+    """Return a page of UUIDs after ``after`` of servers deleted long ago and not purged yet."""
     return list(tx.execute(sa.select(servers.c.uuid).where(
         servers.c.uuid > after, servers.c.deleted != 0, servers.c.deleted_at < later(-older_than_s))
         .order_by(servers.c.uuid).limit(limit)).scalars())
 
 
 def take_turn(tx: Connection, name: str, seconds: int) -> str | None:
-    """Behind which row to go on; nobody else has the walk for the seconds. None: another conductor has it."""
+    """Claim a walk for ``seconds`` and return the row to continue after. None if another conductor has it."""
     insert_ignoring(tx, audit_walks, [{"name": name, "after": "", "taken_until": later(-1)}])
     taken = tx.execute(sa.update(audit_walks).where(audit_walks.c.name == name, audit_walks.c.taken_until < utc_now())
                        .values(taken_until=later(seconds))).rowcount
@@ -143,6 +146,6 @@ def take_turn(tx: Connection, name: str, seconds: int) -> str | None:
 
 
 def go_on(tx: Connection, name: str, last: str | None) -> None:
-    """The rows up to ``last`` are done; None: it was the end, and the walk begins anew."""
+    """Record that the rows up to ``last`` are done; None: the walk is complete, and starts again."""
     done = {"after": "", "passed_at": utc_now()} if last is None else {"after": last}
     tx.execute(sa.update(audit_walks).where(audit_walks.c.name == name).values(**done))

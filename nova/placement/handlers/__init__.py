@@ -1,1 +1,1 @@
-"""What each operation does: one call to the conductor, and the view of its answer."""
+"""Operation handlers: each calls the conductor once and returns a view of the result."""

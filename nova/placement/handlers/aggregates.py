@@ -1,4 +1,4 @@
-"""A provider's aggregates."""
+"""Handlers for a provider's aggregates."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from nova.placement.views import providers as views
 
 
 def index(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
-    """List the aggregates of a provider, as uuids: given here, and those its compute host is in.
+    """List the aggregate UUIDs of a provider. They are those set here, and those of its compute host. Raises
     placement.ResourceProviderNotFound (404)."""
     return views.aggregates(req, req.conductor.get_provider_aggregates(uuid))
 
 
 def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
-    """Put these aggregates in the place of those a provider was given; from 1.19 with its generation. Those of its
-    compute host stay. Each stays spelled as it came, with dashes or without: clients compare the answer with what they
-    sent. placement.ResourceProviderNotFound (404); placement.ConcurrentUpdate (409)."""
+    """Replace the aggregates set for a provider; from 1.19 with its generation. Those of its compute host stay. UUIDs
+    keep their spelling, with or without dashes: clients compare the response with their request. Raises
+    placement.ResourceProviderNotFound (404); placement.ConcurrentUpdate (409)."""
     listed = isinstance(req.body, list)
     wanted = ProviderAggregates(
         uuid=uuid, generation=None if listed else req.body["resource_provider_generation"],

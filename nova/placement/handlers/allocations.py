@@ -1,4 +1,4 @@
-"""Who holds what: consumers' allocations, and inventories that change together with them."""
+"""Handlers for allocations of consumers, and for inventories that change together with them."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from nova.placement.handlers.inventories import whole
 from nova.placement.request import PlacementAPIRequest, canonical, keyed
 from nova.placement.views import allocations as views
 
-NOBODY = "00000000-0000-0000-0000-000000000000"  # project and user of who allocates without saying them (before 1.8)
+NOBODY = "00000000-0000-0000-0000-000000000000"  # project and user of allocations before 1.8, which have none
 UNCHECKED = -1
 
 
 def show(req: PlacementAPIRequest, consumer: str) -> dict[str, Json]:
-    """Show what a consumer has of each provider. A consumer that has nothing, or is unknown, is no error."""
+    """Show what a consumer has of each provider. A consumer that has no allocations, or is unknown, is not an error."""
     return views.of_consumer(req, req.conductor.get_allocations(consumer))
 
 
 def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
-    """Show what every consumer has of one provider. placement.ResourceProviderNotFound (404)."""
+    """Show the allocations of one provider, by consumer. Raises placement.ResourceProviderNotFound (404)."""
     return views.of_provider(req, req.conductor.get_provider_allocations(uuid))
 
 
 def replace(req: PlacementAPIRequest, consumer: str) -> None:
-    """Put these allocations in the place of all a consumer had. placement.AllocationNoRoom, ConsumerChanged (from
-    1.28), AllocationServers (409); placement.AllocationInvalid, AllocationUnknownProvider, ResourceClassUnknown, Twice
-    (400)."""
+    """Replace all allocations of a consumer. Raises placement.AllocationNoRoom, ConsumerChanged (from 1.28),
+    AllocationServers (409); placement.AllocationInvalid, AllocationUnknownProvider, ResourceClassUnknown, Twice (400).
+    """
     req.conductor.set_allocations((_wanted(consumer, req.body, req.version),))
 
 
 def replace_many(req: PlacementAPIRequest) -> None:
-    """Write the allocations of several consumers, all of them or none; one with none gives everything back. Errors as
-    for a single consumer."""
+    """Write the allocations of several consumers, all or none; empty allocations release everything. Raises the errors
+    of a single consumer."""
     req.conductor.set_allocations(_all_wanted(req.body, req.version))
 
 
 def delete(req: PlacementAPIRequest, consumer: str) -> None:
-    """Give back all that a consumer has. placement.AllocationNotFound (404); placement.AllocationServers (409)."""
+    """Delete all allocations of a consumer. Raises placement.AllocationNotFound (404); placement.AllocationServers
+    (409)."""
     req.conductor.delete_allocations(consumer)
 
 
 def reshape(req: PlacementAPIRequest) -> None:
-    """Write inventories of providers and allocations of consumers, all of it or nothing.
-    placement.InventoryBadCapacity, InventoryInvalid, Twice, and as for allocations (400); placement.InventoryInuse,
-    ConcurrentUpdate, and as for allocations (409)."""
+    """Write inventories of providers and allocations of consumers, all or none. Raises placement.InventoryBadCapacity,
+    InventoryInvalid, Twice (400); placement.InventoryInuse, ConcurrentUpdate (409); and the errors of allocations."""
     inventories = tuple(whole(uuid, body, req.version) for uuid, body in keyed(req.body["inventories"].items()).items())
     req.conductor.reshape(Reshape(inventories=inventories,
                                   allocations=_all_wanted(req.body["allocations"], req.version)))
@@ -58,7 +58,7 @@ def _all_wanted(body: Mapping[str, Json], version: int) -> tuple[ConsumerAllocat
 
 
 def _wanted(consumer: str, body: Mapping[str, Json], version: int) -> ConsumerAllocations:
-    """What a body says of one consumer."""
+    """Return the allocations that a body requests for one consumer."""
     met: dict[str, list[str]] = defaultdict(list)
     for suffix, uuids in body.get("mappings", {}).items():
         for uuid in uuids:
@@ -72,7 +72,7 @@ def _wanted(consumer: str, body: Mapping[str, Json], version: int) -> ConsumerAl
 
 
 def _by_provider(allocations: Json) -> dict[str, dict[str, int]]:
-    """Of either form: provider -> class -> amount. placement.Twice."""
+    """Return provider -> class -> amount, from either form. Raises placement.Twice."""
     if isinstance(allocations, list):
         return keyed((one["resource_provider"]["uuid"], one["resources"]) for one in allocations)
     return keyed((uuid, one["resources"]) for uuid, one in allocations.items())

@@ -1,4 +1,4 @@
-"""Allocation candidates: how a request can be met."""
+"""The handler for allocation candidates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from nova.placement.views import allocations as views
 
 
 def index(req: PlacementAPIRequest) -> dict[str, Json]:
-    """List ways to meet a request for resources, and the providers in them; from 1.29 within trees. It claims nothing.
-    placement.QueryBadValue, QueryMissingValue, NameUnknown (400)."""
+    """List the allocation candidates for a request for resources, with their providers. From 1.29 candidates may span a
+    tree. Nothing is claimed. Raises placement.QueryBadValue, QueryMissingValue, NameUnknown (400)."""
     request = wants.request(req.query, req.version)
     query = CandidateQuery(request=request, limit=_limit(req), nested=versions.candidates_are_nested(req.version))
     asked = {name for group in request.groups for name in group.resources}

@@ -1,4 +1,4 @@
-"""Resource classes."""
+"""Handlers for resource classes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 
 
 def index(req: PlacementAPIRequest) -> dict[str, Json]:
-    """List all resource classes, standard ones and custom ones. There are no pages."""
+    """List all resource classes, standard and custom, without pagination."""
     return {"resource_classes": [_shown(req, name) for name in req.conductor.list_classes()]}
 
 
 def create(req: PlacementAPIRequest) -> PlacementAnswer:
-    """Make a custom resource class. placement.Exists (409); placement.NameInvalid, placement.NameStandard (400)."""
+    """Create a custom resource class. Raises placement.Exists (409); placement.NameInvalid, placement.NameStandard
+    (400)."""
     name = req.body["name"]
     if not req.conductor.create_class(name):
         raise errors.placement.Exists(kind="resource class", name=name)
@@ -22,15 +23,16 @@ def create(req: PlacementAPIRequest) -> PlacementAnswer:
 
 
 def show(req: PlacementAPIRequest, name: str) -> dict[str, Json]:
-    """Show one resource class. placement.NotFound (404)."""
+    """Show one resource class. Raises placement.NotFound (404)."""
     if name not in req.conductor.list_classes():
         raise errors.placement.NotFound(kind="resource class", name=name)
     return _shown(req, name)
 
 
 def update(req: PlacementAPIRequest, name: str) -> PlacementAnswer:
-    """From 1.7 make sure that a custom class is there: 201 when it is new, else 204. Before, rename it as the body
-    says. placement.NameInvalid, NameStandard (400); before 1.7 placement.NameNotFound (404), NameTaken (409)."""
+    """Ensure that a custom class exists (from 1.7): 201 if it is new, otherwise 204. Before 1.7, rename it as the body
+    requests. Raises placement.NameInvalid, NameStandard (400); before 1.7 placement.NameNotFound (404), NameTaken
+    (409)."""
     if versions.classes_are_ensured(req.version):
         return PlacementAnswer(None, 201 if req.conductor.create_class(name) else 204, _path(name))
     req.conductor.rename_class(name, req.body["name"])
@@ -38,8 +40,8 @@ def update(req: PlacementAPIRequest, name: str) -> PlacementAnswer:
 
 
 def delete(req: PlacementAPIRequest, name: str) -> None:
-    """Delete a custom resource class. placement.NameNotFound (404); placement.NameStandard (400); placement.NameInuse
-    (409)."""
+    """Delete a custom resource class. Raises placement.NameNotFound (404); placement.NameStandard (400);
+    placement.NameInuse (409)."""
     req.conductor.delete_class(name)
 
 

@@ -1,4 +1,4 @@
-"""Resource providers."""
+"""Handlers for resource providers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nova.placement.views import providers as views
 
 
 def index(req: PlacementAPIRequest) -> PlacementAnswer:
-    """List the providers that meet all conditions of the query. There are no pages. placement.QueryBadValue,
+    """List the providers that meet all conditions of the query, without pagination. Raises placement.QueryBadValue,
     placement.NameUnknown (400)."""
     uuid = req.query.one("uuid")
     query = ProviderQuery(name=req.query.one("name"), uuid=canonical(uuid) if uuid else None,
@@ -20,7 +20,7 @@ def index(req: PlacementAPIRequest) -> PlacementAnswer:
 
 
 def create(req: PlacementAPIRequest) -> PlacementAnswer:
-    """Make a provider, with a uuid of ours when the body has none. placement.DuplicateName (409);
+    """Create a provider, with a generated UUID if the body has none. Raises placement.DuplicateName (409);
     placement.ResourceProviderBadParent (400)."""
     asked = req.body.get("uuid")
     made = req.conductor.create_provider(NewProvider(uuid=canonical(asked) if asked else str(uuids.uuid4()),
@@ -32,14 +32,13 @@ def create(req: PlacementAPIRequest) -> PlacementAnswer:
 
 
 def show(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
-    """Show one provider. placement.ResourceProviderNotFound (404)."""
+    """Show one provider. Raises placement.ResourceProviderNotFound (404)."""
     return views.answer(req, req.conductor.get_provider(uuid))
 
 
 def update(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
-    """Rename a provider or put it below a parent; from 1.37 below another than it had.
-    placement.ResourceProviderNotFound (404); placement.ResourceProviderBadParent (400); placement.DuplicateName,
-    ResourceProviderHostsOwn (409)."""
+    """Rename a provider or set its parent; from 1.37 the parent can change. Raises placement.ResourceProviderNotFound
+    (404); placement.ResourceProviderBadParent (400); placement.DuplicateName, ResourceProviderHostsOwn (409)."""
     change = ProviderUpdate(uuid=uuid, name=req.body["name"], parent_uuid=_parent(req),
                             parent_asked="parent_provider_uuid" in req.body,
                             may_reparent=versions.may_reparent(req.version))
@@ -47,7 +46,7 @@ def update(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
 
 
 def delete(req: PlacementAPIRequest, uuid: str) -> None:
-    """Delete a provider that nobody uses. placement.ResourceProviderNotFound (404); placement.ResourceProviderInuse,
+    """Delete an unused provider. Raises placement.ResourceProviderNotFound (404); placement.ResourceProviderInuse,
     ResourceProviderCannotDeleteParent, ResourceProviderHostsOwn (409)."""
     req.conductor.delete_provider(uuid)
 

@@ -1,4 +1,4 @@
-"""What is used: of a provider, and by a project."""
+"""Handlers for usage: of a provider, and of a project."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ALL = "all"
 
 
 def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
-    """Show what is used of each class that a provider has. placement.ResourceProviderNotFound (404)."""
+    """Show the usage of each class that a provider has. Raises placement.ResourceProviderNotFound (404)."""
     return views.usages(req.conductor.get_usages(uuid))
 
 
 def of_project(req: PlacementAPIRequest) -> dict[str, Json]:
-    """Sum up what a project (and a user in it) uses; from 1.38 by the consumers' type. placement.QueryMissingValue
-    without ``project_id`` (400)."""
+    """Sum up the usage of a project (and of a user in it); from 1.38 by consumer type. Raises
+    placement.QueryMissingValue without ``project_id`` (400)."""
     project = req.query.one("project_id")
     req.authorize(project)
     if project is None:

@@ -1,4 +1,4 @@
-"""Bodies and queries, as tables, and the forms that names have in all of them."""
+"""Schemas of bodies and queries as tables, and the formats of names in all of them."""
 
 from __future__ import annotations
 

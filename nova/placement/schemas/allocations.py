@@ -19,7 +19,7 @@ def _resources(prefix: str) -> tuple[Field, ...]:
 
 
 def _listed() -> tuple[Field, ...]:
-    """Before 1.12."""
+    """Return the fields of the list form, before 1.12."""
     found = (row("allocations", "array", required=True, min_items=1), row("allocations[]", "object"),
              row("allocations[].resource_provider", "object", required=True),
              row("allocations[].resource_provider.uuid", "string", required=True, format="uuid"),
@@ -28,7 +28,8 @@ def _listed() -> tuple[Field, ...]:
 
 
 def _of_consumer(prefix: str = "") -> tuple[Field, ...]:
-    """From 1.12. A provider's generation is what GET shows, and says nothing here."""
+    """Return the fields of one consumer, from 1.12. A provider's generation is accepted, because GET shows it, and
+    ignored."""
     provider = f"{prefix}allocations./{UUID}/"
     found = (row(provider, "object"), *_resources(provider), row(f"{provider}.generation", "integer"),
              row(f"{prefix}consumer_generation", ("integer", "null"), required=True, since="1.28", **GENERATION),
@@ -45,7 +46,7 @@ def _owner(prefix: str = "") -> tuple[Field, ...]:
 
 
 def _consumers(prefix: str) -> tuple[Field, ...]:
-    """By consumer; one without allocations gives everything back."""
+    """Return the fields by consumer; empty allocations release everything."""
     one = f"{prefix}/{UUID}/"
     return (row(one, "object"), row(f"{one}.allocations", "object", required=True), *_of_consumer(f"{one}."),
             *_owner(f"{one}."))

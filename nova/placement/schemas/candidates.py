@@ -1,7 +1,7 @@
-"""The query of allocation candidates. What a group asks for has the group's suffix in its name.
+"""The query of allocation candidates. Parameters of a named group have its suffix in their names.
 
-Where several are no error and mean nothing by themselves, the last one holds: ``limit``, ``group_policy``, and
-``required`` before 1.39.
+Of repeated parameters that are accepted without a meaning of repetition, the last one applies: ``limit``,
+``group_policy``, and ``required`` before 1.39.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ NUMBER, WORD = "[1-9][0-9]*", "[a-zA-Z0-9_-]{1,64}"
 
 
 def _grouped(name: str, *spans: tuple[str | None, str | None, bool], suffixed: str = "1.25") -> tuple[Param, ...]:
-    """The plain parameter and that of named groups; ``spans``: (since, until, may come several times)."""
+    """Return the plain parameter and that of named groups; ``spans``: (since, until, may be repeated)."""
     found = []
     for since, until, repeat in spans:
         found.append(param(name, repeat=repeat, since=since, until=until))

@@ -11,7 +11,7 @@ MOST_RATIO = 3.40282e+38
 
 
 def record(prefix: str = "") -> tuple[Field, ...]:
-    """The fields of one inventory; ``prefix`` ends in a point."""
+    """Return the fields of one inventory; ``prefix`` ends in a dot."""
     positive: dict[str, Any] = {"min": 1, "max": MAX_INT}
     return (row(f"{prefix}total", "integer", required=True, **positive),
             row(f"{prefix}reserved", "integer", min=0, max=MAX_INT),
@@ -20,7 +20,7 @@ def record(prefix: str = "") -> tuple[Field, ...]:
 
 
 def records(prefix: str = "") -> tuple[Field, ...]:
-    """A provider's inventories with its generation."""
+    """Return the fields of a provider's inventories with its generation."""
     of_class = f"{prefix}inventories./{CLASS}/"
     return (row(f"{prefix}resource_provider_generation", "integer", required=True, **GENERATION),
             row(f"{prefix}inventories", "object", required=True), row(of_class, "object"), *record(f"{of_class}."))

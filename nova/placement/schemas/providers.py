@@ -15,5 +15,5 @@ LIST_QUERY = Query(
     param("member_of", repeat=False, since="1.3", until="1.23"), param("member_of", since="1.24"),
     param("resources", repeat=False, since="1.4"),
     param("in_tree", repeat=False, since="1.14", format="uuid"),
-    param("required", since="1.18"),  # the last one holds before 1.39
+    param("required", since="1.18"),  # the last one applies before 1.39
     refuse_unknown="1.0")

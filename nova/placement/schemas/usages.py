@@ -1,4 +1,4 @@
-"""The query of what a project uses."""
+"""The query of a project's usage."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Answers, from the values that the conductor gives. Fields that came with a version stand in tables."""
+"""Response bodies, built from the conductor's values. Fields added in a version are listed in tables."""

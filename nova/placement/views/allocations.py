@@ -1,4 +1,4 @@
-"""Allocations, and the candidates for them."""
+"""Views of allocations, and of allocation candidates."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from nova.placement import versions
 from nova.placement.request import PlacementAPIRequest
 from nova.web.ranges import within
 
-OWNER, GENERATION, TYPE = "1.12", "1.28", "1.38"  # since when a consumer's answer has them
-TRAITS, TREE, MAPPINGS = "1.17", "1.29", "1.34"  # since when candidates have them
+OWNER, GENERATION, TYPE = "1.12", "1.28", "1.38"  # the versions that added these to a consumer
+TRAITS, TREE, MAPPINGS = "1.17", "1.29", "1.34"  # the versions that added these to candidates
 
 
 def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str, Json]:
-    """What a consumer has: ``allocations`` by the provider's uuid, and from 1.12 whose it is. A consumer with nothing
-    has ``allocations`` alone."""
+    """Return a consumer's ``allocations`` by provider UUID, and from 1.12 its owner. A consumer without any has only
+    ``allocations``."""
     body: dict[str, Any] = {"allocations": {
         each.provider_uuid: {"generation": each.generation, "resources": dict(each.resources)}
         for each in one.allocations}}
@@ -39,7 +39,7 @@ def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str,
 
 
 def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str, Json]:
-    """What consumers have of one provider, by the consumer, with the provider's generation."""
+    """Return the allocations of one provider by consumer, with the provider's generation."""
     consumers: dict[str, Any] = {}
     for one in found.consumers:
         consumers[one.consumer] = {"resources": {name: amount for each in one.allocations
@@ -50,7 +50,7 @@ def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str,
 
 
 def candidates(req: PlacementAPIRequest, found: Candidates, asked: Collection[str]) -> dict[str, Json]:
-    """``asked``: the resource classes of the request."""
+    """Return candidates and provider summaries. ``asked``: the resource classes of the request."""
     return {"allocation_requests": [_candidate(req, one) for one in found.candidates],
             "provider_summaries": {one.uuid: _summary(req, one, asked) for one in found.summaries}}
 

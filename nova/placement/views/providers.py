@@ -1,4 +1,4 @@
-"""Resource providers, their aggregates and usages."""
+"""Views of resource providers, their aggregates and usages."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from nova.model.placement.providers import Provider, ProviderAggregates, Provide
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 from nova.web.ranges import within
 
-#: relation, since
+#: Relation, and the version that added it.
 LINKS = (("inventories", None), ("usages", None), ("aggregates", "1.1"), ("traits", "1.6"), ("allocations", "1.11"))
-TREE, AGGREGATE_GENERATION = "1.14", "1.19"  # since when these are shown
+TREE, AGGREGATE_GENERATION = "1.14", "1.19"  # the versions that added these
 
 
 def path_of(uuid: str) -> str:
-    """Where a provider is shown, below the API's own path."""
+    """Return the path of a provider, relative to the API."""
     return f"/resource_providers/{uuid}"
 
 
 def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, Json]:
-    """One provider with links to its parts; which links and fields there are depends on the version."""
+    """Return one provider with links to its parts; links and fields depend on the version."""
     href = req.prefix + path_of(one.uuid)
     links = [{"rel": "self", "href": href}]
     links += [{"rel": name, "href": f"{href}/{name}"} for name, since in LINKS if within(req.version, since, None)]
@@ -31,18 +31,18 @@ def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, Json]:
 
 
 def answer(req: PlacementAPIRequest, one: Provider) -> PlacementAnswer:
-    """One provider as a whole answer, dated by its last change."""
+    """Return one provider as a complete response, dated by its last change."""
     return PlacementAnswer(shown(req, one), at=one.updated_at)
 
 
 def listing(req: PlacementAPIRequest, found: tuple[Provider, ...]) -> PlacementAnswer:
-    """All providers found, in one answer that is dated by the newest change among them; now, when there is none."""
+    """Return all providers found, in one response dated by their newest change; now, if there are none."""
     times = [one.updated_at for one in found if one.updated_at]
     return PlacementAnswer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
 
 
 def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, Json]:
-    """A provider's aggregates, and from 1.19 its generation."""
+    """Return a provider's aggregates, and from 1.19 its generation."""
     body: dict[str, Any] = {"aggregates": list(one.aggregates)}
     if within(req.version, AGGREGATE_GENERATION, None):
         body["resource_provider_generation"] = one.generation
@@ -50,5 +50,5 @@ def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, J
 
 
 def usages(one: ProviderUsages) -> dict[str, Json]:
-    """``usages``: class -> amount in use, with the provider's generation."""
+    """Return the ``usages`` by class, with the provider's generation."""
     return {"resource_provider_generation": one.generation, "usages": dict(one.used)}

@@ -38,7 +38,7 @@ def test_rows_when_asked_by_user_project_or_both_then_only_theirs_come(service) 
     assert service.list_certificates(JOE) == tuple(rows[:2])
     assert service.list_certificates(CertificateQuery(project_id="demo")) == (rows[0], *rows[2:])
     assert service.list_certificates(CertificateQuery(user_id="ann", project_id="demo")) == (rows[2],)
-    with pytest.raises(errors.Invalid, match="Name the user or the project"):
+    with pytest.raises(errors.Invalid, match="Specify the user or the project"):
         service.list_certificates(CertificateQuery())
 
 

@@ -194,7 +194,7 @@ def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused
     only = HostRequirements(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)),
                             topology=requirements.topology)
     refused = claim(api, provider, only)
-    assert isinstance(refused, errors.host.ClaimUnfit) and "nothing of the node itself" in refused.message
+    assert isinstance(refused, errors.host.ClaimUnfit) and "no resources of the node itself" in refused.message
 
 
 def test_move_when_it_begins_and_is_undone_then_the_packing_is_the_servers_again(api):
@@ -250,8 +250,8 @@ def test_report_when_a_child_or_class_is_gone_then_it_goes_unless_something_is_a
     with api.reading() as tx:
         [child] = provider_trees.beyond(tx, [provider])[provider].children
         assert (child.name, child.amounts["SRIOV_NET_VF"].capacity) == ("nic1", 0)
-    assert "room for 0 SRIOV_NET_VF, and 1 are in use" in caplog.text
-    assert "node host1 has room for 0 PCPU, and 1 are in use" in caplog.text
+    assert "capacity of 0 SRIOV_NET_VF, but 1 are in use" in caplog.text
+    assert "provider host1 has a capacity of 0 PCPU, but 1 are in use" in caplog.text
     assert isinstance(claim(api, provider, pinned()), errors.host.ClaimUnfit)
     caplog.clear()
     report(api, node(children=(), inventories=()), version=3)
