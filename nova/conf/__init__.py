@@ -1,7 +1,7 @@
-"""Declares options, one module a section. Read in ``nova.cmd`` only, and handed down as groups.
+"""Option declarations, one module for each section. Only ``nova.cmd`` reads them, and passes them on as groups.
 
 A module here has ``GROUP`` (the section's name) and ``OPTS`` (oslo.config options, with upstream's names and defaults
-where the meaning is the same); it is found by being in this package.
+where the meaning is the same). Modules are discovered in this package.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from types import ModuleType
 
 from oslo_config import cfg
 
-#: What daemons read their files into: where operators' own filters and weighers look for it.
+#: The configuration that daemons load; operators' own filters and weighers read it here.
 CONF = cfg.CONF
 
 
 def sections() -> Iterator[ModuleType]:
-    """Every module of this package that declares options, by name."""
+    """Yield every module of this package that declares options, by name."""
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
         if module.name.startswith("_"):
             continue
@@ -26,7 +26,7 @@ def sections() -> Iterator[ModuleType]:
 
 
 def register(conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
-    """Declare all our options on ``conf``."""
+    """Declare all nova options on ``conf``."""
     for section in sections():
         group = None if section.GROUP == "DEFAULT" else section.GROUP
         conf.register_opts(section.OPTS, group=group)
@@ -34,7 +34,7 @@ def register(conf: cfg.ConfigOpts) -> cfg.ConfigOpts:
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """For oslo-config-generator (entry point ``oslo.config.opts``, namespace ``nova.conf``)."""
+    """Return all options for oslo-config-generator (entry point ``oslo.config.opts``, namespace ``nova.conf``)."""
     found: dict[str, list[cfg.Opt]] = {}
     for section in sections():
         found.setdefault(section.GROUP, []).extend(section.OPTS)

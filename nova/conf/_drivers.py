@@ -1,11 +1,11 @@
-"""Names of hypervisor drivers: today's, and those that ``compute_driver`` had in other releases."""
+"""Names of hypervisor drivers: current ones, and values that ``compute_driver`` had in other releases."""
 
 from __future__ import annotations
 
 LIBVIRT, FAKE, BARE_METAL = "libvirt", "fake", "bare metal"
 _PACKAGE = "nova.virt."
 
-#: Name below nova.virt -> the driver. The fake ones differed in the size of their hosts, which [fake] says here.
+#: Name below nova.virt -> the driver. The fake ones differed in their hosts' sizes, which are options of [fake] here.
 _KINDS = {
     "libvirt": LIBVIRT, "libvirt.LibvirtDriver": LIBVIRT, "libvirt.driver.LibvirtDriver": LIBVIRT,
     **dict.fromkeys(("fake", "fake.FakeDriver", "fake.FakeDriverWithoutFakeNodes", "fake.SmallFakeDriver",
@@ -14,12 +14,12 @@ _KINDS = {
 
 
 def driver_kind(compute_driver: str | None) -> str:
-    """Which driver ``compute_driver`` names: one of the above; empty: none, or none that is known."""
+    """Return the driver that ``compute_driver`` names: one of the above; empty if it is unset or unknown."""
     return _KINDS.get((compute_driver or "").strip().removeprefix(_PACKAGE), "")
 
 
 def is_libvirt(compute_driver: str | None) -> bool:
-    """Whether it is libvirt's."""
+    """Return whether ``compute_driver`` names the libvirt driver."""
     return driver_kind(compute_driver) == LIBVIRT
 
 

@@ -1,5 +1,5 @@
-"""URLs as options. What a type accepts here, the library that uses it accepts, too. No error has a part of the value: a
-URL may hold a password."""
+"""URLs as options. The libraries that use these URLs accept every value accepted here. No error repeats a part of the
+value: a URL may contain a password."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from oslo_config import types
 
 WEB = ("http", "https")
 BROKERS = ("rabbit", "kombu", "kafka", "fake")
-#: dialect -> drivers that it may be named with, and the module of each. Without a name: the one that comes with us.
+#: Dialect -> the driver names allowed, and the Python module of each. Empty name: the driver that nova ships.
 _MYSQL = {"": "pymysql", "pymysql": "pymysql", "mysqldb": "MySQLdb", "mysqlconnector": "mysql"}
 _POSTGRESQL = {"": "psycopg", "psycopg": "psycopg", "psycopg2": "psycopg2", "pg8000": "pg8000"}
 DATABASES = {"mysql": _MYSQL, "mariadb": {**_MYSQL, "mariadbconnector": "mariadb"}, "postgresql": _POSTGRESQL,
              "postgres": {"": "psycopg"}, "sqlite": {"": "sqlite3", "pysqlite": "sqlite3"}}
 
-NO_SCHEME = "it is no URL: it must begin with a scheme and ://"
-ESCAPES = "in a user's name or password, write @ as %40, / as %2F, : as %3A, # as %23, ? as %3F and [ as %5B"
+NO_SCHEME = "it is not a URL: it must begin with a scheme and ://"
+ESCAPES = "in a user name or password, write @ as %40, / as %2F, : as %3A, # as %23, ? as %3F and [ as %5B"
 
 
 class Url(types.ConfigType):
@@ -29,7 +29,7 @@ class Url(types.ConfigType):
         self.schemes, self.example = tuple(schemes), example
 
     def __call__(self, value: object) -> str:
-        """ValueError, with a sentence."""
+        """Check a value. Raises ValueError with a complete sentence."""
         text = str(value).strip()
         if text:
             self._check(text)
@@ -38,7 +38,7 @@ class Url(types.ConfigType):
     def _check(self, text: str) -> None:
         parts = _split(text, self.schemes)
         if not _host(parts.netloc):
-            raise ValueError("it names no host")
+            raise ValueError("it has no host")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
@@ -46,20 +46,20 @@ class Url(types.ConfigType):
     __hash__ = types.ConfigType.__hash__
 
     def _formatter(self, value: str) -> str:
-        """As it stands in a file."""
+        """Return the value as written in a file."""
         return value
 
 
 class WebUrl(Url):
-    """The address of a service over HTTP."""
+    """The URL of a service over HTTP."""
 
     def __init__(self) -> None:
         super().__init__(WEB, "https://HOST:PORT/PATH")
 
 
 class BrokerUrl(Url):
-    """The address of a message broker, as oslo.messaging reads it: several hosts with commas, or none for its
-    defaults. ``more``: schemes of our own."""
+    """The URL of a message broker, as oslo.messaging reads it: several hosts with commas, or none for its defaults.
+    ``more``: additional schemes of nova."""
 
     def __init__(self, more: Collection[str] = ()) -> None:
         super().__init__((*BROKERS, *more), "rabbit://USER:PASSWORD@BROKER:5672/VHOST")
@@ -69,7 +69,7 @@ class BrokerUrl(Url):
 
 
 class DatabaseUrl(Url):
-    """The address of a database, as SQLAlchemy reads it; the driver's name may follow the scheme with a plus sign."""
+    """The URL of a database, as SQLAlchemy reads it; the driver's name may follow the scheme with a plus sign."""
 
     def __init__(self) -> None:
         super().__init__(DATABASES, "mysql+pymysql://USER:PASSWORD@HOST/DATABASE")
@@ -80,7 +80,7 @@ class DatabaseUrl(Url):
         _check_scheme(bool(separator), dialect, self.schemes)
         modules = DATABASES[dialect]
         if driver not in modules:
-            raise ValueError(f"its driver is none of {', '.join(filter(None, modules))}")
+            raise ValueError(f"its driver must be one of {', '.join(filter(None, modules))}")
         if importlib.util.find_spec(modules[driver]) is None:
             raise ValueError(f"its driver is not installed: install the Python module {modules[driver]}")
         if dialect == "sqlite":
@@ -96,11 +96,11 @@ class DatabaseUrl(Url):
 
 
 def _split(text: str, schemes: Collection[str]) -> SplitResult:
-    """The URL's parts, with hosts and ports that can be meant. ValueError says which part is wrong."""
+    """Split the URL and check hosts and ports. Raises ValueError that names the wrong part."""
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise ValueError(f"it is no URL, as a bracket in it has no other: {ESCAPES}") from None
+        raise ValueError(f"it is not a URL, because its brackets do not match: {ESCAPES}") from None
     _check_scheme("://" in text, parts.scheme, schemes)
     for one in parts.netloc.split(","):
         _check_host(one.rpartition("@")[2])
@@ -111,16 +111,16 @@ def _check_scheme(separated: bool, scheme: str, schemes: Collection[str]) -> Non
     if not separated or not scheme:
         raise ValueError(NO_SCHEME)
     if scheme not in schemes:
-        raise ValueError(f"its scheme is none of {', '.join(schemes)}")
+        raise ValueError(f"its scheme must be one of {', '.join(schemes)}")
 
 
 def _check_host(text: str) -> None:
-    """``text``: HOST, HOST:PORT or [ADDRESS]:PORT."""
+    """Check HOST, HOST:PORT or [ADDRESS]:PORT."""
     colon, port = text.rpartition("]")[2].partition(":")[1:]
     if colon and not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ValueError(f"its port is no number below 65536; {ESCAPES}")
+        raise ValueError(f"its port must be a number below 65536; {ESCAPES}")
     if text.startswith("[") != ("]" in text):
-        raise ValueError(f"it is no URL, as a bracket in it has no other: {ESCAPES}")
+        raise ValueError(f"it is not a URL, because its brackets do not match: {ESCAPES}")
 
 
 def _host(netloc: str) -> str:

@@ -1,4 +1,4 @@
-"""Options of other releases of Nova, and of libraries, that have no effect here: ``without_effect.toml`` beside this."""
+"""Options of other Nova releases, and of libraries, that have no effect here: the table ``without_effect.toml``."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from typing import NamedTuple
 
-EVERY, MORE = "*", "*"  # every option of a section; what operators add to the name of a section
+EVERY, MORE = "*", "*"  # every option of a section; any suffix of a section's name
 _SEPARATOR = ", "
 
 
 class WithoutEffect(NamedTuple):
-    """``reason``: why the option has no effect here, one sentence. ``unprotected``: matches the values with which the
-    operator relies on a protection that is not there; ``cure``: what to do then."""
+    """An option without effect. ``reason``: why, in one sentence. ``unprotected``: matches the values with which the
+    operator relies on a protection that does not exist; ``cure``: what to do then."""
 
     reason: str
     unprotected: re.Pattern[str] | None = None
     cure: str = ""
 
     def removes_protection(self, values: Iterable[str]) -> bool:
-        """Whether one of the values relies on what is not there."""
+        """Return whether one of the values relies on a protection that does not exist."""
         return self.unprotected is not None and any(self.unprotected.fullmatch(value.strip()) for value in values)
 
 
-#: What keystoneauth calls a group of its options here -> their names.
+#: The names used here for option groups of keystoneauth -> the options' names.
 Groups = Mapping[str, Callable[[], Iterable[str]]]
 
 
@@ -47,7 +47,7 @@ def _credentials() -> set[str]:
 
 
 def _names(options: Iterable[object]) -> set[str]:
-    """Today's and old ones, as they stand in files."""
+    """Return current and deprecated names, as written in files."""
     return {name.replace("-", "_") for option in options
             for name in (option.dest, *(old.name for old in option.deprecated_opts))  # type: ignore[attr-defined]
             if name}
@@ -57,7 +57,7 @@ KEYSTONEAUTH: Groups = {"(adapter)": _adapter, "(credentials)": _credentials}
 
 
 class WithoutEffectTable:
-    """The options, by section and name."""
+    """The options by section and name."""
 
     def __init__(self, text: str, groups: Groups = KEYSTONEAUTH) -> None:
         self._rows: dict[str, dict[str, WithoutEffect]] = {}
@@ -68,7 +68,7 @@ class WithoutEffectTable:
                     self._rows.setdefault(section, {}).update(dict.fromkeys(names.split(_SEPARATOR), _row(said)))
 
     def find(self, section: str, name: str) -> WithoutEffect | None:
-        """What is said of the option; None: nothing."""
+        """Return the entry for the option, or None."""
         options = self._rows.get(section) or self._family(section)
         if (found := options.get(name) or options.get(EVERY)) is not None:
             return found
@@ -80,7 +80,7 @@ class WithoutEffectTable:
                      if family.endswith(MORE) and section.startswith(family.removesuffix(MORE))), {})
 
     def __iter__(self) -> Iterator[tuple[str, str, WithoutEffect]]:
-        """Section, option and what is said of it, as they are written."""
+        """Yield section, option and entry, as written."""
         return ((section, name, said) for section, options in self._rows.items() for name, said in options.items())
 
 
@@ -92,7 +92,7 @@ def _row(said: str | Mapping[str, str]) -> WithoutEffect:
 
 @functools.cache
 def table() -> WithoutEffectTable:
-    """The one that comes with this release."""
+    """Return the table of this release."""
     return WithoutEffectTable(resources.files(__package__).joinpath("without_effect.toml").read_text())
 
 

@@ -1,4 +1,4 @@
-"""``[api_database]``: the cloud-wide one (flavors, keypairs, quotas, the ledger). See ``[database]``."""
+"""``[api_database]``: the cloud-wide database (flavors, keypairs, quotas, the ledger). See ``[database]``."""
 
 from __future__ import annotations
 

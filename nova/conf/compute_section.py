@@ -1,4 +1,4 @@
-"""``[compute]``: more about what a host gives to its guests, and how it keeps them."""
+"""``[compute]``: more resources of a host, and more options for the management of its guests."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ GROUP = "compute"
 
 OPTS = [
     cfg.StrOpt("cpu_shared_set",
-               help="Processors for guests that float, as 4-12,^8,15. They are the VCPU inventory then, and where emulator "
-                    "threads run that are to be apart (hw:emulator_threads_policy=share). Unset: all, or with "
-                    "cpu_dedicated_set none."),
+               help="CPUs for guests without pinning, as 4-12,^8,15. They form the VCPU inventory, and run separate "
+                    "emulator threads (hw:emulator_threads_policy=share). Unset: all CPUs, or none if "
+                    "cpu_dedicated_set is set."),
     cfg.StrOpt("cpu_dedicated_set",
-               help="Processors that are given to one guest each (hw:cpu_policy=dedicated), as 4-12,^8,15: the PCPU "
-                    "inventory. None of them may be in cpu_shared_set. Unset: none."),
+               help="CPUs pinned to one guest each (hw:cpu_policy=dedicated), as 4-12,^8,15: the PCPU inventory. "
+                    "They must not be in cpu_shared_set. Unset: none."),
     cfg.StrOpt("provider_config_location", default="/etc/nova/provider_config/",
-               help="Directory of files *.yaml that give this host's resource provider more inventories and traits; read "
-                    "at start."),
+               help="Directory of *.yaml files that add inventories and traits to this host's resource provider; "
+                    "read at start."),
     cfg.BoolOpt("live_migration_wait_for_vif_plug", default=True,
-                help="Let a running guest come here only when Neutron has seen its plugged interfaces. This counts "
-                     "where Neutron can see them before the guest is here: with hybrid plugging of Open vSwitch."),
+                help="Start a live migration to this host only after Neutron has seen its plugged interfaces. This "
+                     "applies if Neutron can see them before the guest arrives: with hybrid plugging of Open "
+                     "vSwitch."),
     cfg.IntOpt("max_disk_devices_to_attach", default=-1, min=-1,
-               help="How many disks a guest of this host may have: local disks, volumes and a config drive together. It "
-                    "counts when a guest is built, rebuilt, evacuated to here, unshelved or migrated live to here, and "
-                    "when a volume is attached. -1: as many as its buses take; 0: none. A host with a lower number than "
-                    "the others' refuses guests that come with more: set it alike on all hosts."),
+               help="Maximum number of disks of a guest on this host: local disks, volumes and a config drive "
+                    "together. It applies when a guest is built, rebuilt, unshelved, evacuated or live migrated to "
+                    "this host, and when a volume is attached. -1: as many as its buses allow; 0: none. A host with "
+                    "a lower number than others rejects guests that arrive with more: set it to the same value on "
+                    "all hosts."),
     cfg.IntOpt("shutdown_retry_interval", default=10, min=1,
-               help="Seconds after which a guest that was asked to shut down, and is still up, is asked again."),
+               help="Seconds after which a guest that has not shut down on request is asked again."),
 ]

@@ -1,4 +1,4 @@
-"""``[database]``: the cell's. Read by nova-conductor and nova-manage alone, from nova-conductor.conf (0600)."""
+"""``[database]``: the cell database. Read only by nova-conductor and nova-manage, from nova-conductor.conf (0600)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ GROUP = "database"
 
 POOL = [
     cfg.IntOpt("max_pool_size", default=10, min=1,
-               help="Connections a process keeps open to this database. More work waits its turn, which is faster than "
-                    "more transactions in each other's way. The server must allow workers x (this + max_overflow)."),
+               help="Number of connections that a process keeps open to this database. More work waits, which is "
+                    "faster than more conflicting transactions. The server must allow workers x (max_pool_size + "
+                    "max_overflow)."),
     cfg.IntOpt("max_overflow", default=0, min=0,
-               help="Connections beyond that under load, closed after use (upstream's default is 50: making a "
-                    "connection costs more than a statement)."),
+               help="Number of additional connections under load, closed after use (upstream's default is 50: "
+                    "opening a connection costs more than a statement)."),
     cfg.IntOpt("connection_recycle_time", default=3600, min=1,
-               help="Seconds after which a connection is replaced: below the server's own limit."),
+               help="Seconds after which a connection is replaced: less than the server's own limit."),
 ]
 
 OPTS = [
     cfg.Opt("connection", type=DatabaseUrl(), secret=True,
-               help="URL of the cell database: mysql+pymysql://nova:secret@db/nova, postgresql+psycopg://..., "
-                    "or sqlite:////var/lib/nova-conductor/nova.db. It belongs in nova-conductor.conf, readable by its user "
-                    "alone."),
+               help="URL of the cell database: mysql+pymysql://nova:secret@db/nova, postgresql+psycopg://..., or "
+                    "sqlite:////var/lib/nova-conductor/nova.db. It belongs in nova-conductor.conf, readable only by "
+                    "its user."),
     *POOL,
 ]

@@ -1,4 +1,4 @@
-"""``[doctor]``: what ``nova-manage doctor`` expects of this host."""
+"""``[doctor]``: the checks of ``nova-manage doctor`` on this host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ GROUP = "doctor"
 
 OPTS = [
     cfg.ListOpt("expected_daemons", default=[],
-                help="Daemons that have to run on this host, as their programs are called: nova-api, nova-conductor. "
-                     "'nova-manage doctor' fails while one of them does not. Empty: the units of systemd that are "
-                     "enabled here; where there are none, the daemons that registered from this host before."),
+                help="Daemons that must run on this host, by program name: nova-api, nova-conductor. 'nova-manage "
+                     "doctor' fails if one of them does not run. Empty: the systemd units enabled here; without any, "
+                     "the daemons that have registered from this host."),
 ]

@@ -1,4 +1,4 @@
-"""``[key_manager]``: where the keys of encrypted volumes are."""
+"""``[key_manager]``: the key manager for encrypted volumes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ GROUP = "key_manager"
 
 OPTS = [
     cfg.StrOpt("backend", default="barbican",
-               help="barbican, or a name that ends in ConfKeyManager: then fixed_key is the only key. It must be what "
-                    "Cinder has. (With barbican, too, fixed_key is used for volumes from before.)"),
+               help="Key manager: barbican, or a name that ends in ConfKeyManager for fixed_key as the only key. It "
+                    "must match Cinder's. (Barbican, too, uses fixed_key for older volumes.)"),
     cfg.StrOpt("fixed_key", secret=True,
-               help="One key for all volumes, in hex digits; the same as Cinder's. Whoever reads it reads every "
-                    "volume: for trials, and for volumes from before Barbican."),
+               help="Single key for all volumes, in hex digits; the same as Cinder's. It decrypts every volume: only "
+                    "for trials, and for volumes from before Barbican."),
 ]

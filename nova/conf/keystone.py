@@ -1,4 +1,4 @@
-"""``[keystone]``: the identity service, asked whether there is a project before something is kept for it.
+"""``[keystone]``: the identity service, used to verify that a project exists before data is stored for it.
 
 Credentials (``auth_type``, ``auth_url``, ``username``, ...) and TLS options are keystoneauth's own and are read by
 ``nova.clients.session``; they need to show projects (in Keystone's defaults: reader on system all, or admin).

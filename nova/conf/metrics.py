@@ -1,4 +1,4 @@
-"""``[metrics]``: how much what hosts measure of themselves counts in where servers go."""
+"""``[metrics]``: weights of hosts' metrics for the scheduler."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ GROUP = "metrics"
 
 OPTS = [
     cfg.FloatOpt("weight_multiplier", default=1.0,
-                 help="How much the metrics count beside the other weighers. Aggregate metadata "
+                 help="Weight of the metrics relative to the other weighers. Aggregate metadata "
                       "metrics_weight_multiplier overrides it for the aggregate's hosts; the lowest wins."),
     cfg.ListOpt("weight_setting", default=[],
-                help="Which metrics count, and how much: NAME=RATIO. A host's value is the sum over them of metric times "
-                     "ratio. Empty: none. Hosts report what compute_monitors says. An example is cpu.percent=-1.0."),
+                help="Metrics with their ratios: NAME=RATIO. A host's value is the sum of metric times ratio. Empty: "
+                     "none. Hosts report the metrics of compute_monitors. An example is cpu.percent=-1.0."),
     cfg.BoolOpt("required", default=True,
-                help="Whether a host must report all of these metrics. A host that does not then gets no servers, "
-                     "as with MetricsFilter. Otherwise it has weight_of_unavailable in their place."),
+                help="Whether a host must report all of these metrics. If so, a host that does not gets no servers, "
+                     "as with MetricsFilter. Otherwise it gets weight_of_unavailable."),
     cfg.FloatOpt("weight_of_unavailable", default=-10000.0,
-                 help="The value of a host that does not report all of these metrics, where it need not."),
+                 help="Value of a host that does not report all of these metrics, if required is off."),
 ]

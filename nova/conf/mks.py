@@ -1,4 +1,4 @@
-"""``[mks]``: consoles of VMware's guests."""
+"""``[mks]``: consoles of VMware guests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nova.conf._urls import WEB
 GROUP = "mks"
 
 OPTS = [
-    cfg.BoolOpt("enabled", default=False, help="Offer consoles of type webmks, where the hypervisor has them."),
+    cfg.BoolOpt("enabled", default=False, help="Offer consoles of type webmks, if the hypervisor supports them."),
     cfg.URIOpt("mksproxy_base_url", schemes=WEB, default="http://127.0.0.1:6090/",
-               help="Read by nova-consoleauth: where users' browsers find the MKS proxy."),
+               help="Read by nova-consoleauth: URL of the MKS proxy for users' browsers."),
 ]

@@ -1,4 +1,4 @@
-"""``[monitoring]``: where a daemon shows its health and its metrics."""
+"""``[monitoring]``: health checks and metrics of daemons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from oslo_config import cfg
 
 GROUP = "monitoring"
 
-#: A daemon's port where none is set: those that may run on one host have different ones.
+#: Default port of each daemon: different for daemons that may run on one host.
 PORTS = {
     "nova-api": 9871, "nova-api-os-compute": 9871, "nova-api-metadata": 9872, "nova-conductor": 9873,
     "nova-scheduler": 9874, "nova-compute": 9875, "nova-network": 9876, "nova-consoleauth": 9877, "nova-cert": 9878,
@@ -15,13 +15,13 @@ PORTS = {
 
 OPTS = [
     cfg.BoolOpt("enabled", default=True,
-                help="Serve /metrics, /health/live and /health/ready over HTTP. The answers name daemons, hosts and "
-                     "zones, and no project, user or server."),
+                help="Serve /metrics, /health/live and /health/ready over HTTP. They name daemons, hosts and zones, "
+                     "but no project, user or server."),
     cfg.HostAddressOpt("listen", default="127.0.0.1",
-                       help="The address to serve them on. Whoever reaches it can read them: keep it on the machine, or "
-                            "on a network of the operators'."),
+                       help="Address that they are served on. They need no authentication: keep it local, or on an "
+                            "operators' network."),
     cfg.PortOpt("port", min=1,
-                help="The port. Each daemon has its own where this is not set, from 9871 (nova-api) to 9886 "
-                     "(nova-api-ec2), as the page on monitoring lists. Set it, in a file of that daemon's own, where "
-                     "two daemons of a kind run on one machine."),
+                help="Port that they are served on. Unset: each daemon's own, from 9871 (nova-api) to 9886 "
+                     "(nova-api-ec2), as listed on the page on monitoring. Set it in the daemon's own file if two "
+                     "daemons of a kind run on one machine."),
 ]

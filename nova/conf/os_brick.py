@@ -1,4 +1,4 @@
-"""``[os_brick]``: the library by which hosts reach volumes of iSCSI, Fibre Channel, NVMe-oF and others."""
+"""``[os_brick]``: the library that connects hosts to volumes of iSCSI, Fibre Channel, NVMe-oF and others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ GROUP = "os_brick"
 
 OPTS = [
     cfg.StrOpt("lock_path", default="$state_path/locks",
-               help="Where os-brick's locks are. If services of Cinder or Glance run on the same host, it must be the path "
-                    "that they have. They must be able to write there: give the folder a group of theirs, and the setgid "
-                    "bit. nova-compute looks at it when it starts."),
+               help="Directory of os-brick's locks. If services of Cinder or Glance run on the same host, it must be "
+                    "their path, too, and writable for them: give the directory their group, and the setgid bit. "
+                    "nova-compute checks it at start."),
 ]

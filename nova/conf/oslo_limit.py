@@ -1,4 +1,4 @@
-"""``[oslo_limit]``: limits that Keystone keeps (``[quota]driver = nova.quota.UnifiedLimitsDriver``).
+"""``[oslo_limit]``: limits stored in Keystone (``[quota]driver = nova.quota.UnifiedLimitsDriver``).
 
 Credentials (``auth_type``, ``auth_url``, ``username``, ...) and TLS options are keystoneauth's own and are read by
 ``nova.clients.session``; they need to read limits of every project (in Keystone's defaults: reader on system all).
@@ -11,12 +11,12 @@ from oslo_config import cfg
 GROUP = "oslo_limit"
 
 OPTS = [
-    cfg.StrOpt("endpoint_id", help="Id of the compute endpoint in Keystone: limits are registered for its service and "
-                                   "region. Unset: it is looked for by the options below."),
-    cfg.StrOpt("endpoint_service_type", default="compute", help="Type of the service that limits are registered for."),
-    cfg.StrOpt("endpoint_service_name", help="Its name, where several are of that type."),
-    cfg.StrOpt("endpoint_interface", default="public", help="Interface of its endpoint."),
-    cfg.StrOpt("endpoint_region_name", help="Region of its endpoint. Unset: the only one's."),
+    cfg.StrOpt("endpoint_id", help="Id of the compute endpoint in Keystone: limits are registered for its service "
+                                   "and region. Unset: it is found by the options below."),
+    cfg.StrOpt("endpoint_service_type", default="compute", help="Type of the service for which limits are registered."),
+    cfg.StrOpt("endpoint_service_name", help="Name of the service, if several have that type."),
+    cfg.StrOpt("endpoint_interface", default="public", help="Interface of the service's endpoint."),
+    cfg.StrOpt("endpoint_region_name", help="Region of the service's endpoint. Unset: the only one's."),
     cfg.IntOpt("read_timeout", default=10, min=1,
-               help="Seconds without an answer after which a request that needs a limit fails with 503."),
+               help="Seconds without a response after which a request that needs a limit fails with 503."),
 ]

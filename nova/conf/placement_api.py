@@ -1,4 +1,4 @@
-"""``[placement_api]``: where nova-placement-api listens."""
+"""``[placement_api]``: the listener of nova-placement-api."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = "placement_api"
 
 OPTS = [
-    cfg.HostAddressOpt("listen", default="0.0.0.0", help="Address that Placement's API listens on."),
-    cfg.PortOpt("listen_port", default=8778, help="Port of Placement's API."),
-    cfg.IntOpt("workers", min=1, help="Worker processes of Placement's API. Unset: one a CPU."),
+    cfg.HostAddressOpt("listen", default="0.0.0.0", help="Address that the Placement API listens on."),
+    cfg.PortOpt("listen_port", default=8778, help="Port of the Placement API."),
+    cfg.IntOpt("workers", min=1, help="Worker processes of the Placement API. Unset: one for each CPU."),
 ]

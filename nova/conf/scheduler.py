@@ -1,4 +1,4 @@
-"""``[scheduler]``: how servers find their hosts."""
+"""``[scheduler]``: selection of hosts for servers."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ GROUP = "scheduler"
 
 OPTS = [
     cfg.IntOpt("workers", min=0,
-               help="How many nova-scheduler processes to run. Each knows all hosts (about 2 KB a host) and answers "
-                    "requests of its own. Unset: as many as there are CPUs."),
+               help="Number of nova-scheduler processes. Each has the state of all hosts (about 2 KB per host) and "
+                    "serves its own requests. Unset: one for each CPU."),
     cfg.IntOpt("max_attempts", default=3, min=1,
-               help="How many hosts are tried for a server before it ends in ERROR: the scheduler's choice, then "
-                    "others. 1: no second try. A host that other servers filled meanwhile does not count."),
+               help="Number of hosts tried for a server before it ends in ERROR: the scheduler's choice, then "
+                    "alternates. 1: no retry. A host that other servers filled meanwhile does not count."),
     cfg.BoolOpt("limit_tenants_to_placement_aggregate", default=False,
-                help="Servers of a project for which aggregates are set aside (metadata filter_tenant_id, or keys that "
-                     "begin with it) run on the hosts of these aggregates alone. Other projects run anywhere; to keep "
-                     "them away, use AggregateMultiTenancyIsolation."),
+                help="Run servers of a project with reserved aggregates (metadata filter_tenant_id, or keys that "
+                     "begin with it) only on the hosts of these aggregates. Other projects' servers run anywhere; to "
+                     "exclude them, use AggregateMultiTenancyIsolation."),
     cfg.BoolOpt("placement_aggregate_required_for_tenants", default=False,
                 help="With limit_tenants_to_placement_aggregate: a project without such an aggregate gets no host."),
     cfg.BoolOpt("query_placement_for_image_type_support", default=False,
-                help="Only hosts that can make disks of the image's format (trait COMPUTE_IMAGE_TYPE_*)."),
+                help="Select only hosts that support the image's disk format (trait COMPUTE_IMAGE_TYPE_*)."),
     cfg.BoolOpt("enable_isolated_aggregate_filtering", default=False,
-                help="Hosts of an aggregate with metadata trait:NAME=required take only servers whose flavor or image "
-                     "asks for that trait in the same words."),
+                help="Reserve hosts of an aggregate with metadata trait:NAME=required for servers whose flavor or "
+                     "image requires that trait in the same form."),
     cfg.BoolOpt("image_metadata_prefilter", default=False,
-                help="Only hosts that have what the image's properties ask of the guest's devices, as traits: buses, "
-                     "video, network, sound and IOMMU models, architecture, firmware."),
+                help="Select only hosts with traits for the guest devices that the image's properties request: "
+                     "buses, video, network, sound and IOMMU models, architecture, firmware."),
     cfg.BoolOpt("query_placement_for_routed_network_aggregates", default=False,
-                help="Only hosts near the segment of a routed network. No network of this cloud has segments: it changes "
-                     "nothing."),
+                help="Select only hosts near the segment of a routed network. Without effect: networks of this cloud "
+                     "have no segments."),
     cfg.IntOpt("host_state_sweep_interval", default=60, min=1,
-               help="Seconds between two questions to the conductor for what this scheduler does not know of the hosts "
-                    "yet. Changes are told as they happen; this repairs what got lost on the way."),
+               help="Seconds between two requests to the conductor for host changes that this scheduler has missed. "
+                    "Changes are sent as they happen; this recovers lost messages."),
 ]

@@ -1,4 +1,4 @@
-"""``[service_user]``: what our daemons are to the services next door, where a section has no credentials of its own.
+"""``[service_user]``: credentials of nova's daemons for other services, for sections without their own.
 
 Credentials and TLS options are keystoneauth's own and are read by ``nova.clients.session``.
 """
@@ -11,5 +11,6 @@ GROUP = "service_user"
 
 OPTS = [
     cfg.BoolOpt("send_service_user_token", default=False,
-                help="Send our own token beside the user's, so that long operations survive the user's token."),
+                help="Send nova's service token with the user's token, so that long operations outlive the user's "
+                     "token."),
 ]

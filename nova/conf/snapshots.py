@@ -1,4 +1,4 @@
-"""``[DEFAULT]`` options of images that are made of servers."""
+"""``[DEFAULT]`` options of images made from servers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ GROUP = "DEFAULT"
 
 OPTS = [
     cfg.ListOpt("non_inheritable_image_properties", default=["cache_in_nova", "bittorrent"],
-                help="Properties of a server's image that images made of the server don't get: what they say is true "
-                     "of that very image's data only. Read by nova-conductor."),
+                help="Properties of a server's image that images made from the server do not inherit: they describe "
+                     "only the original image's data. Read by nova-conductor."),
 ]

@@ -1,4 +1,5 @@
-"""``[upgrade_levels]``: pins of RPC contract versions, for rolling upgrades by hand. Normally empty: daemons learn it."""
+"""``[upgrade_levels]``: pinned RPC contract versions, for manual rolling upgrades. Normally empty: daemons negotiate
+them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,6 @@ from oslo_config import cfg
 
 GROUP = "upgrade_levels"
 
-OPTS = [cfg.StrOpt(topic.replace("-", "_"), help=f"The newest version of the {topic} contract to speak.")
+OPTS = [cfg.StrOpt(topic.replace("-", "_"), help=f"Maximum version of the {topic} contract to use.")
         for topic in ("conductor", "conductor-host", "scheduler", "compute", "network", "cert",
                       "objectstore")]

@@ -1,4 +1,4 @@
-"""``[workarounds]``: ways around what goes wrong elsewhere."""
+"""``[workarounds]``: workarounds for faults of other software."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ GROUP = "workarounds"
 
 OPTS = [
     cfg.BoolOpt("handle_virt_lifecycle_events", default=True,
-                help="Tell the conductor at once of guests that stop or start by themselves. Off: only the report every "
-                     "sync_power_state_interval tells of them. Read by nova-compute."),
+                help="Report guests that stop or start by themselves to the conductor immediately. Off: only the "
+                     "report every sync_power_state_interval includes them. Read by nova-compute."),
 ]

@@ -1,7 +1,7 @@
-"""Reads the configuration of every program: daemons, WSGI applications, and the tools of operators.
+"""Configuration loading for every program: daemons, WSGI applications, and operators' tools.
 
-What is wrong in it becomes one sentence (which option, in which file, what is wrong, what to write) and exit status 2.
-No sentence has a part of a value.
+Each configuration error becomes one sentence (the option, its file, the problem, a valid form) and exit
+status 2. No sentence contains a part of a value.
 """
 
 from nova.configuration.origin import sentence

@@ -1,4 +1,5 @@
-"""A daemon's command line as operators and start scripts write it: dashes or underscores, today's names or old ones."""
+"""A daemon's command line as operators and start scripts write it: with dashes or underscores, current or deprecated
+names."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from nova.configuration.wanted import problem
 
 
 def spelt(words: Sequence[str], options: Sequence[cfg.Opt]) -> list[str]:
-    """The words, with each option's name as it is declared."""
+    """Return the arguments with each option's name as declared."""
     names = dict(_spellings(options))
     made = []
     for word in words:
@@ -21,12 +22,12 @@ def spelt(words: Sequence[str], options: Sequence[cfg.Opt]) -> list[str]:
 
 
 def names(option: cfg.Opt) -> list[str]:
-    """Today's name and the old ones, as they are declared."""
+    """Return the option's current and deprecated names, as declared."""
     return [option.name, *(old.name for old in option.deprecated_opts if old.name)]
 
 
 def _spellings(options: Sequence[cfg.Opt]) -> Iterator[tuple[str, str]]:
-    """(``--some-name`` with dashes, the word as it is declared), of old names and of ``--no...`` too."""
+    """Yield (``--some-name`` with dashes, the argument as declared), including deprecated names and ``--no...``."""
     for option in options:
         for name in names(option):
             yield _plain(f"--{name}"), f"--{name}"
@@ -39,8 +40,8 @@ def _plain(word: str) -> str:
 
 
 def typed(words: Sequence[str], options: Sequence[cfg.Opt]) -> frozenset[str]:
-    """The options that the words give a value to, by attribute. config.Unusable for a value that is none: the parser of
-    command lines would repeat it."""
+    """Return the options (by attribute) to which the arguments give a value. Raises config.Unusable for an invalid
+    value: the command line parser would print it."""
     by_word: Mapping[str, cfg.Opt] = {
         f"--{name}": option for option in options for name in names(option)}
     given = set()

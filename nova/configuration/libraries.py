@@ -1,4 +1,4 @@
-"""The options that libraries read in nova.conf, as they list them."""
+"""The options that libraries read from nova.conf, from the libraries' own lists."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from nova.conf._urls import BrokerUrl, WebUrl
 
 Declared = Iterator[tuple[str, cfg.Opt]]
 
-#: The lists of libraries -> sections that they have options in.
+#: Option lists of libraries -> the sections with their options.
 LISTS = {
     "oslo.messaging": ("DEFAULT", "oslo_messaging_notifications", "oslo_messaging_rabbit", "oslo_messaging_kafka"),
     "oslo.middleware": ("oslo_middleware", "cors", "healthcheck", "oslo_middleware_tracing"),
     "oslo.policy": ("oslo_policy",), "oslo.concurrency": ("oslo_concurrency",),
     "oslo.config": ("DEFAULT", "sample_remote_file_source"),
     "keystonemiddleware.auth_token": ("keystone_authtoken",),
-    "keystonemiddleware.audit": ("audit_middleware_notifications",),  # of a filter that operators may have
+    "keystonemiddleware.audit": ("audit_middleware_notifications",),  # a filter that operators may add
     "os_vif": ("os_vif_linux_bridge", "os_vif_noop", "os_vif_ovs")}
 PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged", "nova_sys_admin", "privsep_entrypoint")
-#: Sections whose credentials are keystoneauth's to read.
+#: Sections with credentials that keystoneauth reads.
 WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "barbican", "neutron", "oslo_limit",
                     "vendordata_dynamic_auth", "keystone")
 AUTH_TYPES = ("auth_type", "auth_plugin")
-#: Texts of credentials, in which passwords bring a ``$``.
+#: Credential options in which a password may contain a ``$``.
 _TEXTS = ("username", "password", "user_password", "admin_user", "admin_password", "token", "admin_token",
           "application_credential_secret", "application_credential_id", "project_name", "memcache_secret_key")
-#: What is known without its library, which would have to be imported: URLs, declared there as plain texts, and the
-#: words of credentials.
+#: Options known without importing their library: URLs, which libraries declare as plain text, and credentials.
 _USUAL = (("DEFAULT", cfg.Opt("transport_url", type=BrokerUrl())),
          ("oslo_messaging_notifications", cfg.Opt("transport_url", type=BrokerUrl())),
          ("keystone_authtoken", cfg.Opt("www_authenticate_uri", type=WebUrl(), deprecated_name="auth_uri")),
@@ -40,12 +39,12 @@ _USUAL = (("DEFAULT", cfg.Opt("transport_url", type=BrokerUrl())),
 
 
 def usual() -> Declared:
-    """Those that operators write most, and wrong: without the import of a library."""
+    """Yield the options that operators most often set, and set wrong, without importing a library."""
     yield from _USUAL
 
 
 def declared(sections: Collection[str]) -> Declared:
-    """Section and option, of the libraries that have options in one of the sections. It imports them."""
+    """Yield (section, option) of the libraries with options in one of the sections. Imports these libraries."""
     for entry in entry_points(group="oslo.config.opts"):
         if not set(LISTS.get(entry.name, ())).isdisjoint(sections):
             for group, options in entry.load()():
@@ -57,7 +56,7 @@ def declared(sections: Collection[str]) -> Declared:
 
 
 def in_use() -> set[str]:
-    """The sections whose libraries this process has imported: their lists cost nothing."""
+    """Return the sections of libraries that this process has imported: their lists cost nothing."""
     return {section for entry in entry_points(group="oslo.config.opts") if _is_loaded(entry)
             for section in LISTS.get(entry.name, ())}
 
@@ -67,13 +66,13 @@ def _is_loaded(entry: EntryPoint) -> bool:
 
 
 def credentials(auth_types: Mapping[str, Iterable[str]]) -> Declared:
-    """What keystoneauth reads in each section, for the ``auth_type`` (or several) that it names. It imports
+    """Yield the options that keystoneauth reads in each section for its ``auth_type`` (or several). Imports
     keystoneauth."""
     from keystoneauth1 import exceptions, loading
 
     for section, names in auth_types.items():
         read = [*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()]
         for auth_type in sorted(set(names)):
-            with contextlib.suppress(exceptions.NoMatchingPlugin):  # which whoever logs in tells
+            with contextlib.suppress(exceptions.NoMatchingPlugin):  # reported at login
                 read += loading.get_auth_plugin_conf_options(auth_type)
         yield from ((section, option) for option in read)

@@ -1,4 +1,4 @@
-"""Where an option's value comes from: a file, the command line, or the environment."""
+"""The origin of an option's value: a file, the command line, or the environment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NAMED = re.compile(r"\[(\w+)\](\w+)")
 
 
 class Literal(cfg.ConfigOpts):
-    """Options as they stand in files, a ``$`` and all: they can be looked at though they cannot be used."""
+    """Options with the text as written in files, including ``$``: readable even if the value is not usable."""
 
     class Template(string.Template):
-        delimiter = "\0"  # which no text has
+        delimiter = "\0"  # occurs in no text
 
 
 def literal(options: Iterable[tuple[str, cfg.Opt]], files: Sequence[str], folders: Sequence[str]) -> Literal:
-    """The options (group, option) of the files, every value a text."""
+    """Return the options (group, option) of the files with every value as text."""
     made = Literal()
     for group, option in options:
         plain = copy.copy(option)
@@ -34,7 +34,7 @@ def literal(options: Iterable[tuple[str, cfg.Opt]], files: Sequence[str], folder
 
 
 def place(options: cfg.ConfigOpts, group: str, name: str) -> str:
-    """Where the value of a readable option was set, as words; empty: nowhere."""
+    """Describe the origin of a readable option's value; empty if it is not set."""
     found = options.get_location(name, None if group == "DEFAULT" else group)
     if found is None or not found.location.is_user_controlled:
         return ""
@@ -46,7 +46,7 @@ _WORDS = {cfg.Locations.user: "{}", cfg.Locations.command_line: "the command lin
 
 
 def sentence(options: Options, error: errors.NovaError) -> str:
-    """The error's sentence; of an error in the configuration with where the option that it names was set."""
+    """Return the error's sentence; for a configuration error, with the origin of the option that it names."""
     named = _NAMED.search(error.message) if isinstance(error, errors.config.Wrong) else None
     where = _place_or_none(options, *named.groups()) if named else ""
     if not where or where in error.message:
@@ -55,7 +55,7 @@ def sentence(options: Options, error: errors.NovaError) -> str:
 
 
 def _place_or_none(options: Options, group: str, name: str) -> str:
-    """Empty also for what is no option of these, or cannot be read."""
+    """Return the origin; empty also for an option that is unknown or unreadable."""
     try:
         return place(options, group, name)
     except (cfg.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Reads files and command line of a program, and ends it with a sentence where they are wrong."""
+"""Loading of a program's files and command line; on an error it exits with one sentence."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from nova.version import RELEASE
 
 
 def fail(message: str) -> NoReturn:
-    """End with exit status 2 and one sentence on standard error."""
+    """Exit with status 2 and one sentence on standard error."""
     sys.stderr.write(f"{program(sys.argv[0])}: {message}\n")
     raise SystemExit(2)
 
 
 def program(path: str) -> str:
-    """The program's name as operators type it, also where its module was run (``python -m nova.cmd.api``)."""
+    """Return the program's name as operators type it, also if its module was run (``python -m nova.cmd.api``)."""
     folder, name = os.path.split(path)
     is_module = name.endswith(".py") and os.path.basename(folder) == "cmd"
     return f"nova-{name.removesuffix('.py').replace('_', '-')}" if is_module else name
 
 
 def load(binary: str, args: Sequence[str] | None = None) -> cfg.ConfigOpts:
-    """The configuration of a program that is no daemon, checked: :func:`read`, and what libraries will read."""
+    """Load and check the configuration of a program other than a daemon: :func:`read`, and the options of libraries."""
     options = read(binary, args)
     try:
         check_libraries(options)
@@ -43,13 +43,14 @@ def load(binary: str, args: Sequence[str] | None = None) -> cfg.ConfigOpts:
 
 def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = (),
          about: str | None = None, epilog: str | None = None) -> cfg.ConfigOpts:
-    """The configuration of a program: its files and command line; our own options are checked. Exits with 2 and a
-    sentence when wrong. No library is imported that must not be before eventlet has patched the standard library.
+    """Load the configuration of a program from its files and command line, and check nova's own options. On an error it
+    exits with status 2 and a sentence. Imports no library that must not be imported before eventlet has patched the
+    standard library.
 
-    Files: ``--config-file``, else /etc/nova/nova.conf (or OS_NOVA_CONFIG_DIR's) and <program>.conf beside it.
-    ``about`` and ``epilog`` stand before and after the options in ``--help``.
+    Files: ``--config-file``, otherwise /etc/nova/nova.conf (or the one in OS_NOVA_CONFIG_DIR) and <program>.conf next
+    to it. ``about`` and ``epilog`` appear before and after the options in ``--help``.
     """
-    options = cfg.CONF  # oslo.messaging's own tracing group is on the global object only
+    options = cfg.CONF  # oslo.messaging declares its tracing group only on the global object
     cli = [*log_section.CLI_OPTS, *extra_cli]
     options.register_cli_opts(cli)
     conf.register(options)
@@ -69,12 +70,12 @@ def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg
 
 
 def files_of(args: Sequence[str]) -> list[str]:
-    """The files that a command line names, in their order."""
+    """Return the files named on a command line, in order."""
     return [path for _index, path in _named(args)]
 
 
 def _named(args: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """(where the word is that names it, the file) of each ``--config-file``."""
+    """Yield (index of the argument with the file, file) of each ``--config-file``."""
     for index, word in enumerate(args):
         if word == "--config-file" and index + 1 < len(args):
             yield index + 1, args[index + 1]
@@ -83,8 +84,8 @@ def _named(args: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def each_file_once(args: Sequence[str]) -> list[str]:
-    """The words without a ``--config-file`` for a file that an earlier one names: options that may be given several
-    times would count twice."""
+    """Return the arguments without repeated ``--config-file`` options for one file: multi-valued options would count
+    twice."""
     words, named = list(args), list(_named(args))
     for index, path in reversed(named):
         if any(_same(path, other) for place, other in named if place < index):
@@ -97,16 +98,16 @@ def _same(path: str, other: str) -> bool:
 
 
 def _files(binary: str, given: Sequence[str]) -> list[str]:
-    """Default files; a program of its own name's file is read beside an explicit --config-file too."""
+    """Return the default files. The program's own file is read in addition to an explicit --config-file, too."""
     if files_of(given):
-        return []  # oslo.config takes the named ones; ours is added by beside()
+        return []  # oslo.config reads the named ones; beside() adds the program's own
     folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
     found = [path for path in (f"{folder}/nova.conf", f"{folder}/{binary}.conf") if os.path.exists(path)]
     return [path for at, path in enumerate(found) if not any(_same(path, other) for other in found[:at])]
 
 
 def beside(args: Sequence[str], binary: str) -> list[str]:
-    """The command line with ``<binary>.conf`` beside the first named file added, where there is one."""
+    """Return the command line with ``<binary>.conf`` from the directory of the first named file added, if it exists."""
     given = list(args)
     for path in files_of(given)[:1]:
         own = os.path.join(os.path.dirname(path), f"{binary}.conf")
@@ -116,8 +117,7 @@ def beside(args: Sequence[str], binary: str) -> list[str]:
 
 
 def own_files() -> list[str]:
-    """For nova-manage and nova-status, as words of a command line: nova.conf, and the conductor's own file when we may
-    read it."""
+    """Return arguments for nova-manage and nova-status: nova.conf, and the conductor's own file if it is readable."""
     folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
     found = [f"{folder}/{name}" for name in ("nova.conf", "nova-conductor.conf")
              if os.access(f"{folder}/{name}", os.R_OK)]

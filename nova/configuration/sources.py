@@ -1,4 +1,4 @@
-"""The files that a configuration is read from."""
+"""The files from which a configuration is loaded."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from oslo_config import cfg
 
 from nova.conf.base import Options
 
-#: Section -> option -> values, as they stand in the files.
+#: Section -> option -> values, as written in the files.
 Values = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 class Sources(NamedTuple):
-    """What options are read from, beside the command line and the environment."""
+    """The sources of options, apart from the command line and the environment."""
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
 
     @classmethod
     def of(cls, options: Options) -> Sources:
-        """Those that ``options`` were read from."""
+        """Return the sources that ``options`` were loaded from."""
         return cls(paths(options.config_file), paths(options.config_dir))
 
     def values(self) -> Values:
-        """Every option in the files; names as oslo.config compares them."""
+        """Return every option in the files, with names normalized as oslo.config compares them."""
         found: dict[str, dict[str, list[str]]] = {}
         for path in self.all_files():
             raw: dict[str, dict[str, list[str]]] = {}
@@ -38,28 +38,28 @@ class Sources(NamedTuple):
         return found
 
     def all_files(self) -> list[str]:
-        """Also those in the folders."""
+        """Return all readable files, including those in the directories."""
         within = [os.path.join(folder, name) for folder in self.folders for name in sorted(os.listdir(folder))
                   if name.endswith(".conf")]
         return [path for path in (*self.files, *within) if os.access(path, os.R_OK)]
 
 
 def paths(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Those of ``config_file`` or ``config_dir``: one, some or none."""
+    """Return the paths of ``config_file`` or ``config_dir``: one, several or none."""
     return (os.fspath(given),) if isinstance(given, str) else tuple(given or ())
 
 
 def normal(section: str) -> str:
-    """A section's name as oslo.config compares it."""
+    """Return a section's name as oslo.config compares it."""
     return section if section.upper() == "DEFAULT" else section.lower()
 
 
 def unreadable(error: Exception, files: Sequence[str]) -> str:
-    """The sentence about a file that cannot be read; of a line in it only its number."""
+    """Return the sentence about an unreadable file; of an invalid line it contains only the number."""
     if isinstance(error, cfg.ConfigFilesNotFoundError):
-        return f"there is no configuration file {', '.join(error.config_files)}: correct --config-file"
+        return f"cannot find the configuration file {', '.join(error.config_files)}: correct --config-file"
     if isinstance(error, cfg.ConfigFilesPermissionDeniedError):
-        return f"{', '.join(error.config_files)} cannot be read: its mode or owner does not let this user"
+        return f"{', '.join(error.config_files)} cannot be read: its mode or owner denies access to this user"
     if isinstance(error, cfg.ConfigDirNotFoundError):
         return f"there is no directory {error.config_dir}: correct --config-dir"
     for path in [error.config_file] if isinstance(error, cfg.ConfigFileParseError) else files:
@@ -68,7 +68,7 @@ def unreadable(error: Exception, files: Sequence[str]) -> str:
         except cfg.ParseError as found:
             return f"{path}, line {found.lineno}: {found.msg}. Each line must be [SECTION], NAME = VALUE, or a comment"
         except UnicodeError:
-            return f"{path} is no text in UTF-8: save it as UTF-8"
+            return f"{path} is not valid UTF-8: save it as UTF-8"
         except OSError as found:
             return f"{path} cannot be read: {found.strerror}. Name a file with --config-file"
-    return f"the configuration cannot be read ({type(error).__name__}): look at --config-file and --config-dir"
+    return f"the configuration cannot be read ({type(error).__name__}): check --config-file and --config-dir"

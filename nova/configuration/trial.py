@@ -1,7 +1,7 @@
-"""Reads every option on trial, ours and libraries', and says which one cannot be read.
+"""A trial read of every option, of nova and libraries, that finds the unreadable one.
 
-Libraries declare the same options in their own ways, and read them when they like. So the trial has options of its own,
-from the same files.
+Libraries declare the same options in different ways, and read them at different times. So the trial has its own options
+object, loaded from the same files.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from nova.configuration.origin import literal, place
 from nova.configuration.sources import Sources, Values, normal, unreadable
 from nova.configuration.wanted import problem
 
-REFERENCE = ("a $ in it refers to another option by its name, and no option of that name can be read. Write $$ for a "
-             "dollar sign that belongs to the value")
-#: What oslo.config raises where a value refers to what is no option, or to itself.
+REFERENCE = ("a $ in it refers to another option by name, but no option of that name can be read. Write $$ for a "
+             "literal dollar sign")
+#: The errors of oslo.config for a value that refers to an unknown option, or to itself.
 UNREADABLE = (cfg.Error, RecursionError)
 
 def ours() -> list[tuple[str, cfg.Opt]]:
-    """Section and option, of all that nova itself declares."""
+    """Return (section, option) of all options that nova declares."""
     return [(section.GROUP, option) for section in conf.sections() for option in section.OPTS]
 
 
 def refuse(options: cfg.ConfigOpts, declared: Iterable[tuple[str, cfg.Opt]], sources: Sources,
            on_command_line: frozenset[str] = frozenset()) -> None:
-    """Read them all. config.Unusable for the first that cannot be read. ``on_command_line``: options (by attribute)
-    that the command line sets, which stands above the files."""
+    """Read all options. Raises config.Unusable for the first that cannot be read. ``on_command_line``: options (by
+    attribute) set on the command line, which overrides the files."""
     for group, option in declared:
         holder = options if group == "DEFAULT" else options[group]
         try:
@@ -45,7 +45,7 @@ def refuse(options: cfg.ConfigOpts, declared: Iterable[tuple[str, cfg.Opt]], sou
 
 def unusable(group: str, option: cfg.Opt, sources: Sources, on_command_line: frozenset[str], reference: bool
              ) -> errors.Invalid:
-    """The error about an option: where it was set, what is wrong, what to write."""
+    """Return the error about an option: its origin, the problem, and a valid form."""
     read = literal([(group, option)], *sources)
     value = (read if group == "DEFAULT" else read[group])[option.dest]
     by_hand = group == "DEFAULT" and option.dest in on_command_line
@@ -55,9 +55,9 @@ def unusable(group: str, option: cfg.Opt, sources: Sources, on_command_line: fro
 
 
 def check_libraries(options: Options, thorough: bool = False) -> None:
-    """config.Unusable for an option of a library that cannot be read. Without ``thorough``: of the usual ones, and of
-    libraries that are imported already. An import has its price, and keystonemiddleware's declares options that
-    keystoneauth's are in the way of."""
+    """Check the options of libraries. Raises config.Unusable for the first that cannot be read. Without ``thorough``,
+    checks the usual ones and those of imported libraries: imports take time, and keystonemiddleware's list declares
+    options that conflict with keystoneauth's."""
     sources = Sources.of(options)
     values = sources.values()
     declared = [*libraries.usual(), *libraries.declared(set(values) if thorough else libraries.in_use() & set(values))]
@@ -68,10 +68,10 @@ def check_libraries(options: Options, thorough: bool = False) -> None:
 
 
 def _try(declared: Sequence[tuple[str, cfg.Opt]], sources: Sources, values: Values) -> None:
-    """Those of them that are set, each in its first declaration."""
+    """Read the options that are set, each in its first declaration."""
     trial, kept = _fresh(sources), []
     for group, option in declared:
-        with contextlib.suppress(cfg.DuplicateOptError):  # another library's, or ours: of the same name and meaning
+        with contextlib.suppress(cfg.DuplicateOptError):  # declared by another library or by nova with the same meaning
             trial.register_opt(option, group=None if group == "DEFAULT" else group)
             if is_set(group, option, values):
                 kept.append((group, option))
@@ -79,7 +79,7 @@ def _try(declared: Sequence[tuple[str, cfg.Opt]], sources: Sources, values: Valu
 
 
 def _fresh(sources: Sources) -> cfg.ConfigOpts:
-    """Our options, read anew. config.Wrong."""
+    """Load nova's options again. Raises config.Wrong."""
     made = conf.register(cfg.ConfigOpts())
     try:
         made([], project="nova", default_config_files=list(sources.files), default_config_dirs=list(sources.folders))
@@ -89,7 +89,7 @@ def _fresh(sources: Sources) -> cfg.ConfigOpts:
 
 
 def is_set(group: str, option: cfg.Opt, values: Values) -> bool:
-    """Whether a file or the environment names it, also by an old name."""
+    """Return whether a file or the environment sets the option, also by a deprecated name."""
     names = [(group, option.dest), *((old.group or group, (old.name or option.dest).replace("-", "_"))
                                      for old in option.deprecated_opts)]
     return any(name in values.get(normal(section), {}) for section, name in names) \
@@ -97,7 +97,7 @@ def is_set(group: str, option: cfg.Opt, values: Values) -> bool:
 
 
 def check_again(options: Options) -> None:
-    """Before files are read again while a program runs. config.Wrong."""
+    """Check the files before a running program reloads them. Raises config.Wrong."""
     sources = Sources.of(options)
     fresh = _fresh(sources)
     database_urls.forget(fresh, options.prog)
@@ -105,8 +105,8 @@ def check_again(options: Options) -> None:
 
 
 def explained(options: Options, error: BaseException) -> errors.Invalid | None:
-    """The option that stands behind an error of oslo.config, which names another one or repeats a value; None: it is
-    none of its errors."""
+    """Return the config error that names the option behind an error of oslo.config, which may name another option or
+    repeat a value. None if oslo.config did not raise it."""
     if not isinstance(error, (*UNREADABLE, cfg.ConfigSourceValueError)):
         return None
     try:

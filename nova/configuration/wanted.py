@@ -1,4 +1,4 @@
-"""Says what an option's type accepts, in words, as the library's own errors repeat the value."""
+"""Descriptions of the values that an option's type accepts, because the library's own errors repeat the value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nova.conf._urls import Url
 
 
 def wanted(kind: object) -> str:
-    """What a value must be: completes "it must be"."""
+    """Return a description of valid values; completes "it must be"."""
     for known, words in _WORDS:
         if isinstance(kind, known):
             return words(kind)
@@ -19,7 +19,8 @@ def wanted(kind: object) -> str:
 
 
 def problem(option: cfg.Opt, value: object) -> str:
-    """What is wrong with a value that the option's type rejects; our own types say it without the value."""
+    """Return the problem with a value that the option's type rejects. nova's own types describe it without the
+    value."""
     if isinstance(option.type, Url):
         try:
             option.type(value)
@@ -43,24 +44,24 @@ def _string(kind: types.String) -> str:
     if kind.choices:
         return f"one of {', '.join(str(choice) or 'nothing' for choice in kind.choices)}"
     if kind.regex is not None:
-        return f"a text of the form {kind.regex.pattern}"
-    return f"a text of {kind.max_length} characters at most" if kind.max_length else "a text"
+        return f"a text that matches {kind.regex.pattern}"
+    return f"a text of at most {kind.max_length} characters" if kind.max_length else "a text"
 
 
 def _uri(kind: types.URI) -> str:
     return f"a URL that begins with {', '.join(f'{scheme}://' for scheme in kind.schemes)}" if kind.schemes else "a URL"
 
 
-#: What comes first counts: a type may be a special form of one below.
+#: The first match counts: a type may be a subclass of a later one.
 _WORDS: tuple[tuple[type, Callable[..., str]], ...] = (
     (Url, lambda kind: f"a URL, like {kind.example}"),
-    (TimeSpan, lambda kind: "a length of time: a number of days, or a number with s, m, h or d"),
-    (types.Port, lambda kind: f"a port's number, from {kind.min or 0} to {kind.max or 65535}"),
+    (TimeSpan, lambda kind: "a duration: a number of days, or a number with s, m, h or d"),
+    (types.Port, lambda kind: f"a port number from {kind.min or 0} to {kind.max or 65535}"),
     (types.Number, _integer), (types.String, _string), (types.URI, _uri),
     (types.Boolean, lambda kind: "true or false"),
-    (types.List, lambda kind: f"a list, with commas, in which each is {wanted(kind.item_type)}"),
-    (types.Dict, lambda kind: "a list of NAME:VALUE, with commas"),
-    (types.Range, lambda kind: "a number, or two with a dash"),
+    (types.List, lambda kind: f"a list separated by commas, in which each item is {wanted(kind.item_type)}"),
+    (types.Dict, lambda kind: "a list of NAME:VALUE, separated by commas"),
+    (types.Range, lambda kind: "a number, or a range with a dash"),
     (types.IPAddress, lambda kind: "an IP address"),
-    (types.Hostname, lambda kind: "a host's name"),
-    (types.HostAddress, lambda kind: "a host's name or IP address"))
+    (types.Hostname, lambda kind: "a host name"),
+    (types.HostAddress, lambda kind: "a host name or IP address"))

@@ -57,12 +57,12 @@ def test_url_when_operators_write_it_so_then_it_is_accepted_as_it_is(kind: objec
 
 
 @pytest.mark.parametrize("kind, text, said", [
-    (BrokerUrl(), "rabit://u:s3cret@h/", "its scheme is none of rabbit"), (BrokerUrl(), "s3cret", "must begin with a"),
-    (BrokerUrl(), "rabbit://u:s3cret/x@h/", "its port is no number"), (BrokerUrl(), "local:///x", "its scheme is none"),
-    (BrokerUrl(), "rabbit://u:s3c[ret@h/", "a bracket"), (DatabaseUrl(), "mysql://u:s3@cret@h/x", "a second @"),
-    (DatabaseUrl(), "mysql+s3cret://h/x", "its driver is none of"), (DatabaseUrl(), "sqlite://s3cret", "a path must"),
-    (DatabaseUrl(), "postgresql+pg8000://h/x", "is not installed"), (WebUrl(), "ftp://h/s3cret", "its scheme is none"),
-    (WebUrl(), "http:///s3cret", "names no host"), (WebUrl(), "http://h:s3cret/", "its port is no number")])
+    (BrokerUrl(), "rabit://u:s3cret@h/", "its scheme must be one of"), (BrokerUrl(), "s3cret", "must begin with a"),
+    (BrokerUrl(), "rabbit://u:s3cret/x@h/", "its port must be"), (BrokerUrl(), "local:///x", "its scheme must"),
+    (BrokerUrl(), "rabbit://u:s3c[ret@h/", "its brackets"), (DatabaseUrl(), "mysql://u:s3@cret@h/x", "a second @"),
+    (DatabaseUrl(), "mysql+s3cret://h/x", "its driver must be one"), (DatabaseUrl(), "sqlite://s3cret", "a path must"),
+    (DatabaseUrl(), "postgresql+pg8000://h/x", "is not installed"), (WebUrl(), "ftp://h/s3cret", "its scheme must be"),
+    (WebUrl(), "http:///s3cret", "has no host"), (WebUrl(), "http://h:s3cret/", "its port must be a number")])
 def test_url_when_it_cannot_be_used_then_the_reason_is_said_without_it(kind: object, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as caught:
         kind(text)  # type: ignore[operator]

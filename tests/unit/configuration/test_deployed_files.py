@@ -71,7 +71,7 @@ def test_configuration_when_a_tool_rendered_the_file_then_every_daemon_reads_it(
 
 @pytest.mark.parametrize(("more", "said", "cure"), [
     ("[glance]\nverify_glance_signatures = true\n", "[glance]verify_glance_signatures (Signatures of images are not",
-     "take the option out when you accept unsigned images"),
+     "remove the option if you accept unsigned images"),
     ("[ephemeral_storage_encryption]\nenabled = true\n", "[ephemeral_storage_encryption]enabled (Local disks",
      "encrypt the file system")])
 def test_doctor_when_a_value_relies_on_what_is_not_there_then_it_fails_and_says_what_to_do(

@@ -91,8 +91,8 @@ def test_workers_when_only_they_find_the_error_then_the_daemon_ends_with_2_and_n
         tmp_path: Path) -> None:
     done = run("nova.cmd.scheduler", tmp_path, WORKERS)
     lines = done.stderr.splitlines()
-    assert done.returncode == 2 and CANARY not in done.stderr and "starting another" not in done.stderr
-    assert 1 <= len([line for line in lines if "enabled_filters, entry 2, is no filter; available are" in line]) <= 3
+    assert done.returncode == 2 and CANARY not in done.stderr and "starting a replacement" not in done.stderr
+    assert 1 <= len([line for line in lines if "enabled_filters, entry 2, is not a filter; available" in line]) <= 3
     assert f"(\x5bfilter_scheduler]enabled_filters is set in {tmp_path}/nova.conf)" in done.stderr
 
 
@@ -112,7 +112,7 @@ def test_wsgi_application_when_its_configuration_is_wrong_then_its_import_says_s
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [
-    (("api_db", "sync", "99"), 2, "the api database has no such revision in this release: leave it out for the"),
+    (("api_db", "sync", "99"), 2, "the api database has no such revision in this release: omit it for the"),
     (("db", "sync", CANARY), 2, "the cell database has no such revision in this release"),
     (("db", "sync", "base"), 2, "has no such revision"), (("db", "sync", "a:b"), 2, "has no such revision"),
     (("db", "sync", "+1"), 2, "has no such revision"), (("db", "sync", "@"), 2, "has no such revision"),

@@ -92,7 +92,7 @@ def test_librarys_option_when_its_value_is_rejected_then_the_same_holds(
 def test_option_when_it_refers_to_what_cannot_be_read_then_the_cure_is_a_second_dollar(
         tmp_path: Path, value: str) -> None:
     said = sentence(sources(tmp_path / "nova.conf", written("DEFAULT", "host", value)))
-    assert "Write $$ for a dollar sign that belongs to the value" in said and value not in said
+    assert "Write $$ for a literal dollar sign" in said and value not in said
 
 
 @pytest.mark.parametrize("text", [
