@@ -1,1 +1,1 @@
-"""The words of the system: typed immutable values, states and pure rules. No I/O, no library that does any."""
+"""Data model: typed immutable values, states and pure rules. No I/O, and no library that does any."""

@@ -1,4 +1,4 @@
-"""What every wire value is: frozen, keyword-only, fields only ever added, with defaults."""
+"""Base types of wire values: frozen and keyword-only; fields are only ever added, with defaults."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 import msgspec
 
-#: A value of JSON, whose shape its schema, its contract or the service that sends it says.
+#: A JSON value. Its schema, its contract or the service that sends it defines the shape.
 Json = Any
-#: An object of a library that has no types of its own.
+#: An object of a library that has no type annotations.
 Library = Any
 
-HostName = str  # what a host calls itself ([DEFAULT]host): orders are addressed by it
+HostName = str  # a host's own name ([DEFAULT]host); orders are addressed by it
 
 Time = datetime.datetime  # UTC without zone, microseconds kept
 
 
 class _KeywordOnly(msgspec.StructMeta):
-    """Makes every subclass keyword-only, which msgspec (unlike ``frozen``) does not inherit."""
+    """Metaclass that makes every subclass keyword-only, which msgspec (unlike ``frozen``) does not inherit."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Json], **config: Json) -> Json:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
@@ -28,11 +28,11 @@ class _KeywordOnly(msgspec.StructMeta):
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Value(msgspec.Struct, metaclass=_KeywordOnly, frozen=True, omit_defaults=True):
-    """Base of wire values. Readers ignore fields they don't know; collections are tuples and mappings."""
+    """Base of wire values. Readers ignore fields that they do not know; collections are tuples and mappings."""
 
 
 class WireEnum(str, enum.Enum):
-    """An enum whose every subclass has an UNKNOWN member, which a newer peer's member falls back to."""
+    """An enum of wire values. Every subclass has an UNKNOWN member; unknown values of newer peers map to it."""
 
     @classmethod
     def _missing_(cls, value: object) -> WireEnum:
@@ -43,19 +43,19 @@ class WireEnum(str, enum.Enum):
 
 
 def utcnow() -> Time:
-    """Now, in UTC, without zone."""
+    """Return the current time in UTC, without zone."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 class Scope(Value):
-    """What rows a reader may see: one project's, or (``project_id`` None) everybody's."""
+    """Rows that a reader may see: one project's, or all projects' if ``project_id`` is None."""
 
     project_id: str | None = None
     user_id: str | None = None
 
 
 class Page(Value):
-    """The slice of a list that is asked for. ``limit`` None means the server's maximum."""
+    """A slice of a list. ``limit`` None means the server's maximum."""
 
     limit: int | None = None
     marker: str | None = None

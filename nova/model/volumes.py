@@ -1,6 +1,6 @@
-"""What the volume service keeps, as far as we read it, and a server's disks that lie on its volumes.
+"""The subset of the volume service's data that nova reads, and a server's disks on volumes.
 
-Source: the public reference of the Block Storage API v3; of block devices, the Compute API reference (Create Server).
+Source: the public reference of the Block Storage API v3; for block devices, the Compute API reference (Create Server).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import msgspec
 from nova.model.base import Json, Time, Value
 from nova.model.flavor.flavors import Flavor
 
-#: Statuses of volumes (and of snapshots, as far as they have them).
+#: Statuses of volumes; some also apply to snapshots.
 AVAILABLE, RESERVED, ATTACHING, IN_USE, DETACHING = "available", "reserved", "attaching", "in-use", "detaching"
-ATTACHED = "attached"  # of an attachment that is complete
+ATTACHED = "attached"  # status of a complete attachment
 CREATING, DOWNLOADING, ERROR, DELETING = "creating", "downloading", "error", "deleting"
 
-#: What a device is made of (``source_type``), and where it lies (``destination_type``).
+#: Sources (``source_type``) and destinations (``destination_type``) of a device.
 VOLUME, IMAGE, SNAPSHOT, BLANK = "volume", "image", "snapshot", "blank"
 LOCAL = "local"
 
 
 class VolumeUse(Value):
-    """An attachment as a volume shows it."""
+    """An attachment in a volume's representation."""
 
     server_id: str
     attachment_id: str = ""
@@ -32,9 +32,9 @@ class VolumeUse(Value):
 
 
 class Volume(Value):
-    """A volume. ``size_gb`` is what it is sold as. ``image_metadata``: of the image that it was made of, all text.
+    """A volume. ``size_gb`` is its nominal size. ``image_metadata``: of the image that it was created from, all text.
 
-    ``shared_targets`` None: other volumes of its back end are reached through the same target, if any is shared at all.
+    ``shared_targets`` None: volumes of its back end share a target, if any target is shared at all.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Volume(Value):
 
 
 class NewVolume(Value):
-    """A volume to make: empty, or of an image, or of a snapshot."""
+    """A volume to create: empty, from an image, or from a snapshot."""
 
     size_gb: int
     name: str = ""
@@ -86,7 +86,7 @@ class VolumeSnapshot(Value):
 
 
 class NewVolumeSnapshot(Value):
-    """``force``: of a volume that is in use, too."""
+    """A snapshot to create. ``force``: even if the volume is in use."""
 
     volume_id: str
     name: str = ""
@@ -96,8 +96,8 @@ class NewVolumeSnapshot(Value):
 
 
 class VolumeMetadataChange(Value):
-    """Metadata of a volume or a snapshot (``kind``: VOLUME, SNAPSHOT): ``items`` are written, ``delete`` names keys to
-    take out."""
+    """Change of metadata of a volume or a snapshot (``kind``: VOLUME, SNAPSHOT): ``items`` are written, ``delete``
+    names keys to remove."""
 
     kind: str
     id: str
@@ -106,31 +106,31 @@ class VolumeMetadataChange(Value):
 
 
 def snapshot_name(image_id: str) -> str:
-    """Of the snapshots that are made for an image of a stopped server: whoever has to find them knows the image."""
+    """Return the name of snapshots for an image of a stopped server. They can be found by the image's id."""
     return f"snapshot for image {image_id}"
 
 
 class VolumeQuery(Value):
-    """A page of a project's volumes or snapshots, by the old proxies' parameters."""
+    """A page of a project's volumes or snapshots, with the parameters of the old proxies."""
 
     limit: int | None = None
     offset: int = 0
 
 
-#: What a host says of itself, so that a back end lets it in: the words of os-brick.
+#: A host's connector properties for a volume back end, in the format of os-brick.
 Connector = Mapping[str, Json]
 
-#: How an encrypted volume is read: QEMU does it, by the volume's passphrase; or its back end does, and nobody else.
+#: Decryption of encrypted volumes: by QEMU with the volume's passphrase, or by the back end.
 LUKS, BACK_END = "luks", "back-end"
 
 
 class VolumeConnection(Value):
-    """How one host reaches one volume. It may hold secrets: it goes to that host by order, and is never kept, logged or
-    shown. ``kind``: such as ``rbd``, ``nfs``, ``iscsi``; ``data``: the back end's own words.
+    """Connection of one host to one volume. It may contain secrets: it is sent to that host with an order, but never
+    stored, logged or shown. ``kind``: such as ``rbd``, ``nfs``, ``iscsi``; ``data``: in the back end's format.
 
-    ``encryption``: LUKS or BACK_END; empty: it is not encrypted, or the conductor knows of no such volumes.
-    ``passphrase``: of LUKS; empty: nobody could get it now, and the host may have it still. ``service_uuid``: of the
-    service that has the volume, if hosts must take turns with its targets (``shared_targets``, as the volume has it).
+    ``encryption``: LUKS or BACK_END; empty: not encrypted, or sent by a conductor without support for encryption.
+    ``passphrase``: for LUKS; empty: not available now, though the host may still have it. ``service_uuid``: of the
+    volume's service, if hosts must lock its targets (``shared_targets``, as in the volume).
     """
 
     kind: str
@@ -145,7 +145,7 @@ class VolumeConnection(Value):
 
 
 class VolumeAttachment(Value):
-    """What the volume service keeps of a volume's use by a server. ``connection`` None: no host has asked for it."""
+    """The volume service's record of a volume's use by a server. ``connection`` None: no host has requested it."""
 
     id: str
     volume_id: str
@@ -155,7 +155,7 @@ class VolumeAttachment(Value):
 
 
 class VolumeEncryption(msgspec.Struct, frozen=True, kw_only=True):
-    """How a volume is encrypted. ``key_id``: of the key manager; the key itself is asked of it by the host's order."""
+    """Encryption of a volume. ``key_id``: of the key manager; the key itself is fetched for the host's order."""
 
     key_id: str
     provider: str = ""
@@ -165,20 +165,20 @@ class VolumeEncryption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VolumeLimits(Value):
-    """Of a project's snapshots; None: no limit."""
+    """Limits of a project's snapshots; None: unlimited."""
 
     snapshots_used: int = 0
     snapshots_most: int | None = None
 
 
 class BlockDevice(Value):
-    """A disk of a server that lies on a volume. ``id`` is the device's own (``bdm_uuid``); empty in a request.
+    """A disk of a server on a volume. ``id`` is the device's own (``bdm_uuid``); empty in a request.
 
-    ``source`` is what its volume is made of, and ``source_id`` names that; ``volume_id`` is empty until there is one.
-    ``boot_index`` 0: the server boots from it; None: it is not booted from. ``attachment_id``: the volume service's;
-    empty: none is made yet, or it is given back. ``next_attachment_id``: of a move's destination, while it lasts.
-    ``made``: we made the volume for this server. ``device_name``: where the guest is believed to see it.
-    ``multiattach``: its volume may have several servers; in a request: its version knows that volumes may.
+    ``source`` is the kind of the volume's source, and ``source_id`` its id; ``volume_id`` is empty until the volume
+    exists. ``boot_index`` 0: the server boots from it; None: not bootable. ``attachment_id``: of the volume service;
+    empty: not yet created, or deleted. ``next_attachment_id``: of a migration's destination, during the migration.
+    ``made``: nova created the volume for this server. ``device_name``: its expected name in the guest. ``multiattach``:
+    its volume may have several servers; in a request: the microversion supports that.
     """
 
     id: str = ""
@@ -201,16 +201,16 @@ class BlockDevice(Value):
 
 
 class VolumeDisk(Value):
-    """A volume as an order has it: the device, and how this host reaches it. ``connection`` None: it does so already,
-    or does not need to."""
+    """A volume in an order: the device, and the host's connection to it. ``connection`` None: already connected, or not
+    needed."""
 
     device: BlockDevice
     connection: VolumeConnection | None = None
 
 
 class AttachVolume(Value):
-    """A volume to attach to a server. ``device``: where the user would like to see it, which is no promise.
-    ``multiattach``: the request's version knows volumes of several servers."""
+    """A volume to attach to a server. ``device``: the requested device name, which is not guaranteed. ``multiattach``:
+    the request's version supports volumes with several servers."""
 
     volume_id: str
     device: str | None = None
@@ -220,8 +220,8 @@ class AttachVolume(Value):
 
 
 class NewAssistedSnapshot(Value):
-    """A snapshot that a host makes of a volume that is a file: writes go on in ``new_file``, beside the present one.
-    ``snapshot_id``: the volume service's. ``id``: the caller's word for it."""
+    """A snapshot that a host creates of a file-backed volume: further writes go to ``new_file``, in the directory of
+    the present file. ``snapshot_id``: the volume service's. ``id``: set by the caller."""
 
     volume_id: str
     snapshot_id: str
@@ -230,8 +230,8 @@ class NewAssistedSnapshot(Value):
 
 
 class OldAssistedSnapshot(Value):
-    """Such a snapshot that a host is to merge: ``file_to_merge`` into ``merge_target_file``; None: into the file that
-    is written to. ``file_to_merge`` None: that one is to have no base."""
+    """Such a snapshot that a host must merge: ``file_to_merge`` into ``merge_target_file``, or into the active file if
+    that is None. ``file_to_merge`` None: the active file gets no backing file."""
 
     volume_id: str
     snapshot_id: str
@@ -239,11 +239,11 @@ class OldAssistedSnapshot(Value):
     merge_target_file: str | None = None
 
 
-LOST_AT_CINDER, UNKNOWN_HERE = "lost", "unknown"  # an attachment that the volume service, or the record, has not
+LOST_AT_CINDER, UNKNOWN_HERE = "lost", "unknown"  # an attachment missing at the volume service, or in the record
 
 
 class AttachmentDifference(Value):
-    """An attachment that only one of both knows (``kind``)."""
+    """An attachment that is known only to nova or only to the volume service (``kind``)."""
 
     server_uuid: str
     volume_id: str
@@ -252,7 +252,7 @@ class AttachmentDifference(Value):
 
 
 class VolumeCounts(Value):
-    """What a guest did with one of its volumes since the guest was started: requests, and bytes."""
+    """I/O of a guest on one of its volumes since the guest's start: requests, and bytes."""
 
     server_uuid: str
     volume_id: str
@@ -263,7 +263,7 @@ class VolumeCounts(Value):
 
 
 class ComparedAttachments(Value):
-    """Of so many servers. ``whole``: there are no others with volumes."""
+    """Comparison of the attachments of ``servers`` servers. ``whole``: all servers with volumes were compared."""
 
     servers: int
     whole: bool = True
@@ -271,18 +271,18 @@ class ComparedAttachments(Value):
 
 
 def root_of(devices: tuple[BlockDevice, ...]) -> BlockDevice | None:
-    """The volume that a server boots from; None: it boots from a disk of its host."""
+    """Return the volume that a server boots from; None if it boots from a local disk."""
     return next((one for one in devices if one.boot_index == 0), None)
 
 
 def local(flavor: Flavor, devices: tuple[BlockDevice, ...] | None) -> Flavor:
-    """What a server takes of its host's disks: no root disk, where it boots from a volume."""
+    """Return the flavor with the local disks that a server needs: without a root disk if it boots from a volume."""
     if root_of(devices or ()) is None:
         return flavor
     return msgspec.structs.replace(flavor, root_gb=0)
 
 
 def as_large_as_root(flavor: Flavor, devices: tuple[BlockDevice, ...]) -> Flavor:
-    """The flavor as an image must fit it: the volume that the server boots from is its root disk."""
+    """Return the flavor for an image's size check: the size of a boot volume is that of the root disk."""
     root = root_of(devices)
     return flavor if root is None else msgspec.structs.replace(flavor, root_gb=root.size_gb or 0)

@@ -1,1 +1,1 @@
-"""Block device mappings of a request: read, checked, and merged with those of the image."""
+"""Block device mappings of a request: read, checked, and merged with the mappings of the image."""

@@ -1,5 +1,6 @@
-"""Block devices of a create: from either list of a body to disks of the host and volumes, checked as far as neither
-flavor nor image is needed. The conductor adds what the image says (:mod:`nova.model.block_device.block_devices`)."""
+"""Block devices of a create request: converted from either list of the body to local disks and volumes, with every
+check that needs neither flavor nor image. The conductor adds the image's mappings
+(:mod:`nova.model.block_device.block_devices`)."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ List = Sequence[Mapping[str, Json]]
 
 
 class DeviceTerms(NamedTuple):
-    """What the request's devices must fit. ``image``: imageRef; ``servers``: how many are asked for at most;
-    ``multiattach``: the version knows volumes of several servers; ``most_local``: disks of the host, below 0: any."""
+    """Limits for the devices of a request. ``image``: imageRef; ``servers``: the most servers requested;
+    ``multiattach``: the microversion supports volumes with several servers; ``most_local``: the most local disks,
+    unlimited if negative."""
 
     image: str
     servers: int
@@ -37,7 +39,7 @@ class DeviceTerms(NamedTuple):
 
 
 class AskedDevices(NamedTuple):
-    """As :class:`nova.model.server.servers.NewServer` has them."""
+    """Requested devices, as fields of :class:`nova.model.server.servers.NewServer`."""
 
     disks: tuple[LocalDisk, ...] = ()
     volumes: tuple[BlockDevice, ...] = ()
@@ -45,8 +47,9 @@ class AskedDevices(NamedTuple):
 
 
 def devices_of(old: List, new: List, terms: DeviceTerms) -> AskedDevices:
-    """The devices that ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new) ask for. The image's own
-    disk is checked and left out. server.BadBlockDevice, BadBlockDevices, TooManyLocalDisks."""
+    """Return the devices requested by ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new). The image's
+    own disk is checked and left out. Raises server.BadBlockDevice, server.BadBlockDevices or
+    server.TooManyLocalDisks."""
     entries = with_root(_read(old, old_entry), USUAL_ROOT, bool(terms.image)) if old else _read(new, new_entry)
     _check_swap(entries)
     if terms.servers > 1:
@@ -80,7 +83,7 @@ def _shared(volume: BlockDevice, terms: DeviceTerms) -> BlockDevice:
     return msgspec.structs.replace(volume, multiattach=terms.multiattach and volume.source == VOLUME)
 
 
-# -- of all entries together
+# -- checks over all entries
 
 
 def _check_swap(entries: Iterable[DeviceEntry]) -> None:
@@ -92,15 +95,15 @@ def _check_swap(entries: Iterable[DeviceEntry]) -> None:
 def _check_shared(entries: Iterable[DeviceEntry]) -> None:
     for number, entry in enumerate(entries):
         if entry.volume and entry.volume.source == VOLUME:
-            raise errors.server.BadBlockDevice(number=number, reason="one volume cannot be given to several servers: "
-                                               "ask for one server at a time")
+            raise errors.server.BadBlockDevice(number=number, reason="a volume cannot be attached to several new "
+                                               "servers: create one server at a time")
 
 
 def _check_names(entries: Iterable[DeviceEntry]) -> None:
     for number, entry in enumerate(entries):
         if entry.volume and entry.name == USUAL_ROOT:
-            raise errors.server.BadBlockDevice(number=number, reason=f"device_name {USUAL_ROOT} clashes with the root "
-                                               "device, which imageRef gives; leave either out")
+            raise errors.server.BadBlockDevice(number=number, reason=f"device_name {USUAL_ROOT} conflicts with the "
+                                               "root device of imageRef; omit one of them")
 
 
 def _check_image(entries: Iterable[DeviceEntry], image: str) -> None:
@@ -111,12 +114,12 @@ def _check_image(entries: Iterable[DeviceEntry], image: str) -> None:
             raise errors.server.BadBlockDevice(number=number, reason="Mapping image to local is not supported without "
                                                "imageRef.")
         if entry.image_id != str(uuid.UUID(image)):
-            raise errors.server.BadBlockDevice(number=number, reason=f"the boot disk is made of image "
-                                               f"{entry.image_id}, and imageRef is {image}")
+            raise errors.server.BadBlockDevice(number=number, reason=f"the boot disk uses image "
+                                               f"{entry.image_id}, but imageRef is {image}")
 
 
 def _check_boot(entries: Iterable[DeviceEntry], own_disk: bool) -> None:
-    """``own_disk``: without a word, the image's disk is booted from unless a device is."""
+    """Check the boot sequence. ``own_disk``: the image's disk is the boot disk unless a device has boot_index 0."""
     found = sorted((entry.boot_index, number) for number, entry in enumerate(entries) if entry.boot_index is not None)
     if own_disk and (not found or found[0][0] > 0):
         found.insert(0, (0, -1))
@@ -125,6 +128,6 @@ def _check_boot(entries: Iterable[DeviceEntry], own_disk: bool) -> None:
                                             "combination is not valid: no device has boot_index 0")
     for expected, (index, number) in enumerate(found):
         if index != expected:
-            reason = f"boot_index {index} is another device's" if index < expected else f"there is no {expected}"
+            reason = f"boot_index {index} is used twice" if index < expected else f"missing boot_index {expected}"
             raise errors.server.BadBlockDevice(number=number, reason="Boot sequence for the instance and image/block "
                                                f"device mapping combination is not valid: {reason}")

@@ -1,7 +1,7 @@
-"""One entry of a block device mapping, read: of the old form (``block_device_mapping``, which named volumes and
-snapshots), or the new one (``block_device_mapping_v2``, whose entries say source and destination).
+"""Parser for one entry of a block device mapping: the old form (``block_device_mapping``, which named volumes and
+snapshots), or the new one (``block_device_mapping_v2``, whose entries have source and destination).
 
-Requests and images have both forms. Facts: the Compute API's reference (Create Server; block device mapping guide).
+Requests and images use both forms. Source: the Compute API's reference (Create Server; block device mapping guide).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nova.model.volumes import BLANK, IMAGE, LOCAL, SNAPSHOT, VOLUME, BlockDevic
 SWAP, EPHEMERAL = "swap", "ephemeral"
 SOURCES, DESTINATIONS = (VOLUME, IMAGE, SNAPSHOT, BLANK), (LOCAL, VOLUME)
 TYPES = ("disk", "cdrom", "floppy", "fs", "lun")
-#: Where a device lies whose entry does not say: the one place it can, or that clients mean.
+#: Default destination of a source: the only possible one, or the one that clients expect.
 USUAL = {VOLUME: VOLUME, SNAPSHOT: VOLUME, IMAGE: LOCAL, BLANK: LOCAL}
 
 _EPHEMERAL = re.compile(r"ephemeral[0-9]+")
@@ -30,13 +30,13 @@ _YES = ("true", "t", "1", "on", "yes", "y")
 
 
 class BadEntryError(ValueError):
-    """Why an entry can be no device, in words."""
+    """The reason why an entry is not a valid block device."""
 
 
 class DeviceEntry(NamedTuple):
-    """What an entry asks for: a disk of the host's, or a volume, or (``image_id``) the image's own disk, which the
-    server boots from, or, without any of them, that there be no such device. ``name``: the device's, without ``/dev/``;
-    empty: it has none."""
+    """A parsed entry: a local disk, a volume, or (``image_id``) the image's own disk, which the server boots from. An
+    entry without any of them removes the device. ``name``: the device's name without ``/dev/``; empty if it has
+    none."""
 
     name: str = ""
     disk: LocalDisk | None = None
@@ -45,24 +45,24 @@ class DeviceEntry(NamedTuple):
 
     @property
     def boot_index(self) -> int | None:
-        """Its place among what is booted from; None: it has none."""
+        """Position in the boot sequence; None if the device is not bootable."""
         if self.image_id:
             return 0
         return self.volume.boot_index if self.volume else None
 
 
 def bare(name: str | None) -> str:
-    """A device's name without ``/dev/``."""
+    """Return a device's name without ``/dev/``."""
     return (name or "").removeprefix("/dev/")
 
 
 def is_true(value: object) -> bool:
-    """Of JSON, where flags may be text."""
+    """Return the truth value of a JSON flag, which may be text."""
     return value is True or (isinstance(value, str) and value.strip().lower() in _YES)
 
 
 def of_image(device: Mapping[str, Json]) -> Mapping[str, Json]:
-    """An entry of the new form as images have it, in a request's words: there the id is under its source's name."""
+    """Return an image's entry of the new form in the form of requests: images store the id under the source's name."""
     own = device.get(f"{device.get('source_type')}_id")
     return {**device, "uuid": own} if own else device
 
@@ -71,7 +71,7 @@ def of_image(device: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 class _Asked(NamedTuple):
-    """An entry's words, as far as rules look at them."""
+    """Values of an entry that the rules check."""
 
     source: str | None
     target: str | None
@@ -88,33 +88,34 @@ class _Rule(NamedTuple):
     broken: Callable[[_Asked], bool]
 
 
-#: In the order in which they are looked at: a later one relies on those before it.
+#: Checked in this order: a later rule relies on the earlier ones.
 _RULES = (
     _Rule("source_type is missing", lambda one: one.source is None),
-    _Rule(f"source_type {{source}} is none of {', '.join(SOURCES)}", lambda one: one.source not in SOURCES),
-    _Rule("destination_type {target} is neither local nor volume", lambda one: one.target not in DESTINATIONS),
-    _Rule("a blank device has no uuid", lambda one: one.source == BLANK and bool(one.id)),
-    _Rule("source {source} needs the uuid of what it is made of", lambda one: one.source != BLANK and not one.id),
-    _Rule("uuid {id} is no UUID", lambda one: bool(one.id) and _canonical(one.id) is None),
-    _Rule("source {source} cannot become a local disk: its destination_type is volume",
+    _Rule(f"source_type {{source}} must be one of {', '.join(SOURCES)}", lambda one: one.source not in SOURCES),
+    _Rule("destination_type {target} must be local or volume", lambda one: one.target not in DESTINATIONS),
+    _Rule("a blank device cannot have a uuid", lambda one: one.source == BLANK and bool(one.id)),
+    _Rule("source {source} requires a uuid", lambda one: one.source != BLANK and not one.id),
+    _Rule("uuid {id} is not a valid UUID", lambda one: bool(one.id) and _canonical(one.id) is None),
+    _Rule("source {source} cannot be a local disk: its destination_type must be volume",
           lambda one: one.target == LOCAL and one.source in (VOLUME, SNAPSHOT)),
-    _Rule("Mapping image to local is not supported but for the boot disk (boot_index 0).",
+    _Rule("Mapping image to local is only supported for the boot disk (boot_index 0).",
           lambda one: one.target == LOCAL and one.source == IMAGE and one.boot_index != 0),
-    _Rule("a blank local disk cannot be booted from",
+    _Rule("a blank local disk cannot be bootable",
           lambda one: one.target == LOCAL and one.source == BLANK and one.boot_index is not None),
-    _Rule("a local disk has no volume_type", lambda one: one.target == LOCAL and bool(one.volume_type)),
-    _Rule("the volume has its volume_type already", lambda one: one.source == VOLUME and bool(one.volume_type)),
-    _Rule("a volume of source {source} needs a volume_size of at least 1",
+    _Rule("a local disk cannot have a volume_type", lambda one: one.target == LOCAL and bool(one.volume_type)),
+    _Rule("an existing volume already has a volume_type", lambda one: one.source == VOLUME and bool(one.volume_type)),
+    _Rule("a volume of source {source} requires a volume_size of at least 1",
           lambda one: one.target == VOLUME and one.source in (IMAGE, BLANK) and not one.size),
-    _Rule("volume_size {size} is negative", lambda one: one.size is not None and one.size < 0),
-    _Rule(f"disk_bus {{bus}} is none of {', '.join(BUSES)}", lambda one: one.bus is not None and one.bus not in BUSES),
-    _Rule(f"device_type {{device_type}} is none of {', '.join(TYPES)}",
+    _Rule("volume_size {size} must not be negative", lambda one: one.size is not None and one.size < 0),
+    _Rule(f"disk_bus {{bus}} must be one of {', '.join(BUSES)}",
+          lambda one: one.bus is not None and one.bus not in BUSES),
+    _Rule(f"device_type {{device_type}} must be one of {', '.join(TYPES)}",
           lambda one: one.device_type is not None and one.device_type not in TYPES),
 )
 
 
 def new_entry(device: Mapping[str, Json]) -> DeviceEntry:
-    """An entry of the new form. BadEntryError."""
+    """Parse an entry of the new form. Raises BadEntryError."""
     name = bare(_text(device, "device_name"))
     if is_true(device.get("no_device")):
         return DeviceEntry(name)
@@ -156,7 +157,8 @@ def _volume(name: str, device: Mapping[str, Json], asked: _Asked) -> BlockDevice
 
 
 def old_entry(device: Mapping[str, Json]) -> DeviceEntry:
-    """An entry of the old form, where nothing says what is booted from: :func:`with_root` does. BadEntryError."""
+    """Parse an entry of the old form. Raises BadEntryError. The old form has no boot order: :func:`with_root` adds
+    it."""
     name, virtual = bare(_text(device, "device_name")), _text(device, "virtual_name") or ""
     if is_true(device.get("no_device")):
         return DeviceEntry(name)
@@ -167,15 +169,15 @@ def old_entry(device: Mapping[str, Json]) -> DeviceEntry:
         return DeviceEntry(name, disk=LocalDisk(kind=EPHEMERAL, size=size))
     source = SNAPSHOT if device.get("snapshot_id") else VOLUME
     if not device.get(f"{source}_id"):
-        raise BadEntryError("it names no volume and no snapshot")
+        raise BadEntryError("volume_id or snapshot_id is required")
     return new_entry({"source_type": source, "destination_type": VOLUME, "uuid": device.get(f"{source}_id"),
                       **{key: device[key] for key in ("device_name", "volume_size", "delete_on_termination")
                          if key in device}})
 
 
 def with_root(entries: Iterable[DeviceEntry], root: str, image: bool) -> list[DeviceEntry]:
-    """Entries of the old form, with what is booted from: the volume whose device is named as ``root`` is, else the
-    image where there is one, else the first volume."""
+    """Return entries of the old form with the boot device marked: the volume whose device is named ``root``, else the
+    image if there is one, else the first volume."""
     found = list(entries)
     volumes = [index for index, entry in enumerate(found) if entry.volume]
     named = [index for index in volumes if found[index].name == root]
@@ -186,13 +188,13 @@ def with_root(entries: Iterable[DeviceEntry], root: str, image: bool) -> list[De
     return found
 
 
-# -- values, of which an image's may be anything
+# -- values; those of an image may have any type
 
 
 def _text(device: Mapping[str, Json], key: str) -> str | None:
     value = device.get(key)
     if value is not None and not isinstance(value, str):
-        raise BadEntryError(f"{key} is no text")
+        raise BadEntryError(f"{key} must be a string")
     return value
 
 
@@ -204,11 +206,11 @@ def _number(device: Mapping[str, Json], key: str) -> int | None:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise BadEntryError(f"{key} is no whole number")
+    raise BadEntryError(f"{key} must be an integer")
 
 
 def _canonical(text: str) -> str | None:
-    """None: it is no UUID."""
+    """Return the UUID in its canonical form; None if the text is not a valid UUID."""
     try:
         return str(uuid.UUID(text))
     except ValueError:

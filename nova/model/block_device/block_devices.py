@@ -1,8 +1,8 @@
-"""A new server's disks: what its request and its image say together.
+"""Disks of a new server, merged from its request and its image.
 
-An image names disks by three properties: ``block_device_mapping`` (of the new form where ``bdm_v2`` is true; so
-has an image that was made of a server on volumes), ``mappings`` (which device the swap, the ephemeral disk and the
-root are) and ``root_device_name``. Facts: the Compute API's reference and guide (block device mapping).
+An image names disks by three properties. ``block_device_mapping`` has the new form if ``bdm_v2`` is true; images made
+of servers on volumes have it. ``mappings`` says which devices are the swap, the ephemeral and the root disk. The third
+is ``root_device_name``. Source: the Compute API's reference and guide (block device mapping).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Properties = Mapping[str, str]
 
 USUAL_ROOT = "vda"
 BLOCK_DEVICES, VIRTUAL = "block_device_mapping", "mappings"
-_ROOTS = ("root", "ami")  # what mappings call it
+_ROOTS = ("root", "ami")  # names of the root device in mappings
 
 
 class MergedDisks(NamedTuple):
-    """``local`` empty: as the flavor has them. The volume that the server boots from, if any, is the first."""
+    """Merged disks. ``local`` empty: the flavor's. The volume that the server boots from, if any, is the first."""
 
     local: tuple[LocalDisk, ...]
     volumes: tuple[BlockDevice, ...]
@@ -45,13 +45,13 @@ class MergedDisks(NamedTuple):
 
 def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], properties: Properties, flavor: Flavor,
            unmapped: Iterable[str] = ()) -> MergedDisks:
-    """The disks of a request (those of :class:`nova.model.server.servers.NewServer`) with those of its image, whose
-    ``properties`` these are: imageRef's, or else those of the image that the boot volume is made of. (A volume that is
-    there already remembers its image's properties, and what they map are no disks of this server.) Where both name a
-    device alike, the request's counts.
+    """Merge the disks of a request (of :class:`nova.model.server.servers.NewServer`) with the disks of its image.
+    ``properties`` are those of imageRef, or else of the image that the boot volume is created from. If both name the
+    same device, the request takes precedence. (An existing volume also keeps its image's properties, but their mappings
+    are not disks of this server.)
 
-    server.BadImageDevice: the image's mapping cannot be read. server.BadBlockDevices: what comes of both has no boot
-    sequence, or names a volume as the image's own disk is named.
+    Raises server.BadImageDevice if the image's mapping cannot be read. Raises server.BadBlockDevices if the merged
+    disks have no valid boot sequence, or if a volume has the name of the image's own disk.
     """
     hidden = {*unmapped} - {""}
     theirs = [entry for entry in image_entries(properties) if entry.name not in hidden]
@@ -67,12 +67,12 @@ def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], prope
 
 
 def count_local(disks: Sequence[LocalDisk], volumes: tuple[BlockDevice, ...], flavor: Flavor) -> int:
-    """How many disks of its host a server with these has, which ``max_local_block_devices`` bounds."""
+    """Return the number of local disks of a server with these disks, which ``max_local_block_devices`` limits."""
     return len(disks or _usual(flavor)) + (root_of(volumes) is None)
 
 
 def root_name(properties: Properties) -> str:
-    """What an image calls the disk it boots from, without ``/dev/``."""
+    """Return an image's name for the disk that it boots from, without ``/dev/``."""
     named = bare(_value(properties, "root_device_name"))
     mapped = [bare(str(item.get("device") or "")) for name in _ROOTS for item in _items(properties, VIRTUAL)
               if item.get("virtual") == name]
@@ -80,8 +80,8 @@ def root_name(properties: Properties) -> str:
 
 
 def image_entries(properties: Properties) -> list[DeviceEntry]:
-    """The disks that an image asks for beside its own; empty: it asks for none. ``mappings`` give way to
-    ``block_device_mapping`` of the same device. server.BadImageDevice."""
+    """Return the disks that an image requests in addition to its own; empty if it requests none.
+    ``block_device_mapping`` takes precedence over ``mappings`` of the same device. Raises server.BadImageDevice."""
     new = is_true(_value(properties, "bdm_v2"))
     found = []
     for number, item in enumerate(_items(properties, BLOCK_DEVICES)):
@@ -96,7 +96,7 @@ def image_entries(properties: Properties) -> list[DeviceEntry]:
 
 
 def _virtual(properties: Properties) -> Iterable[DeviceEntry]:
-    """Of ``mappings``. Their sizes are the flavor's."""
+    """Yield the disks of ``mappings``. The flavor defines their sizes."""
     for item in _items(properties, VIRTUAL):
         virtual = item.get("virtual")
         if isinstance(virtual, str) and virtual.startswith((SWAP, EPHEMERAL)):
@@ -104,17 +104,18 @@ def _virtual(properties: Properties) -> Iterable[DeviceEntry]:
                         disk=LocalDisk(kind=SWAP if virtual == SWAP else EPHEMERAL))
 
 
-# -- together
+# -- merging
 
 
 def _local(disks: tuple[LocalDisk, ...], theirs: Iterable[DeviceEntry], flavor: Flavor) -> tuple[LocalDisk, ...]:
-    """The request's; of kinds that it has none of, the image's; of kinds that neither has, the flavor's."""
+    """Return the request's local disks. The image's disks are added for kinds that the request lacks, then the flavor's
+    disks for kinds that both lack."""
     usual = {disk.kind: disk for disk in _usual(flavor)}
     named = [entry.disk for entry in theirs if entry.disk and (entry.disk.size or entry.disk.kind in usual)]
     if not disks and not named:
         return ()
     sized = [disk for disk in named if disk.size]
-    once = {disk.kind: disk for disk in reversed(named)}  # without a size it is all that the flavor has
+    once = {disk.kind: disk for disk in reversed(named)}  # without a size, one disk gets the flavor's whole size
     found = list(disks)
     for offered in (sized, [once[kind] for kind in usual if kind in once], usual.values()):
         known = {disk.kind for disk in found}
@@ -123,13 +124,13 @@ def _local(disks: tuple[LocalDisk, ...], theirs: Iterable[DeviceEntry], flavor: 
 
 
 def _usual(flavor: Flavor) -> tuple[LocalDisk, ...]:
-    """Those that a flavor has by itself."""
+    """Return the disks that a flavor defines."""
     sizes = {EPHEMERAL: flavor.ephemeral_gb, SWAP: flavor.swap_mb}
     return tuple(LocalDisk(kind=kind) for kind, size in sizes.items() if size)
 
 
 def _check_boot(volumes: Iterable[BlockDevice]) -> None:
-    """Without a volume of boot_index 0 it is the image's own disk that is booted from first."""
+    """Check the boot sequence. Without a volume of boot_index 0, the image's own disk is the first boot device."""
     found = sorted(one.boot_index for one in volumes if one.boot_index is not None)
     if 0 not in found:
         found.insert(0, 0)
@@ -140,7 +141,7 @@ def _check_boot(volumes: Iterable[BlockDevice]) -> None:
 
 def _check_names(volumes: Iterable[BlockDevice], root: str) -> None:
     if any(bare(one.device_name) == root for one in volumes):
-        raise errors.server.BadBlockDevices(reason=f"a volume cannot be {root}: so is the image's own disk named")
+        raise errors.server.BadBlockDevices(reason=f"a volume cannot be named {root}, like the image's own disk")
 
 
 # -- an image's properties, which are text
@@ -159,8 +160,8 @@ def _items(properties: Properties, name: str) -> list[Mapping[str, Json]]:
     except (ValueError, RecursionError):
         items = None
     if not isinstance(items, list):
-        raise errors.server.BadImageDevice(property=name, number=0, reason="it is no JSON list of objects")
+        raise errors.server.BadImageDevice(property=name, number=0, reason="it is not a JSON list of objects")
     for number, item in enumerate(items):
         if not isinstance(item, dict):
-            raise errors.server.BadImageDevice(property=name, number=number, reason="it is no object")
+            raise errors.server.BadImageDevice(property=name, number=number, reason="it is not a JSON object")
     return items

@@ -1,1 +1,1 @@
-"""Flavors and the extra specs that they may have."""
+"""Flavors and their extra specs."""

@@ -1,7 +1,7 @@
-"""Extra specs of flavors that have a meaning, and what their values may be.
+"""Standard extra specs of flavors, and their valid values.
 
-A key is ``namespace:name``. Keys of namespaces nobody here knows are free; in a known one a wrong name or value is a
-mistake, which :func:`problem` explains. Source: the public contract of the Compute API, checked from 2.86 on.
+A key is ``namespace:name``. Keys of unknown namespaces are not checked. In a known namespace, a wrong name or value is
+an error, which :func:`problem` explains. Source: the public contract of the Compute API, checked from 2.86 on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nova.model.placement.traits import RESOURCE_CLASSES, TRAITS, is_resource_cl
 
 @dataclass(frozen=True)
 class ExtraSpecRule:
-    """What a value may be. ``type``: boolean, integer or string (values are text all the same)."""
+    """The valid values of an extra spec. ``type``: boolean, integer or string (values are always text)."""
 
     type: str
     allowed: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class ExtraSpecRule:
     max: int | None = None
 
     def problem(self, value: str) -> str | None:
-        """What ``value`` must be; None when it is."""
+        """Return the requirement that ``value`` does not meet; None if the value is valid."""
         if self.type == "boolean":
             return None if value.lower() in _BOOLEANS else "must be a boolean (true or false)"
         if self.type == "integer":
@@ -46,60 +46,60 @@ class ExtraSpecRule:
 
 
 def one_of(*allowed: str) -> ExtraSpecRule:
-    """A rule for a text that must be one of these."""
+    """Return a rule for text that must be one of the given values."""
     return ExtraSpecRule("string", allowed)
 
 
 def text(pattern: str) -> ExtraSpecRule:
-    """Text that matches ``pattern`` as a whole."""
+    """Return a rule for text that must match ``pattern`` as a whole."""
     return ExtraSpecRule("string", pattern=pattern)
 
 
 _BOOLEANS = frozenset({"1", "t", "true", "on", "y", "yes", "0", "f", "false", "off", "n", "no"})
-MOST = 0x7FFF_FFFF_FFFF_FFFF  # bytes a second, say
-MOST_PARTS = 0x7FFF_FFFF  # as many as a flavor can have vCPUs
-#: Specs that count parts of a guest.
+MOST = 0x7FFF_FFFF_FFFF_FFFF  # for example, bytes a second
+MOST_PARTS = 0x7FFF_FFFF  # the most vCPUs of a flavor
+#: Prefixes of specs that count parts of a guest.
 PARTS = ("hw:numa_nodes", "hw:numa_mem.", "hw:cpu_", "hw:serial_port_count")
 FLAG, TEXT, NUMBER = ExtraSpecRule("boolean"), ExtraSpecRule("string"), ExtraSpecRule("integer")
 COUNT, POSITIVE = ExtraSpecRule("integer", min=0), ExtraSpecRule("integer", min=1)
-CPU_MASK = text(r"\^?\d+(-\d+|,\^?\d+)*")  # written so that no text can be matched in two ways
+CPU_MASK = text(r"\^?\d+(-\d+|,\^?\d+)*")  # unambiguous: no text can match in two ways
 TRAIT_WANTED = one_of("required", "forbidden")
 
-#: Name -> (rule, meaning). ``{num}`` stands for digits, ``{key}`` for anything.
+#: Name -> (rule, meaning). ``{num}`` matches digits, ``{key}`` any text.
 SPECS: dict[str, tuple[ExtraSpecRule, str]] = {
     "accel:device_profile": (TEXT, "name of the accelerator device profile to request"),
     "aggregate_instance_extra_specs:{key}": (TEXT,
-        "value an aggregate of the host must carry under this key (AggregateInstanceExtraSpecsFilter)"),
+        "value that an aggregate of the host must have for this key (AggregateInstanceExtraSpecsFilter)"),
     "hw:cpu_realtime": (FLAG, "run guest CPUs with realtime priority"),
     "hw:cpu_realtime_mask": (CPU_MASK, "guest CPUs that are (or with ^, are not) realtime"),
     "hw:hide_hypervisor_id": (FLAG, "hide the hypervisor from the guest"),
     "hw:cpu_policy": (one_of("dedicated", "shared", "mixed"),
-        "shared: floating CPUs; dedicated: pinned CPUs; mixed: some of both"),
+        "shared: CPUs are not pinned; dedicated: CPUs are pinned; mixed: both kinds"),
     "hw:cpu_thread_policy": (one_of("prefer", "isolate", "require"),
         "how pinned CPUs use sibling threads (dedicated only)"),
     "hw:emulator_threads_policy": (one_of("isolate", "share"),
-        "where emulator threads run: own pinned CPU (isolate) or a shared set (share)"),
+        "where emulator threads run: a pinned CPU of their own (isolate), or a shared set (share)"),
     "hw:cpu_dedicated_mask": (CPU_MASK, "which guest CPUs are pinned under the mixed policy"),
     "hw:mem_page_size": (text(r"(large|small|any|\d+([kKMGT]i?)?(b|bit|B)?)"),
         "memory page size: large, small, any, or a size"),
-    "hw:locked_memory": (FLAG, "forbid swapping of guest memory (needs a page size)"),
+    "hw:locked_memory": (FLAG, "forbid swapping of guest memory (requires a page size)"),
     "hw:numa_nodes": (POSITIVE, "number of guest NUMA nodes"),
     "hw:numa_cpus.{num}": (CPU_MASK, "guest CPUs of guest node num"),
     "hw:numa_mem.{num}": (POSITIVE, "memory in MB of guest node num"),
     "hw:pci_numa_affinity_policy": (one_of("required", "preferred", "legacy", "socket"),
-        "how near PCI devices must be to the guest NUMA nodes"),
+        "NUMA affinity of PCI devices to the guest NUMA nodes"),
     "hw:cpu_sockets": (POSITIVE, "guest CPU sockets"),
     "hw:cpu_cores": (POSITIVE, "guest cores per socket"),
     "hw:cpu_threads": (POSITIVE, "guest threads per core"),
-    "hw:cpu_max_sockets": (POSITIVE, "upper limit of sockets an image may ask for"),
-    "hw:cpu_max_cores": (POSITIVE, "upper limit of cores an image may ask for"),
-    "hw:cpu_max_threads": (POSITIVE, "upper limit of threads an image may ask for"),
+    "hw:cpu_max_sockets": (POSITIVE, "most sockets that an image may request"),
+    "hw:cpu_max_cores": (POSITIVE, "most cores that an image may request"),
+    "hw:cpu_max_threads": (POSITIVE, "most threads that an image may request"),
     "hw:boot_menu": (FLAG, "show a boot menu"),
-    "hw:vif_multiqueue_enabled": (FLAG, "as many virtio-net queues as CPUs"),
+    "hw:vif_multiqueue_enabled": (FLAG, "one virtio-net queue per vCPU"),
     "hw:mem_encryption": (FLAG, "encrypt guest memory"),
     "hw:mem_encryption_model": (one_of("amd-sev", "amd-sev-es", "amd-sev-snp"),
         "which CPU feature encrypts guest memory"),
-    "hw:pmem": (text(r"[a-zA-Z0-9_]+(,[a-zA-Z0-9_]+)*,?"), "comma list of persistent memory labels"),
+    "hw:pmem": (text(r"[a-zA-Z0-9_]+(,[a-zA-Z0-9_]+)*,?"), "comma-separated list of persistent memory labels"),
     "hw:pmu": (FLAG, "give the guest a performance monitoring unit"),
     "hw:serial_port_count": (COUNT, "number of serial ports"),
     "hw:tpm_model": (one_of("tpm-tis", "tpm-crb"), "virtual TPM model"),
@@ -119,51 +119,52 @@ SPECS: dict[str, tuple[ExtraSpecRule, str]] = {
     "hw:redirected_usb_ports": (ExtraSpecRule("integer", min=0, max=15), "number of USB redirection ports"),
     "hw:ephemeral_encryption": (FLAG, "encrypt ephemeral disks"),
     "hw:ephemeral_encryption_format": (one_of("plain", "luks", "luksv2"), "format of that encryption"),
-    "hw_rng:allowed": (FLAG, "false takes the random number device away"),
-    "hw_rng:rate_bytes": (COUNT, "bytes per period the guest may read"),
-    "hw_rng:rate_period": (COUNT, "length of that period in ms"),
-    "hw_video:ram_max_mb": (COUNT, "largest hw_video_ram an image may ask for"),
+    "hw_rng:allowed": (FLAG, "false removes the random number generator device"),
+    "hw_rng:rate_bytes": (COUNT, "bytes that the guest may read per period"),
+    "hw_rng:rate_period": (COUNT, "length of the rate period in ms"),
+    "hw_video:ram_max_mb": (COUNT, "largest hw_video_ram that an image may request, in MB"),
     "hide_hypervisor_id": (FLAG, "old name of hw:hide_hypervisor_id"),
     "group_policy": (one_of("isolate", "none"),
         "whether numbered resource groups must come from different providers (isolate) or need not (none)"),
-    "os:secure_boot": (one_of("disabled", "required"), "secure boot needed or off"),
-    "pci_passthrough:alias": (text(r"[^:]+:\d+(?:\s*,\s*[^:]+:\d+)*"), "alias:count list of PCI devices"),
-    "quota:cpu_limit": (COUNT, "most CPU in MHz"),
+    "os:secure_boot": (one_of("disabled", "required"), "whether secure boot is required or disabled"),
+    "pci_passthrough:alias": (text(r"[^:]+:\d+(?:\s*,\s*[^:]+:\d+)*"),
+        "comma-separated list of alias:count pairs of PCI devices"),
+    "quota:cpu_limit": (COUNT, "CPU limit in MHz"),
     "quota:cpu_reservation": (NUMBER, "guaranteed CPU in MHz"),
     "quota:cpu_shares_level": (one_of("custom", "high", "normal", "low"), "CPU share level"),
     "quota:cpu_shares_share": (COUNT, "CPU share number when the level is custom"),
-    "quota:memory_limit": (COUNT, "most memory in MB"),
+    "quota:memory_limit": (COUNT, "memory limit in MB"),
     "quota:memory_reservation": (NUMBER, "guaranteed memory in MB"),
     "quota:memory_shares_level": (one_of("custom", "high", "normal", "low"), "memory share level"),
     "quota:memory_shares_share": (COUNT, "memory share number when the level is custom"),
-    "quota:disk_io_limit": (COUNT, "most disk operations a second"),
-    "quota:disk_io_reservation": (NUMBER, "guaranteed disk operations a second"),
+    "quota:disk_io_limit": (COUNT, "limit of disk operations per second"),
+    "quota:disk_io_reservation": (NUMBER, "guaranteed disk operations per second"),
     "quota:disk_io_shares_level": (one_of("custom", "high", "normal", "low"), "disk share level"),
     "quota:disk_io_shares_share": (COUNT, "disk share number when the level is custom"),
-    "quota:vif_limit": (COUNT, "most network Mbit/s"),
-    "quota:vif_reservation": (NUMBER, "guaranteed network Mbit/s"),
+    "quota:vif_limit": (COUNT, "network limit in Mbit/s"),
+    "quota:vif_reservation": (NUMBER, "guaranteed network bandwidth in Mbit/s"),
     "quota:vif_shares_level": (one_of("custom", "high", "normal", "low"), "network share level"),
     "quota:vif_shares_share": (COUNT, "network share number when the level is custom"),
     "quota:cpu_shares": (COUNT, "CPU weight (cgroup)"),
     "quota:cpu_period": (COUNT, "CPU bandwidth period in microseconds"),
     "quota:cpu_quota": (NUMBER, "CPU time per period in microseconds"),
-    "quota:disk_read_bytes_sec": (COUNT, "most read bytes a second per disk"),
-    "quota:disk_read_iops_sec": (COUNT, "most read operations a second per disk"),
-    "quota:disk_write_bytes_sec": (COUNT, "most write bytes a second per disk"),
-    "quota:disk_write_iops_sec": (COUNT, "most write operations a second per disk"),
-    "quota:disk_total_bytes_sec": (COUNT, "most total bytes a second per disk"),
-    "quota:disk_total_iops_sec": (COUNT, "most total operations a second per disk"),
-    "quota:vif_inbound_average": (COUNT, "inbound average kB/s per interface"),
-    "quota:vif_inbound_peak": (COUNT, "inbound peak kB/s per interface"),
-    "quota:vif_inbound_burst": (COUNT, "inbound burst kB per interface"),
-    "quota:vif_outbound_average": (COUNT, "outbound average kB/s per interface"),
-    "quota:vif_outbound_peak": (COUNT, "outbound peak kB/s per interface"),
-    "quota:vif_outbound_burst": (COUNT, "outbound burst kB per interface"),
+    "quota:disk_read_bytes_sec": (COUNT, "limit of bytes read per second, for each disk"),
+    "quota:disk_read_iops_sec": (COUNT, "limit of read operations per second, for each disk"),
+    "quota:disk_write_bytes_sec": (COUNT, "limit of bytes written per second, for each disk"),
+    "quota:disk_write_iops_sec": (COUNT, "limit of write operations per second, for each disk"),
+    "quota:disk_total_bytes_sec": (COUNT, "limit of bytes read and written per second, for each disk"),
+    "quota:disk_total_iops_sec": (COUNT, "limit of operations per second, for each disk"),
+    "quota:vif_inbound_average": (COUNT, "average inbound rate in kB/s, for each interface"),
+    "quota:vif_inbound_peak": (COUNT, "peak inbound rate in kB/s, for each interface"),
+    "quota:vif_inbound_burst": (COUNT, "inbound burst in kB, for each interface"),
+    "quota:vif_outbound_average": (COUNT, "average outbound rate in kB/s, for each interface"),
+    "quota:vif_outbound_peak": (COUNT, "peak outbound rate in kB/s, for each interface"),
+    "quota:vif_outbound_burst": (COUNT, "outbound burst in kB, for each interface"),
     "vmware:hw_version": (TEXT, "virtual hardware version"),
     "vmware:storage_policy": (TEXT, "storage policy name"),
 }
 
-#: Facts of a host that ``capabilities:`` can ask for; those of the second kind take a path into them after a colon.
+#: Host facts that ``capabilities:`` can query; those in the second set take a path into them after a colon.
 CAPABILITIES = frozenset({
     "id", "uuid", "service_id", "host", "vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used",
     "local_gb_used", "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "free_ram_mb", "free_disk_gb",
@@ -177,7 +178,7 @@ NESTED_CAPABILITIES = frozenset({
 
 #: ``resources1:VCPU``, ``trait_net:HW_NIC_SRIOV``: a group of up to 64 characters may follow the namespace.
 _GROUPED = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{0,64})")
-ALIKE = 0.8  # how much of a wrong name and a right one is the same, so that the right one may be meant
+ALIKE = 0.8  # similarity of a wrong and a right name, from which on the right one is suggested
 _PLACEHOLDERS = {"{num}": r"\d+", "{key}": ".+"}
 
 
@@ -193,7 +194,7 @@ NAMESPACES = frozenset({name.partition(":")[0] for name in SPECS if ":" in name}
 
 
 def problem(key: str, value: str) -> str | None:
-    """What is wrong with an extra spec, for the person who set it; None when nothing is."""
+    """Return the error of an extra spec, as a message for the user who set it; None if it is valid."""
     namespace, colon, name = key.partition(":")
     grouped = _GROUPED.fullmatch(namespace) if colon else None
     if grouped and grouped[1] == "trait":
@@ -209,13 +210,13 @@ def problem(key: str, value: str) -> str | None:
 
 
 def beyond(key: str, value: str) -> str | None:
-    """What is wrong with a number that no host could ever have; None for all else, whatever it is."""
+    """Return the error of a number that no host can satisfy; None for every other value."""
     rule = _rule(key)
     if rule is None or rule.type != "integer" or not re.fullmatch(r"-?[0-9]+", value):
         return None
     most = MOST_PARTS if key.startswith(PARTS) else MOST
     return None if len(value) <= 20 and abs(int(value)) <= most else \
-        f"the value {value!r} of extra spec {key} is beyond {most}"
+        f"the value {value!r} of extra spec {key} exceeds {most}"
 
 
 def _rule(key: str) -> ExtraSpecRule | None:
@@ -237,4 +238,4 @@ def _known(key: str, name: str, names: frozenset[str], known: bool) -> str | Non
     if known:
         return None
     near = difflib.get_close_matches(name, sorted(names - {name}), n=1, cutoff=ALIKE)
-    return f"there is no extra spec {key}" + (f"; did you mean {key[:len(key) - len(name)]}{near[0]}?" if near else "")
+    return f"unknown extra spec {key}" + (f"; did you mean {key[:len(key) - len(name)]}{near[0]}?" if near else "")

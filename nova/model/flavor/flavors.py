@@ -1,4 +1,4 @@
-"""Flavors: what a server is made of."""
+"""Flavors: the resources of a server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nova.model.base import Page, Scope, Time, Value
 
 
 class Flavor(Value):
-    """A flavor, whole. ``id`` is the internal key, ``flavorid`` the one users see."""
+    """A complete flavor. ``id`` is the internal key; ``flavorid`` is the public id."""
 
     id: int = 0
     flavorid: str
@@ -29,7 +29,8 @@ class Flavor(Value):
 
 
 class FlavorQuery(Value):
-    """A page of flavors. ``is_public`` None means both; ``scope`` limits private ones to those a project may use."""
+    """A page of flavors. ``is_public`` None means both kinds; ``scope`` limits private flavors to those a project may
+    use."""
 
     scope: Scope = Scope()
     is_public: bool | None = True
@@ -42,7 +43,7 @@ class FlavorQuery(Value):
 
 
 class NewFlavor(Value):
-    """What ``POST /flavors`` asks for; ``flavorid`` None means "make one"."""
+    """The flavor that ``POST /flavors`` requests; ``flavorid`` None: one is generated."""
 
     name: str
     memory_mb: int
@@ -54,4 +55,4 @@ class NewFlavor(Value):
     rxtx_factor: float = 1.0
     is_public: bool = True
     description: str | None = None
-    project_id: str | None = None  # of contract 1.0: read by nobody now, and fields are only added
+    project_id: str | None = None  # of contract 1.0: no longer read; kept because fields are only added

@@ -1,1 +1,1 @@
-"""Guests on a host: orders to it, metadata and config drive, consoles, and resources without a record."""
+"""Guests on a host: orders, metadata and config drive, consoles, and resources that have no record."""

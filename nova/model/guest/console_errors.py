@@ -1,4 +1,4 @@
-"""What several daemons say of consoles, one code each: whoever must tell it from others of its kind compares that."""
+"""Error codes of consoles that several services share. Callers compare the code to tell these errors from others."""
 
 from __future__ import annotations
 

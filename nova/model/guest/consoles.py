@@ -1,6 +1,6 @@
-"""Consoles of guests: their types, what is asked for, where they are, and what a token stands for.
+"""Consoles of guests: types, requests, addresses, and the connections that tokens grant.
 
-A token is a text of random letters that only its user and the console's proxy see: everybody else knows its SHA-256.
+A token is a text of random letters that only its user and the console proxy see. Other services only have its SHA-256.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from nova.model.base import Value, WireEnum
 
 
 class ConsoleType(WireEnum):
-    """The API's names."""
+    """Console types, named as in the API."""
 
     NOVNC = "novnc"
     XVPVNC = "xvpvnc"
@@ -25,7 +25,7 @@ class ConsoleType(WireEnum):
 
 T = ConsoleType
 
-#: Which protocol a type of console speaks. RDP is a word of the API that no driver of ours has.
+#: Console type -> protocol. RDP is part of the API, but no driver of nova supports it.
 PROTOCOLS: dict[ConsoleType, str] = {
     T.NOVNC: "vnc", T.XVPVNC: "vnc", T.SPICE_HTML5: "spice", T.SPICE_DIRECT: "spice", T.SERIAL: "serial",
     T.WEBMKS: "mks", T.RDP_HTML5: "rdp",
@@ -33,31 +33,31 @@ PROTOCOLS: dict[ConsoleType, str] = {
 
 
 def token_hash(token: str) -> str:
-    """What is kept of a token, and sent to others in its place: its SHA-256 in hex."""
+    """Return a token's SHA-256 in hex, which is stored and sent in place of the token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class ConsoleRequest(Value):
-    """A user wants to see a server's console. That they may has been checked."""
+    """A user's request for a server's console. The user's permission has already been checked."""
 
     server_uuid: str
     type: ConsoleType
 
 
 class Console(Value):
-    """What the user gets. ``url`` holds the token: it is for nobody else, and for no log."""
+    """The console as the user receives it. ``url`` contains the token: only for that user, never for a log."""
 
     type: ConsoleType
     url: str
 
 
 class ConsoleAddress(Value):
-    """Where a host's hypervisor serves a guest's console, as a proxy reaches it.
+    """The address where a host's hypervisor serves a guest's console, as a proxy reaches it.
 
     Either ``host`` with ``port`` (and for SPICE a ``tls_port``), or ``socket_path``, a unix socket on the host.
-    ``internal_access_path``: what a proxy asks of ``host`` by CONNECT before it is at the console, or (webmks) JSON for
-    the proxy. ``access_url_base``: where users' programs find the proxy, which is nova-consoleauth's to say: it fills
-    it in, hosts leave it empty, and what an older one writes there is not read.
+    ``internal_access_path``: the target that a proxy requests from ``host`` by CONNECT before the console answers, or
+    (webmks) JSON for the proxy. ``access_url_base``: the proxy's address for user programs. Only nova-consoleauth sets
+    it; hosts leave it empty, and a value from an older host is not read.
     """
 
     access_url_base: str
@@ -69,7 +69,7 @@ class ConsoleAddress(Value):
 
 
 class ConsoleGrant(Value):
-    """Keep a token's hash for this console, for ``ttl_s`` seconds."""
+    """Order to store a token's hash for this console, for ``ttl_s`` seconds."""
 
     wish: ConsoleRequest
     token_hash: str
@@ -77,8 +77,8 @@ class ConsoleGrant(Value):
 
 
 class TokenCheck(Value):
-    """A proxy has been shown a token. ``types``: what it serves (empty: whatever it is). ``redeem``: it is about to
-    connect, which, where tokens serve once, uses the token up; else it only wants to know."""
+    """A proxy's query about a token. ``types``: the types that the proxy serves (empty: any). ``redeem``: the proxy is
+    about to connect, which uses a single-use token up; otherwise it only checks the token."""
 
     token_hash: str
     types: tuple[ConsoleType, ...] = ()
@@ -86,8 +86,8 @@ class TokenCheck(Value):
 
 
 class ConsoleConnection(Value):
-    """What a good token opens. ``expires_at``: seconds since 1970. ``host``: the compute host that says so; addresses
-    like 127.0.0.1 mean its own machine."""
+    """The console that a valid token grants. ``expires_at``: seconds since 1970. ``host``: the compute host that serves
+    it; addresses like 127.0.0.1 mean that host's machine."""
 
     type: ConsoleType
     server_uuid: str

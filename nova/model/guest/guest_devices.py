@@ -1,4 +1,4 @@
-"""What a guest is told of its devices: those with a tag, and cards that differ from what they seem. Pure."""
+"""Device metadata of a guest: tagged devices, and network cards that are trusted or have a VLAN. Pure."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
 def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str) -> list[dict[str, Json]]:
-    """``places``: where the guest sees its devices, by MAC address."""
+    """Return the device metadata at ``version``. ``places``: the devices' bus addresses in the guest, by MAC
+    address."""
     return [_nic(one, places.get(one.mac.lower(), NOWHERE), version) for one in interfaces if _is_shown(one, version)]
 
 
 def has_devices(interfaces: Iterable[Interface]) -> bool:
-    """Whether the guest is told of any device, and so of its place."""
+    """Return whether the guest's metadata shows any device, and so needs the devices' places."""
     return any(_is_shown(one, LATEST) for one in interfaces)
 
 
 def dedicated_cpus(packing: Packing | None) -> tuple[int, ...]:
-    """The guest's processors that have one of the host's each."""
+    """Return the guest's CPUs that are pinned to a host CPU each."""
     return tuple(sorted({cpu for cell in packing.cells for cpu in cell.pins})) if packing is not None else ()
 
 
@@ -48,8 +49,8 @@ def _nic(interface: Interface, place: DevicePlace, version: str) -> dict[str, ob
 
 
 def _vlan(interface: Interface) -> int | None:
-    """Of a device that is handed through: what the guest sends goes out with that number. (A bridge's own VLAN is
-    nothing that a guest sees.)"""
+    """Return the VLAN that tags the guest's packets on a passed-through device. (A bridge's VLAN is not visible to the
+    guest.)"""
     if interface.vnic_type == "normal":
         return None
     try:

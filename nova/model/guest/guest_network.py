@@ -1,6 +1,6 @@
-"""What a guest is told of its networks: network_data.json, and the interfaces file of networks without DHCP.
+"""Network metadata of a guest: network_data.json, and the interfaces file of networks without DHCP.
 
-Pure. An interface says its ranges in ``subnets``; one kept by an older release has its first IPv4 range alone.
+Pure. An interface lists its subnets in ``subnets``; one stored by an older release only has its first IPv4 subnet.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from nova.model.network.networks import FixedAddress, Interface, Subnet
 
 JsonObject = Mapping[str, Any]
 
-#: Types of a link that guests' programs know from before ``phy``; a port of any other type is one of these to them.
+#: Link types that guest programs support since before ``phy``. All other port types are shown as ``phy``.
 LINK_TYPES = frozenset({"bridge", "dvs", "hw_veb", "hyperv", "ovs", "tap", "vhostuser", "vif"})
 IPV6_MODES = frozenset({"slaac", "dhcpv6-stateful", "dhcpv6-stateless"})
 
-#: The file for a guest without DHCP, in the form of Debian's ifupdown. ``$interfaces``: one stanza an address.
+#: Template of the file for a guest without DHCP, as for Debian's ifupdown. ``$interfaces``: one stanza per address.
 TEMPLATE = """\
 # Written by the cloud that this machine runs in.
 
@@ -30,7 +30,7 @@ $interfaces"""
 
 
 def network_data(interfaces: Iterable[Interface]) -> dict[str, Json]:
-    """Links, the networks on them, and name servers; empty when there is no interface."""
+    """Return links, their networks, and name servers; empty without interfaces."""
     links: list[JsonObject] = []
     networks: list[JsonObject] = []
     services: list[JsonObject] = []
@@ -48,14 +48,15 @@ def network_data(interfaces: Iterable[Interface]) -> dict[str, Json]:
 
 
 def network_config(interfaces: Iterable[Interface], template: str = TEMPLATE) -> str | None:
-    """The file for interfaces whose addresses are injected, by ``template``; None where there is none such."""
+    """Return the interfaces file for injected addresses, rendered from ``template``; None if no address is injected."""
     stanzas = [stanza for number, interface in enumerate(interfaces) if interface.injected
                for stanza in _stanzas(f"eth{number}", interface)]
     return string.Template(template).safe_substitute(interfaces="\n".join(stanzas)) if stanzas and template else None
 
 
 def subnets_of(interface: Interface) -> tuple[Subnet, ...]:
-    """All ranges; of an interface that says the first one's facts alone, made from those."""
+    """Return all subnets of an interface. If it only has the facts of its first subnet, the result is built from
+    them."""
     if interface.subnets or not interface.cidr:
         return interface.subnets
     version = ipaddress.ip_network(interface.cidr, strict=False).version
@@ -64,7 +65,7 @@ def subnets_of(interface: Interface) -> tuple[Subnet, ...]:
 
 
 def _entries(interface: Interface) -> Iterator[dict[str, Json]]:
-    """One an address; a range whose addresses come by DHCP is told of once."""
+    """Yield one entry per address; a subnet whose addresses come by DHCP has only one entry."""
     listed: set[tuple[str, str]] = set()
     for address, subnet in _pairs(interface):
         kind = _kind(interface, address, subnet)
@@ -104,7 +105,7 @@ def _kind(interface: Interface, address: FixedAddress, subnet: Subnet | None) ->
 
 
 def _tells_by_dhcp(interface: Interface) -> bool:
-    """Whether a DHCP server tells the guest the MTU, among others."""
+    """Return whether a DHCP server announces the MTU, among other facts, to the guest."""
     return not interface.injected and (bool(interface.dhcp_server) or any(one.dhcp for one in subnets_of(interface)))
 
 

@@ -1,7 +1,8 @@
-"""What a guest is told of itself, as files: by the metadata service, and on its config drive.
+"""Metadata files of a guest, for the metadata service and the config drive.
 
-Pure: facts go in, ``{path: content}`` comes out, for every version of both dialects (OpenStack's and EC2's). A path
-has no slash at its start; a key that ends in a slash is that directory's listing, where it is not made of its names.
+Pure: facts go in, ``{path: content}`` comes out, for every version of both dialects (OpenStack's and EC2's). A path has
+no leading slash. A key that ends in a slash is the listing of that directory, for listings that are not made of the
+file names.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ EC2_VERSIONS = ("1.0", "2007-01-19", "2007-03-01", "2007-08-29", "2007-10-10", "
 OPENSTACK_FILES = {"meta_data.json": "2012-08-10", "user_data": "2012-08-10", "password": "2013-04-04",
                    "vendor_data.json": "2013-10-17", "network_data.json": "2015-10-15",
                    "vendor_data2.json": "2016-10-06"}
-UNLISTED_BEFORE = ("network_data.json",)  # the service has these in older versions too, but does not list them
+UNLISTED_BEFORE = ("network_data.json",)  # the service also serves these in older versions, but does not list them
 NOT_ON_DRIVE = ("password",)
 
 RANDOM_SEED, PROJECT_ID, DEVICES, DEDICATED_CPUS = "2013-04-04", "2015-10-15", "2016-06-30", "2020-10-14"
@@ -43,8 +44,8 @@ RandomBytes = Callable[[int], bytes]
 
 
 class TreeOptions(Value):
-    """Options that show in the files. ``network_template``: of the interfaces file for networks without DHCP; empty:
-    there is none."""
+    """Options that affect the files. ``network_template``: template of the interfaces file for networks without DHCP;
+    empty: the file is left out."""
 
     dhcp_domain: str = "novalocal"
     network_template: str = TEMPLATE
@@ -52,7 +53,7 @@ class TreeOptions(Value):
 
 
 class VendorData(Value):
-    """The operator's own data. ``static`` None: there is no static provider. ``dynamic``: by target's name."""
+    """Vendor data of the operator. ``static`` None: no static provider. ``dynamic``: by target name."""
 
     static: Json | None = {}
     dynamic: Json = {}
@@ -60,7 +61,7 @@ class VendorData(Value):
 
 def tree(facts: GuestFacts, options: TreeOptions | None = None, vendor: VendorData | None = None,
          random_bytes: RandomBytes = secrets.token_bytes) -> dict[str, bytes]:
-    """Every file of the metadata service for one guest, at every version."""
+    """Return every file of the metadata service for one guest, at every version."""
     options, vendor = options or TreeOptions(), vendor or VendorData()
     files: dict[str, bytes] = {}
     for version in (*OPENSTACK_VERSIONS, LATEST):
@@ -79,7 +80,8 @@ def tree(facts: GuestFacts, options: TreeOptions | None = None, vendor: VendorDa
 
 def config_drive_files(facts: GuestFacts, options: TreeOptions | None = None, vendor: VendorData | None = None,
                        random_bytes: RandomBytes = secrets.token_bytes) -> dict[str, bytes]:
-    """Every file of a config drive. Unlike the service it knows the administrator's password, as plain text."""
+    """Return every file of a config drive. Unlike the service, it contains the administrator's password, as plain
+    text."""
     options, vendor = options or TreeOptions(), vendor or VendorData()
     files: dict[str, bytes] = {}
     for version in (*OPENSTACK_VERSIONS, LATEST):
@@ -97,9 +99,9 @@ def config_drive_files(facts: GuestFacts, options: TreeOptions | None = None, ve
 
 
 def listing(files: Mapping[str, bytes], path: str, today: datetime.date) -> bytes | None:
-    """A directory's names, one a line; a name that has children ends in a slash. None: there is no such directory.
+    """Return a directory's names, one per line; directories end in a slash. None if the directory does not exist.
 
-    Version lists leave out versions of the future.
+    Version lists omit future versions.
     """
     if path in ("", "openstack"):
         versions = EC2_VERSIONS if path == "" else OPENSTACK_VERSIONS
@@ -121,17 +123,17 @@ def listing(files: Mapping[str, bytes], path: str, today: datetime.date) -> byte
 
 
 def host_name(facts: GuestFacts, options: TreeOptions) -> str:
-    """The guest's name with ``[api]dhcp_domain`` behind it, where that is set."""
+    """Return the guest's host name, followed by ``[api]dhcp_domain`` if that is set."""
     return f"{facts.hostname}.{options.dhcp_domain}" if options.dhcp_domain else facts.hostname
 
 
 def user_data_of(facts: GuestFacts) -> bytes | None:
-    """The raw bytes; None when the server has none."""
+    """Return the user data as raw bytes; None if the server has none."""
     return _decoded(facts.user_data) if facts.user_data else None
 
 
 def _shared(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Equal contents once: a guest's user data is in twenty versions, and thousands of guests are remembered."""
+    """Store equal contents once: a guest's user data is in twenty versions, and thousands of guests are cached."""
     seen: dict[bytes, bytes] = {}
     return {path: seen.setdefault(content, content) for path, content in files.items()}
 
@@ -148,7 +150,7 @@ def _is_listed(path: str) -> bool:
 
 
 def _at_least(version: str, since: str) -> bool:
-    """Versions of one dialect compare as text; ``latest`` is above all."""
+    """Compare two versions of one dialect as text; ``latest`` is the highest."""
     return version == LATEST or version >= since
 
 
@@ -160,7 +162,7 @@ def _json(value: object) -> bytes:
 
 def _openstack(facts: GuestFacts, version: str, options: TreeOptions, vendor: VendorData, random_bytes: RandomBytes,
                on_drive: bool = False) -> Iterator[tuple[str, bytes]]:
-    """Files of one version directory, in the order of the table."""
+    """Yield the files of one version directory, in the order of the table."""
     makers: dict[str, Callable[[], bytes | None]] = {
         "meta_data.json": lambda: _json(meta_data(facts, version, options, random_bytes, on_drive)),
         "user_data": lambda: user_data_of(facts),
@@ -180,8 +182,8 @@ def _openstack(facts: GuestFacts, version: str, options: TreeOptions, vendor: Ve
 
 def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_bytes: RandomBytes,
               on_drive: bool = False) -> dict[str, object]:
-    """``meta_data.json`` as it is at ``version``, which decides on the fields. The password is on the drive alone
-    (``on_drive``)."""
+    """Return ``meta_data.json`` at ``version``, which determines the fields. Only the config drive (``on_drive``)
+    contains the password."""
     found: dict[str, Any] = {"uuid": facts.uuid}
     if facts.metadata:
         found["meta"] = dict(facts.metadata)
@@ -209,13 +211,14 @@ def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_byte
 
 
 def vendor_data2_file(vendor: VendorData) -> bytes:
-    """``vendor_data2.json``: what dynamic services said, each under its name, and ``static``."""
+    """Return ``vendor_data2.json``: the answer of each dynamic service under its name, and ``static``."""
     static = {} if vendor.static is None else {"static": vendor.static}
     return _json({**static, **vendor.dynamic})
 
 
 def _contents(facts: GuestFacts, options: TreeOptions) -> dict[str, bytes]:
-    """guest.FakeInjected files (base64 text in the facts) and the interfaces file, numbered as meta_data.json says."""
+    """Return guest.FakeInjected files (base64 text in the facts) and the interfaces file, numbered as in
+    meta_data.json."""
     contents = [_decoded(content) for content in facts.files.values()]
     config = network_config(facts.interfaces, options.network_template)
     if config is not None:
@@ -228,7 +231,8 @@ def _content_path(number: int) -> str:
 
 
 def _decoded(text: str) -> bytes:
-    """Base64 text, in lines or not; what is no base64 was kept before it was checked, and is given as it is."""
+    """Decode base64 text, with or without line breaks. Text that is not base64 was stored before it was checked; it is
+    returned unchanged."""
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -238,21 +242,21 @@ def _decoded(text: str) -> bytes:
 # --- ec2 --------------------------------------------------------------------------------------------------------------
 
 def _id(facts: GuestFacts, prefix: str, id: str) -> str:
-    """As EC2's API has it. A conductor that is older than that API does not know it: then it is the server's own key,
-    or begins as the image's id does."""
+    """Return an EC2 id as in the EC2 API. An older conductor does not know that API; then the id is the server's own
+    key, or starts like the image's id."""
     known = facts.ec2_numbers.get(id, facts.id if id == facts.uuid else None)
     return f"{prefix}-{id[:8]}" if known is None else ec2_id(prefix, known)
 
 
 def ec2_meta_data(facts: GuestFacts, version: str, options: TreeOptions) -> dict[str, object]:
-    """The ``meta-data`` directory of one version; a dictionary in it is a directory."""
+    """Return the ``meta-data`` directory of one version; a nested dictionary is a subdirectory."""
     rows = ((since, name, value) for since, name, value in _ec2_rows(facts, options)
             if value is not None and (version == LATEST or EC2_VERSIONS.index(version) >= EC2_VERSIONS.index(since)))
     return {name: value for _since, name, value in rows}
 
 
 def _ec2_rows(facts: GuestFacts, options: TreeOptions) -> tuple[tuple[str, str, object], ...]:
-    """(first version, name, value); what is None is not there."""
+    """Return (first version, name, value) rows; a value of None means that the entry is absent."""
     name = host_name(facts, options)
     keys = {"0": {"openssh-key": facts.public_key}} if facts.public_key else None
     return (
@@ -283,7 +287,7 @@ def _first_v4(addresses: Iterable[FixedAddress]) -> str:
 
 
 def _block_devices(facts: GuestFacts) -> dict[str, str]:
-    """Disks follow the root disk in this order: ephemeral ones, then swap."""
+    """Return the device names. Disks follow the root disk in this order: ephemeral disks, then swap."""
     root = facts.root_device_name or "/dev/vda"
     stem, letter = root.rstrip("0123456789")[:-1], root.rstrip("0123456789")[-1]
     following = iter(f"{stem}{chr(ord(letter) + number)}" for number in range(1, 26))

@@ -1,4 +1,4 @@
-"""What the metadata service and the config drive tell a guest about itself."""
+"""Facts about a guest that the metadata service and the config drive give it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from nova.model.network.networks import Interface
 
 
 class DevicePlace(Value):
-    """Where a guest sees a device. ``address`` as its bus writes it (PCI: 0000:00:03.0)."""
+    """A device's place in the guest. ``address`` has the format of its bus (PCI: 0000:00:03.0)."""
 
     bus: str = "none"
     address: str = "none"
 
 
 class GuestFacts(Value):
-    """Everything a guest may learn about itself. ``user_data`` is base64 text."""
+    """All facts that a guest may know about itself. ``user_data`` is base64 text."""
 
     uuid: str
     id: int
@@ -44,14 +44,14 @@ class GuestFacts(Value):
     ephemeral_count: int = 0
     swap_mb: int = 0
     admin_password: str | None = None
-    dedicated_cpus: tuple[int, ...] = ()  # of its processors, those that are pinned
+    dedicated_cpus: tuple[int, ...] = ()  # pinned CPUs of the guest
     places: Mapping[str, DevicePlace] = {}  # of its devices, by MAC address
-    ec2_numbers: Mapping[str, int] = {}  # in EC2's ids: of its own uuid and of its images' ids
+    ec2_numbers: Mapping[str, int] = {}  # numbers in EC2 ids, of its own uuid and of its images' ids
 
 
 class GuestQuery(Value):
-    """Who asks the metadata service: by fixed address, or (behind a signing proxy) by uuid and project, or (behind a
-    load balancer that signs its own id) by that id and fixed address."""
+    """Sender of a metadata request: identified by fixed address; or (behind a signing proxy) by uuid and project; or
+    (behind a load balancer that signs its own id) by that id and fixed address."""
 
     address: str | None = None
     server_uuid: str | None = None

@@ -1,4 +1,4 @@
-"""Orders to hosts, and what hosts answer."""
+"""Orders to hosts, and the hosts' answers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from nova.model.volumes import BlockDevice, VolumeDisk, root_of
 
 
 class Fence(Value):
-    """What makes an order safe to repeat and to refuse: operation id, the server's epoch, and when it goes stale.
+    """Conditions under which a host may run an order: operation id, the server's epoch, and the deadline. They make an
+    order safe to repeat and to refuse.
 
-    ``start_by`` is UTC; an order that has not begun by then is refused.
+    ``start_by`` is UTC; a host refuses an order that has not started by then.
     """
 
     operation_id: int
@@ -29,7 +30,7 @@ class Fence(Value):
 
 
 class Disk(Value):
-    """A disk a guest has. ``kind``: root, ephemeral, swap, config. Sizes in GB, swap in MB."""
+    """A disk of a guest. ``kind``: root, ephemeral, swap, config. Sizes in GB, swap in MB."""
 
     kind: str
     index: int = 0
@@ -39,10 +40,10 @@ class Disk(Value):
 
 
 class BuildOrder(Value):
-    """All a host needs to build one guest, no question open: nothing is looked up behind it."""
+    """All facts that a host needs to build one guest, without further queries."""
 
     server_uuid: str
-    id: int  # the internal key: it makes instance_name
+    id: int  # the internal key, of which instance_name is made
     instance_name: str
     name: str
     hostname: str
@@ -69,30 +70,30 @@ class BuildOrder(Value):
     security_groups: tuple[str, ...] = ()
     files: Mapping[str, str] = {}
     created_at: Time | None = None
-    packing: Packing | None = None  # what it holds of the host's cells and devices
-    firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
-    image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
+    packing: Packing | None = None  # the resources of the host's NUMA cells and devices that the guest holds
+    firewall: GuestFirewall | None = None  # None: only the network service filters
+    image_tickets: tuple[ImageTicket, ...] = ()  # tickets for its image, kernel and ramdisk
     volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
-    image_goes: bool = False  # the image is removed when the guest is there, so no disk may need it
-    ec2_numbers: Mapping[str, int] = {}  # of a config drive: in EC2's ids, of the server's uuid and its images' ids
+    image_goes: bool = False  # the image is deleted once the guest exists, so no disk may depend on it
+    ec2_numbers: Mapping[str, int] = {}  # for a config drive: in EC2 ids, of the server's uuid and image ids
 
 
 def boots_from_volume(order: BuildOrder) -> bool:
-    """Whether the guest's root disk lies on a volume, so that its host has none for it."""
+    """Return whether the guest's root disk is a volume, so that its host has no disk for it."""
     return root_of(tuple(one.device for one in order.volumes)) is not None
 
 
 def kept_part(order: BuildOrder) -> BuildOrder:
-    """What may be kept of an order beside its guest: nothing that only the first boot needs to know, and no word of how
-    a volume is reached, which may be a secret."""
+    """Return the part of an order that may be stored with its guest: without facts for the first boot only, and without
+    the volumes' connections, which may be secret."""
     volumes = tuple(msgspec.structs.replace(one, connection=None) for one in order.volumes)
     return msgspec.structs.replace(order, admin_password=None, user_data=None, files={}, volumes=volumes)
 
 
 class GuestOrder(Value):
-    """An order for a guest that exists. ``reboot`` is soft or hard; ``timeout_s`` how long a clean stop may take.
+    """An order for an existing guest. ``reboot`` is soft or hard; ``timeout_s`` limits a clean shutdown.
 
-    ``build`` carries what is needed to define the guest again (hard reboot, start after a lost domain).
+    ``build`` contains the facts to define the guest again (hard reboot, start after a lost domain).
     """
 
     server_uuid: str
@@ -102,14 +103,13 @@ class GuestOrder(Value):
     timeout_s: int = 60
     build: BuildOrder | None = None
     interfaces: tuple[Interface, ...] = ()
-    keep_disks: bool = False  # of a destroy: they lie on storage that the server's new host shares
+    keep_disks: bool = False  # for a destroy: the disks are on storage that the server's new host shares
 
 
 class RebuildOrder(Value):
-    """Make a guest anew on its host (or, after an evacuation, on another) from ``build``. ``keep_ephemeral``: only the
-    root disk is new. ``keep_disks``: all disks are there already, on shared storage; None: if they are there, which
-    ``outcome.arrival.shared`` tells. ``start`` False: it stays off.
-    """
+    """An order to recreate a guest from ``build``, on its host or, after an evacuation, on another. ``keep_ephemeral``:
+    only the root disk is new. ``keep_disks``: all disks already exist on shared storage; None: check whether they
+    exist, and report it in ``outcome.arrival.shared``. ``start`` False: the guest stays off."""
 
     server_uuid: str
     fence: Fence
@@ -120,7 +120,8 @@ class RebuildOrder(Value):
 
 
 class RescueOrder(Value):
-    """Boot a guest from a rescue ``image``, with its own disks beside it. ``admin_password`` is the rescue system's."""
+    """Boot a guest from a rescue ``image``, with its own disks attached. ``admin_password`` is for the rescue
+    system."""
 
     server_uuid: str
     instance_name: str
@@ -128,12 +129,12 @@ class RescueOrder(Value):
     image: Image
     build: BuildOrder
     admin_password: str | None = None
-    timeout_s: int = 60  # how long the clean stop before it may take
-    image_tickets: tuple[ImageTicket, ...] = ()  # for the rescue image, and what it names as kernel and ramdisk
+    timeout_s: int = 60  # limit of the clean shutdown before the rescue
+    image_tickets: tuple[ImageTicket, ...] = ()  # for the rescue image, and its kernel and ramdisk images
 
 
 class InterfaceOrder(Value):
-    """Plug one interface into a guest, or take it out. ``build`` is the guest with what it has after that."""
+    """Attach one interface to a guest, or detach it. ``build`` is the guest's state afterwards."""
 
     server_uuid: str
     instance_name: str
@@ -143,8 +144,8 @@ class InterfaceOrder(Value):
 
 
 class VolumeOrder(Value):
-    """Give a guest a volume, or take it away. ``build`` is the guest with what it has after that. ``successor``: the
-    volume that is to take its place, and from then on goes by its id."""
+    """Attach a volume to a guest, or detach it. ``build`` is the guest's state afterwards. ``successor``: the volume
+    that replaces the present one, whose id it takes over."""
 
     server_uuid: str
     instance_name: str
@@ -155,9 +156,9 @@ class VolumeOrder(Value):
 
 
 class VolumeSnapshotOrder(Value):
-    """Change the files that a guest's volume is. ``new_file``: what is written from now on goes there. Or, without one,
-    ``file_to_merge`` goes into ``merge_target_file``; None: all above ``file_to_merge`` goes into the file that is
-    written to (None: that one is to have no other below it)."""
+    """Change the chain of files of a guest's volume. ``new_file``: the file for writes from now on. Without it,
+    ``file_to_merge`` is merged into ``merge_target_file``. If that is None, all files above ``file_to_merge`` are
+    merged into the active file; if both are None, the active file gets no backing file."""
 
     server_uuid: str
     instance_name: str
@@ -170,7 +171,7 @@ class VolumeSnapshotOrder(Value):
 
 
 class NetworkEvent(Value):
-    """What the network service says of a guest's interface. ``name``: network-vif-plugged, network-vif-unplugged,
+    """An event of the network service about a guest's interface. ``name``: network-vif-plugged, network-vif-unplugged,
     network-vif-deleted, network-changed; ``status``: completed or failed."""
 
     server_uuid: str
@@ -188,9 +189,9 @@ class PasswordOrder(Value):
 
 
 class SnapshotOrder(Value):
-    """Keep a guest's root disk as a file of the host, and upload it as ``image_id``.
+    """Snapshot a guest's root disk into a file on the host, and upload it as ``image_id``.
 
-    ``quiesce``: it must be (else it is when the guest's agent is there).
+    ``quiesce``: required (otherwise the guest is only quiesced if its agent is available).
     """
 
     server_uuid: str
@@ -199,13 +200,13 @@ class SnapshotOrder(Value):
     image_id: str
     quiesce: bool = False
     build: BuildOrder | None = None
-    image_tickets: tuple[ImageTicket, ...] = ()  # of an upload: to write the image
-    given: bool = False  # to drop it: the image service has its data, and they stay
+    image_tickets: tuple[ImageTicket, ...] = ()  # for the upload: tickets to write the image
+    given: bool = False  # for a removal: the image service uses the data, so they are kept
 
 
 class DiskSnapshot(Value):
-    """A disk that was kept. ``format`` as image services name it; sizes in bytes. ``in_ceph``: where the image service
-    may take it from without an upload."""
+    """A snapshot of a disk. ``format`` is a name of the image service; sizes in bytes. ``in_ceph``: the image service
+    can import it from Ceph without an upload."""
 
     format: str
     size_bytes: int
@@ -214,9 +215,8 @@ class DiskSnapshot(Value):
 
 
 class DiskOnSource(Value):
-    """A disk of a guest that moves. ``export``: the name it can be read by at the source's address, a secret of this
-    move. ``image_id``: the image whose cached file it shows where it was not written to; empty: it is whole.
-    """
+    """A disk of a moving guest. ``export``: the name to read it by at the source's address, a secret of this move.
+    ``image_id``: the image whose cached file is its backing file; empty: it has no backing file."""
 
     kind: str
     index: int = 0
@@ -225,15 +225,15 @@ class DiskOnSource(Value):
     size_bytes: int = 0
     image_id: str = ""
     export: str = ""
-    base_export: str = ""  # the cached file's own, for a destination that has not got it
+    base_export: str = ""  # export of the cached image file, for a destination that lacks it
 
 
 class GuestOnSource(Value):
-    """What the host that a guest is on tells the one that it goes to.
+    """The facts that the source host of a move sends to the destination.
 
-    ``address`` and ``port``: where its disks can be read; port 0: they can't (or need not). ``probe``: a name in its
-    storage, so that a destination which sees it knows that they share it. ``cpu``: the guest's CPU in the hypervisor's
-    own words. ``facts``: what only the driver understands.
+    ``address`` and ``port``: where the disks can be read; port 0: they cannot be read, or need not be. ``probe``: the
+    name of a file in the source's storage; a destination that sees it shares the storage. ``cpu``: the guest's CPU, in
+    the hypervisor's format. ``facts``: data for the driver alone.
     """
 
     host: HostName = ""
@@ -247,8 +247,8 @@ class GuestOnSource(Value):
 
 
 class MigrationGate(Value):
-    """Where a destination lets one migration in (``nova.migrationproxy``). ``certificate``: the only one that is to be
-    taken there, as PEM; ``secret``: what the source must know, 64 hexadecimal digits."""
+    """The listener of a destination for one migration (``nova.migrationproxy``). ``certificate``: the only accepted
+    certificate, as PEM; ``secret``: the secret that the source must present, 64 hexadecimal digits."""
 
     address: str
     port: int
@@ -257,10 +257,10 @@ class MigrationGate(Value):
 
 
 class GuestArrival(Value):
-    """What a destination that is ready for a live migration tells the source. ``gate`` None: it is of a release that
-    let libvirtd listen, and cannot be reached. ``shared``: the disks lie on storage that both see.
+    """The reply of a destination that is ready for a live migration. ``gate`` None: the destination runs a release in
+    which libvirtd listened, and cannot be reached. ``shared``: both hosts see the storage of the disks.
 
-    ``uri``, ``address``: of such releases; empty.
+    ``uri``, ``address``: only set by such releases.
     """
 
     uri: str = ""
@@ -271,11 +271,11 @@ class GuestArrival(Value):
 
 
 class MoveOrder(Value):
-    """An order to a host that a guest comes to (or comes back to). ``build``: the guest as it will be there.
+    """An order to the destination host of a move, or of a reverted move. ``build``: the guest on the destination.
 
-    ``source`` None: it was on this very host. ``start`` False: it stays off. ``block``: whether disks are copied in a
-    live migration; None: as the hosts' storage says. ``over_commit``: a live migration may promise more disk than
-    there is.
+    ``source`` None: the guest was on this host. ``start`` False: the guest stays off. ``block``: whether a live
+    migration copies disks; None: determined by the hosts' storage. ``over_commit``: a live migration may allocate more
+    disk than is free.
     """
 
     server_uuid: str
@@ -288,7 +288,7 @@ class MoveOrder(Value):
 
 
 class LiveOrder(Value):
-    """An order to the host that a running guest leaves."""
+    """An order to the source host of a live migration."""
 
     server_uuid: str
     instance_name: str
@@ -298,15 +298,15 @@ class LiveOrder(Value):
 
 
 def tickets_of(order: object) -> tuple[ImageTicket, ...]:
-    """The image tickets that an order of any kind came with, and what is built by it."""
+    """Return the image tickets of an order of any kind, including those of its ``build``."""
     build = getattr(order, "build", None)
     return (*getattr(order, "image_tickets", ()), *(build.image_tickets if isinstance(build, BuildOrder) else ()))
 
 
 class Outcome(Value):
-    """What became of one guest of an order. ``error_*`` are empty on success, else as errors cross the wire.
+    """Result of an order for one guest. ``error_*`` are empty on success, otherwise the error in its wire form.
 
-    ``source``, ``arrival`` and ``snapshot`` are the answers to the orders that ask for them.
+    ``source``, ``arrival`` and ``snapshot`` are the results of orders that return them.
     """
 
     server_uuid: str
@@ -322,7 +322,7 @@ class Outcome(Value):
 
 
 class GuestState(Value):
-    """What a host says of one guest it has."""
+    """State of one guest, as its host reports it."""
 
     server_uuid: str
     power_state: PowerState
@@ -330,8 +330,8 @@ class GuestState(Value):
 
 
 class PowerReport(Value):
-    """Power states of some of a host's guests: of those that it noticed to change, or (``all_guests``) as it finds them
-    all, but for those that an order is under way for."""
+    """Power states of guests on a host: of the guests that changed, or (``all_guests``) of all guests except those with
+    an order in progress."""
 
     host: HostName
     guests: tuple[GuestState, ...] = ()
@@ -339,9 +339,9 @@ class PowerReport(Value):
 
 
 class ExpectedGuest(Value):
-    """What the conductor believes is on a host: for the comparison at its start.
+    """A guest that the conductor expects on a host, for the comparison when the host starts.
 
-    ``keep`` False with ``gone`` True: an explicit record says it was deleted or moved; only then is it destroyed.
+    A guest is destroyed only if ``gone`` is True: an explicit record says that it was deleted or moved.
     """
 
     server_uuid: str
@@ -351,11 +351,11 @@ class ExpectedGuest(Value):
     task_state: str | None = None
     power_state: PowerState = PowerState.NOSTATE
     gone: bool = False
-    gone_s: int = 0  # for how long
+    gone_s: int = 0  # seconds since then
 
 
 class Permission(Value):
-    """Whether an order may pass its point of no return: the epoch asked with is still the newest."""
+    """Permission for an order to pass its point of no return: granted if its epoch is still the newest."""
 
     server_uuid: str
     epoch: int

@@ -1,4 +1,4 @@
-"""What hosts and the ledger have that no record explains: an operator looks at it, and says what goes."""
+"""Orphans: guests, allocations and ports that have no record. They are removed only by order of an operator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from nova.model.server.states import PowerState, VmState
 
 
 class StrangerKind(WireEnum):
-    """GUEST: a domain or its folder. SOURCE_COPY: what a cold move leaves on the old host. ALLOCATION: what is held of
-    a node. PORT: Neutron's, of a deleted server."""
+    """Kinds of orphan. GUEST: a domain or its directory. SOURCE_COPY: the remains of a cold move on the old host.
+    ALLOCATION: an allocation on a node. PORT: a Neutron port of a deleted server."""
 
     GUEST = "guest"
     SOURCE_COPY = "source copy"
@@ -19,7 +19,8 @@ class StrangerKind(WireEnum):
 
 
 class FoundStranger(Value):
-    """As its host sees it. ``epoch``: of the newest order for the server that the host has seen; -1: none."""
+    """An orphan, as its host reports it. ``epoch``: of the newest order for the server that the host has received; -1:
+    none."""
 
     kind: StrangerKind
     server_uuid: str
@@ -28,7 +29,8 @@ class FoundStranger(Value):
 
 
 class StrangerReport(Value):
-    """All of a host, twice in a row; ``more``: how many more there are than a report has room for."""
+    """All orphans of a host that were found in two checks in a row; ``more``: the number that exceeds a report's
+    limit."""
 
     host: HostName
     found: tuple[FoundStranger, ...] = ()
@@ -36,8 +38,8 @@ class StrangerReport(Value):
 
 
 class StrangerRemoval(Value):
-    """What a host may remove now. ``epoch``: nothing is removed if the host has seen a newer order meanwhile.
-    ``keep_disks``: the server is elsewhere, and may use them."""
+    """An orphan that a host may remove. ``epoch``: the host skips the removal if it has received a newer order since.
+    ``keep_disks``: the server is on another host, and may use the disks."""
 
     kind: StrangerKind
     server_uuid: str
@@ -46,8 +48,8 @@ class StrangerRemoval(Value):
 
 
 class Stranger(Value):
-    """As operators see it. ``why``: what the records say. ``ordered_at``: its removal was asked for. ``ended_at`` and
-    ``ending``: it is over, and how."""
+    """An orphan, as operators see it. ``why``: the state of the records. ``ordered_at``: time of the removal order.
+    ``ended_at`` and ``ending``: time and kind of its end."""
 
     id: int
     kind: StrangerKind
@@ -61,15 +63,15 @@ class Stranger(Value):
 
 
 class KeptGuest(Value):
-    """A guest as its host has it. ``order``: the newest, as it is kept beside the guest."""
+    """A guest as its host has it. ``order``: the newest order, as stored with the guest."""
 
     order: BuildOrder
     power_state: PowerState
 
 
 class Adoption(Value):
-    """What becomes of a guest that is adopted. ``former_host``: where its record said that it was. ``is_new``: no
-    record knew its server, and one is made. ``notes``: what an operator has to look after."""
+    """Result of a guest's import. ``former_host``: the host in its previous record. ``is_new``: the server had no
+    record, and one is created. ``notes``: issues that an operator must resolve."""
 
     stranger: Stranger
     name: str

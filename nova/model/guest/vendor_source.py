@@ -1,4 +1,5 @@
-"""Where the operator's own data for guests comes from, to those who tell it (``nova.clients.vendordata`` is one)."""
+"""Interface of the source of vendor data, for the code that builds metadata (``nova.clients.vendordata`` implements
+it)."""
 
 from __future__ import annotations
 
@@ -8,13 +9,14 @@ from nova.model.guest.guests import GuestFacts
 
 
 class VendorSource(Protocol):
-    """The operator's own data for one guest."""
+    """The operator's vendor data for one guest."""
 
     def static(self) -> dict[str, object] | None:
-        """The same for all; None where there is no such provider."""
+        """Return the data that all guests share; None if there is no such provider."""
 
     def dynamic(self, facts: GuestFacts) -> dict[str, object]:
-        """By the name of each service that was asked. Unavailable: one failed, where that is to stop a build."""
+        """Return the answer of each queried service, by its name. Raises Unavailable if a service failed and failures
+        must stop a build."""
 
 
 class NoVendorData:

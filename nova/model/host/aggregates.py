@@ -1,4 +1,4 @@
-"""Groups of hosts that operators make, and the metadata that the scheduler reads. A zone is metadata too."""
+"""Aggregates: groups of hosts that operators create, with metadata for the scheduler. Zones are such metadata."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from nova.model.base import Time, Value
 
-ZONE = "availability_zone"  # the key of an aggregate's metadata that makes it a zone
-#: The key that names projects it is for, separated by commas. A key that begins with it does as well, where one value
-#: cannot hold them all.
+ZONE = "availability_zone"  # the metadata key that makes an aggregate an availability zone
+#: Metadata key of the comma-separated projects that an aggregate is reserved for. Keys with this prefix have the same
+#: meaning; they are for lists that exceed one value.
 TENANT = "filter_tenant_id"
 
 
 class Aggregate(Value):
-    """An aggregate, whole: hosts by name, in the order of their names."""
+    """A complete aggregate: hosts by name, sorted by name."""
 
     id: int
     uuid: str
@@ -25,7 +25,7 @@ class Aggregate(Value):
 
     @property
     def zone(self) -> str | None:
-        """The availability zone it makes of its hosts; None when it makes none."""
+        """Availability zone of the aggregate's hosts; None if the aggregate has no zone."""
         return self.metadata.get(ZONE)
 
 
@@ -35,7 +35,8 @@ class NewAggregate(Value):
 
 
 class AggregateUpdate(Value):
-    """``name`` None stays. The zone is written only where ``changes_zone``; None then takes it away."""
+    """Changes of an aggregate. ``name`` None: unchanged. The zone is only written if ``changes_zone``; None removes
+    it."""
 
     id: int
     name: str | None = None
@@ -44,7 +45,7 @@ class AggregateUpdate(Value):
 
 
 class CachedImage(Value):
-    """What became of one image that a host was to keep ready. ``state``: cached, existing, unsupported or error."""
+    """Result of caching one image on a host. ``state``: cached, existing, unsupported or error."""
 
     image_id: str
     state: str
@@ -52,7 +53,7 @@ class CachedImage(Value):
 
 
 def placed(metadata: Iterable[Mapping[str, str]], default_zone: str) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """What a host's aggregates (the oldest first) make of it: its zone, and all values of each key."""
+    """Return a host's zone, and all values of each key, from the metadata of its aggregates (oldest first)."""
     values: dict[str, set[str]] = {}
     zone = None
     for items in metadata:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
-#: The one cell's, the same on every cloud.
+#: UUID of the only cell, the same in every cloud.
 CELL = str(uuid.uuid5(uuid.NAMESPACE_DNS, "cell1.nova"))
 CELL0 = str(uuid.UUID(int=0))
-#: The name of the one cell as long as nobody recorded another.
+#: Name of the only cell unless an operator recorded another.
 NAME = "cell1"
 
 
 class CellMapping(NamedTuple):
-    """``name`` may be empty. URLs may be templates (``nova.manage.cell_urls.filled``); None: the configuration's."""
+    """A recorded cell. ``name`` may be empty. URLs may be templates (``nova.manage.cell_urls.filled``); None: the
+    configured URL."""
 
     uuid: str
     name: str

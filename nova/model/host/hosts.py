@@ -1,4 +1,4 @@
-"""What a compute host has: reported by it, kept by the conductor, weighed by the scheduler."""
+"""Resources of a compute host: reported by the host, stored by the conductor, used by the scheduler."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nova.model.placement.providers import Amount, ChildProvider, ClassInventory
 
 
 class HostUptime(Value):
-    """How long a host is up, as it reported it. ``load``: averages of 1, 5 and 15 minutes at that time."""
+    """Uptime of a host, as it reported it. ``load``: averages of 1, 5 and 15 minutes at that time."""
 
     booted_at: Time
     users: int = 0
     load: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def line(self, now: Time) -> str:
-        """As uptime(1) would say it at ``now``, which is UTC as ``booted_at``."""
+        """Return the uptime in the format of uptime(1), at ``now``; both times are UTC."""
         minutes = max(0, int((now - self.booted_at).total_seconds())) // 60
         days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
         for_days = f"{days} day{'' if days == 1 else 's'}, " if days else ""
@@ -28,7 +28,7 @@ class HostUptime(Value):
 
 
 class Node(Value):
-    """One node of a host (a hypervisor). Memory in MB, disk in GB. ``capabilities`` feed the scheduler's filters."""
+    """One node (hypervisor) of a host. Memory in MB, disk in GB. ``capabilities`` are for the scheduler's filters."""
 
     name: str
     uuid: str
@@ -52,15 +52,15 @@ class Node(Value):
     host_ip: str = ""
     capabilities: Mapping[str, str] = {}
     topology: HostTopology | None = None
-    inventories: tuple[ClassInventory, ...] = ()  # of other classes than VCPU, MEMORY_MB and DISK_GB
+    inventories: tuple[ClassInventory, ...] = ()  # of classes other than VCPU, MEMORY_MB and DISK_GB
     children: tuple[ChildProvider, ...] = ()
     metrics: Mapping[str, float] = {}
-    failed_builds: int = 0  # in a row
-    uptime: HostUptime | None = None  # of its host; None: the driver does not tell
+    failed_builds: int = 0  # consecutive failures
+    uptime: HostUptime | None = None  # of its host; None: the driver does not report it
 
 
 class Inventory(Value):
-    """A host's nodes, all of them; replaces what was known. ``version`` grows with each report of one process."""
+    """All nodes of a host; replaces the previous report. ``version`` increases with each report of one process."""
 
     host: HostName
     host_id: str
@@ -69,8 +69,8 @@ class Inventory(Value):
 
 
 class HypervisorDown(Value):
-    """Why a host cannot reach its hypervisor. ``ip``: the host's own address; the rest: the error, as its host saw it
-    (the class, its message, and where it was raised)."""
+    """Error of a host that cannot reach its hypervisor. ``ip``: the host's own address; the others describe the error
+    on the host (the class, its message, and where it was raised)."""
 
     ip: str
     exception: str
@@ -80,9 +80,9 @@ class HypervisorDown(Value):
 
 
 class HostState(Value):
-    """A node as the scheduler sees it: three stamped parts, each replaced whole by a newer stamp.
+    """A node as the scheduler sees it: three stamped parts, each of which a newer stamp replaces as a whole.
 
-    Amounts: vcpus, memory in MB, disk in GB. ``capacity`` already has ratio and reservation in it.
+    Amounts: vcpus, memory in MB, disk in GB. ``capacity`` already includes ratio and reservation.
     """
 
     host: str
@@ -102,9 +102,9 @@ class HostState(Value):
     disk_gb_total: int = 0
     amounts: Mapping[str, Amount] = {}  # of other classes
     children: tuple[ProviderState, ...] = ()  # providers below the node
-    packings: tuple[Packing, ...] = ()  # of guests that hold something of the topology
-    own_traits: tuple[str, ...] = ()  # given by Placement's API, beside those the host reports
-    own_aggregates: tuple[str, ...] = ()  # uuids, given by Placement's API
+    packings: tuple[Packing, ...] = ()  # of guests that hold resources of the topology
+    own_traits: tuple[str, ...] = ()  # set by Placement's API, in addition to the reported ones
+    own_aggregates: tuple[str, ...] = ()  # uuids, set by Placement's API
     # service, stamped with the row's version
     service_version: int = 0
     enabled: bool = True
@@ -121,7 +121,7 @@ class HostState(Value):
     metrics: Mapping[str, float] = {}
     failed_builds: int = 0
     provider_uuid: str = ""
-    # aggregates, stamped with one version for all
+    # aggregates; one version stamps all of them
     aggregates_version: int = 0
     zone: str = "nova"
     aggregate_metadata: Mapping[str, tuple[str, ...]] = {}
@@ -129,8 +129,8 @@ class HostState(Value):
 
 
 class NodeStamp(Value):
-    """What is known of a node. ``provider_id`` 0: not told; a host that went and came again has another, and its other
-    stamps may be those that it had before."""
+    """Versions of a node's parts that the reader has. ``provider_id`` 0: unknown. A node that was deleted and created
+    again has another provider, and its stamps may repeat."""
 
     host: str
     node: str
@@ -141,7 +141,7 @@ class NodeStamp(Value):
 
 
 class AggregateMembers(Value):
-    """One aggregate as the scheduler needs it. ``name``: for operators' own filters and weighers."""
+    """One aggregate for the scheduler. ``name`` is for custom filters and weighers of operators."""
 
     hosts: tuple[str, ...] = ()
     metadata: Mapping[str, str] = {}
@@ -150,9 +150,8 @@ class AggregateMembers(Value):
 
 
 class AggregateStates(Value):
-    """All aggregates at one stamp, so that a change costs one small message however many hosts there are. A host that
-    none of them has is in ``default_zone``, and so is one whose aggregates make no zone.
-    """
+    """All aggregates at one version, so that a change needs one small message for any number of hosts. Hosts outside of
+    all aggregates are in ``default_zone``, like hosts whose aggregates have no zone."""
 
     version: int
     default_zone: str
@@ -160,18 +159,18 @@ class AggregateStates(Value):
 
 
 class HostStates(Value):
-    """States for the scheduler. ``complete``: hosts that are not in it don't exist (any more).
+    """Host states for the scheduler. ``complete``: hosts that are missing from it do not exist any more.
 
-    ``now`` is the database's clock when it was read, so that "up" is judged by one clock. A state whose ``host`` is
-    empty names its provider and tells generation, capacities and used amounts alone. ``aggregates`` stands for the
-    zone and aggregate metadata of every host whose stamp for these is older.
+    ``now`` is the database's time of the read, so that one clock determines which hosts are up. A state with an empty
+    ``host`` only has its provider, generation, capacities and used amounts. ``aggregates`` replaces the zone and the
+    aggregate metadata of all hosts with an older stamp of these.
     """
 
     states: tuple[HostState, ...] = ()
     now: Time | None = None
     complete: bool = False
     alive: tuple[tuple[str, Time], ...] = ()  # (host, last_seen_at) of hosts that only sent a heartbeat
-    gone: tuple[tuple[str, str], ...] = ()  # (host, node) that exist no more; answers to a sweep name them
-    claimed: tuple[str, ...] = ()  # servers whose claims these states contain, or that will claim nothing
-    more: bool = False  # there are more than go into one message: ask again, with stamps that tell of these, too
+    gone: tuple[tuple[str, str], ...] = ()  # deleted (host, node) pairs; answers to a sweep contain them
+    claimed: tuple[str, ...] = ()  # servers whose claims these states include, or that will not claim anything
+    more: bool = False  # one message cannot hold all states: ask again, with the stamps of these included
     aggregates: AggregateStates | None = None

@@ -1,4 +1,4 @@
-"""Daemons that report themselves, and the hypervisors and zones operators see."""
+"""Services that report their state, and the hypervisors and zones that operators see."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ SERVICE_UP, SERVICE_DOWN = "up", "down"
 
 
 class ContractVersion(Value):
-    """The newest version of one RPC contract that a daemon speaks."""
+    """The newest version of one RPC contract that a service supports."""
 
     name: str
     version: str
 
 
 class DatabaseConnections(Value):
-    """The most connections that all processes of a conductor take together, to the server of each schema."""
+    """The most connections of all processes of a conductor together, to the server of each schema."""
 
     api: int = 0
     cell: int = 0
 
 
 class Service(Value):
-    """One row an (host, binary). ``up`` is decided by the conductor, from the database's clock and forced_down.
+    """One row per (host, binary). The conductor sets ``up``, based on the database's clock and forced_down.
 
-    ``unknown``: its cell does not answer, and nothing but host and binary is known of it. ``clock_off_s``: its clock
-    is so many seconds ahead of the conductors' (below 0: behind), where that is enough to matter.
+    ``unknown``: its cell does not answer, so only host and binary are valid. ``clock_off_s``: seconds by which its
+    clock is ahead of the conductors' clocks (negative: behind), if the difference is large enough to matter.
     """
 
     id: int
@@ -51,8 +51,9 @@ class Service(Value):
 
 
 class ServiceQuery(Value):
-    """``with_unknown``: while the cell does not answer, its compute services come as unknown ones. ``hidden``: those,
-    too, that os-services does not show (APIs, the metadata service, console proxies)."""
+    """Filters of a service list. ``with_unknown``: while the cell does not answer, list its compute services as
+    unknown. ``hidden``: include services that os-services does not show (APIs, the metadata service, console
+    proxies)."""
 
     host: str | None = None
     binary: str | None = None
@@ -63,9 +64,10 @@ class ServiceQuery(Value):
 
 
 class ServiceUpdate(Value):
-    """Fields left None stay as they are; but a reason is written whenever ``disabled`` is (None: there is none).
+    """Changes of a service. None leaves a field unchanged, except that the reason is written together with ``disabled``
+    (None: no reason).
 
-    The service is named by uuid, or by (host, binary).
+    The service is identified by uuid, or by (host, binary).
     """
 
     uuid: str | None = None
@@ -107,7 +109,8 @@ class Hypervisor(Value):
 
 
 class HypervisorQuery(Value):
-    """``hostname_pattern`` matches anywhere in the name; ``id`` or ``uuid`` name one; ``marker`` is either."""
+    """Filters of a hypervisor list. ``hostname_pattern`` matches anywhere in the name; ``id`` or ``uuid`` select one;
+    ``marker`` is either of them."""
 
     id: int | None = None
     uuid: str | None = None
@@ -134,7 +137,7 @@ class HypervisorStatistics(Value):
 
 
 class Amounts(Value):
-    """Memory in MB, disk in GB."""
+    """Amounts of the standard resources. Memory in MB, disk in GB."""
 
     vcpus: int = 0
     memory_mb: int = 0
@@ -142,7 +145,8 @@ class Amounts(Value):
 
 
 class HostUsage(Value):
-    """What a compute host has, what is taken of it, and what its servers' flavors promise, in all and by project."""
+    """Usage of a compute host: its capacity, the used amounts, and the sums of its servers' flavors in total and by
+    project."""
 
     host: str
     total: Amounts = Amounts()
@@ -152,16 +156,16 @@ class HostUsage(Value):
 
 
 class HostPowerChange(Value):
-    """What is asked of a whole host: ``action`` is startup, shutdown, reboot, or maintenance_on, maintenance_off."""
+    """A power action for a whole host. ``action``: startup, shutdown, reboot, maintenance_on or maintenance_off."""
 
     host: str
     action: str
 
 
 class Zone(Value):
-    """An availability zone: hosts -> services. ``available`` when one enabled compute host is in it.
+    """An availability zone: hosts -> services. ``available`` if it has an enabled compute host.
 
-    ``internal``: the one that daemons other than nova-compute are in; users don't see it.
+    ``internal``: the zone of all services other than nova-compute; users do not see it.
     """
 
     name: str
@@ -171,10 +175,9 @@ class Zone(Value):
 
 
 class Registration(Value):
-    """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons;
-    ``secret`` is the host's, told where its token proves the registration; ``addresses``: where its consoles are;
-    ``connections``: a conductor's.
-    """
+    """Registration of a service at its start. ``host_id`` is the compute's own uuid, empty for control services;
+    ``secret`` is the host's, sent if a token proves the registration; ``addresses``: of its consoles; ``connections``:
+    set by conductors."""
 
     host: HostName
     binary: str
@@ -191,21 +194,21 @@ class Registration(Value):
 
 
 class Registered(Value):
-    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again.
-    ``mode``: the cloud's security mode; empty: of an older conductor."""
+    """The conductor's answer to a registration: contract versions to use, pending cleanup to finish before taking
+    orders, and the report interval. ``mode``: the cloud's security mode; an older conductor leaves it empty."""
 
     service_id: int
     report_interval_s: int = 30
     lowest: tuple[ContractVersion, ...] = ()
     debts: tuple[Debt, ...] = ()
-    wants_secret: bool = False  # never any more: the release before asked so for the host's secret
+    wants_secret: bool = False  # no longer set: the previous release used it to request the host's secret
     mode: str = ""
 
 
 class EnrolledHost(Value):
-    """A host that was let in. ``addresses``: where alone its consoles may be; ``joined_at``: when it brought its
-    secret; ``waits``: its token is good still; ``readable``: the conductors' key opens its secret.
-    Room: by resource class (:mod:`nova.model.placement.room`)."""
+    """A host that was admitted. ``addresses``: the only permitted addresses of its consoles; ``joined_at``: when it
+    registered its secret; ``waits``: its token is still valid; ``readable``: the conductors' key decrypts its secret.
+    Capacity: by resource class (:mod:`nova.model.placement.room`)."""
 
     host: str
     runs: tuple[str, ...] = ()
@@ -220,7 +223,7 @@ class EnrolledHost(Value):
 
 
 class Debt(Value):
-    """Something a host was to do while it could not be reached (an undo, mostly). Paid by doing ``step`` again."""
+    """Pending cleanup of a host that could not be reached (usually an undo). Running ``step`` again completes it."""
 
     id: int
     host: str
@@ -232,8 +235,8 @@ class Debt(Value):
 
 
 class Heartbeat(Value):
-    """``wants_echo``: send it something, which shows that it hears; ``deaf_s``: for so long nothing came that should
-    have; ``sent_at``: by the daemon's own clock."""
+    """Heartbeat of a service. ``wants_echo``: request a message, which proves that the service receives RPC;
+    ``deaf_s``: seconds for which expected messages have been missing; ``sent_at``: by the service's own clock."""
 
     host: HostName
     binary: str
@@ -243,7 +246,8 @@ class Heartbeat(Value):
 
 
 class KnownHost(Value):
-    """What the conductor knows of a host's own daemons: its clock, what the host is enrolled to run, and the rows."""
+    """The conductor's facts about the services of a host: its clock, the services that the host is enrolled for, and
+    the rows."""
 
     now: Time
     runs: tuple[str, ...] = ()
@@ -251,8 +255,8 @@ class KnownHost(Value):
 
 
 class Alive(Value):
-    """The answer to a heartbeat. ``known`` False: register again; ``owes``: there are debts, register to get them;
-    ``echoed``: an echo is on its way."""
+    """The answer to a heartbeat. ``known`` False: register again; ``owes``: cleanup is pending, register to get it;
+    ``echoed``: an echo has been sent."""
 
     known: bool = True
     lowest: tuple[ContractVersion, ...] = ()

@@ -1,1 +1,1 @@
-"""Images, their properties, and how compute hosts may read and write them."""
+"""Images, their properties, and the access of compute hosts to them."""

@@ -1,25 +1,25 @@
-"""Bundles: images that a client cut in parts, encrypted, and described in a manifest, as EC2's image tools do."""
+"""Bundles: images that a client split in parts, encrypted, and described in a manifest, like EC2's image tools."""
 
 from __future__ import annotations
 
 from nova.model.base import Json, Value
 
-MACHINE, KERNEL, RAMDISK = "ami", "aki", "ari"  # Glance's names of what an image can be
-#: What a manifest says in place of a kernel's or a RAM disk's id when its image is one itself.
+MACHINE, KERNEL, RAMDISK = "ami", "aki", "ari"  # Glance's container formats of such images
+#: Value of a manifest's kernel or RAM disk id if its image itself is a kernel or RAM disk.
 ITSELF = "true"
 
 
 class BundleMapping(Value):
-    """What a guest finds under a device's name, for example ``ami`` and ``sda1``."""
+    """A device mapping of a guest, for example ``ami`` and ``sda1``."""
 
     virtual: str
     device: str
 
 
 class BundleFacts(Value):
-    """What a manifest says to whoever registers it. ``kernel_id`` and ``ramdisk_id`` are EC2's (``aki-...``); None
-    where it says none, or that its image is one itself. ``container_format``: ``ami``, ``aki`` or ``ari``. ``size``:
-    of the image, in bytes; None: it is not said."""
+    """Facts of a manifest, for the registration. ``kernel_id`` and ``ramdisk_id`` are EC2's (``aki-...``); None if the
+    manifest has none, or if its image itself is one. ``container_format``: ``ami``, ``aki`` or ``ari``. ``size``: of
+    the image, in bytes; None if the manifest lacks it."""
 
     name: str | None
     architecture: str
@@ -32,10 +32,10 @@ class BundleFacts(Value):
 
 
 class RegisterBundle(Value):
-    """An image is to be made of a bundle. ``location``: the manifest's ``bucket/path``, in a bucket of the project.
+    """Order to create an image from a bundle. ``location``: the manifest's ``bucket/path``, in a bucket of the project.
 
-    ``kernel_image_id`` and ``ramdisk_image_id`` are the image service's. ``block_device_mapping`` is JSON and kept as
-    it is. ``architecture`` None: as the manifest says. ``name`` None: the location is the name.
+    ``kernel_image_id`` and ``ramdisk_image_id`` are the image service's. ``block_device_mapping`` is JSON and stored
+    unchanged. ``architecture`` None: that of the manifest. ``name`` None: the location is the name.
     """
 
     location: str
@@ -50,7 +50,7 @@ class RegisterBundle(Value):
 
 
 class RegisteredImage(Value):
-    """The image service's id of an image that is on its way, and ``ami``, ``aki`` or ``ari``."""
+    """The image service's id of an image whose data is being imported, and ``ami``, ``aki`` or ``ari``."""
 
     image_id: str
     container_format: str

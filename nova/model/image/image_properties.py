@@ -1,7 +1,7 @@
-"""Image properties that have a meaning to compute, and what their values may be.
+"""Image properties that nova interprets, and their valid values.
 
-Source: the public contract of the Compute API (image properties). A property that is in no table has no meaning, and
-its value is nobody's business; a known one with a wrong value is refused when a server is made or rebuilt.
+Source: the public contract of the Compute API (image properties). Properties that are in no table are ignored. A known
+property with a wrong value is refused when a server is created or rebuilt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ARCHITECTURES = ("alpha", "armv6", "armv7l", "armv7b", "aarch64", "cris", "i686"
                  "sparc64", "unicore32", "x86_64", "xtensa", "xtensaeb")
 BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio", "xen", "lxc", "uml")
 
-#: Names a text may have, for properties with a closed list.
+#: Valid values of properties with a closed list.
 CHOICES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("hw_architecture", "hw_emulation_architecture"), ARCHITECTURES),
     **dict.fromkeys(("hw_cdrom_bus", "hw_disk_bus", "hw_floppy_bus", "hw_rescue_bus"), BUSES),
@@ -54,7 +54,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "os_secure_boot": ("required", "disabled", "optional"),
     "os_type": ("linux", "windows"),
 }
-#: yes or no, in any of the usual spellings.
+#: Properties that are true or false, in any of the usual spellings.
 BOOLEANS = (
     "hw_boot_menu", "hw_firmware_stateless", "hw_ipxe_boot", "hw_locked_memory", "hw_mem_encryption", "hw_pmu",
     "hw_qemu_guest_agent", "hw_time_hpet", "hw_vif_multiqueue_enabled", "hw_ephemeral_encryption",
@@ -66,7 +66,7 @@ INTEGERS = (
     "hw_redirected_usb_ports", "img_compression_level", "img_version")
 UUIDS = ("hw_ephemeral_encryption_secret_uuid", "img_signature_certificate_uuid")
 
-#: Old name -> the name it is read as.
+#: Old name -> present name.
 OLD_NAMES = {
     "architecture": "hw_architecture", "owner_id": "img_owner_id", "vmware_disktype": "hw_disk_type",
     "vmware_image_version": "img_version", "vmware_ostype": "os_distro", "auto_disk_config": "hw_auto_disk_config",
@@ -79,7 +79,7 @@ OLD_NAMES = {
     "root_device_name": "img_root_device_name", "hypervisor_version_requires": "img_hv_requested_version",
     "hypervisor_type": "img_hv_type"}
 
-#: Properties whose values were always read without regard to case, and more spellings of theirs.
+#: Properties whose values are not case-sensitive, and further spellings of their values.
 LOOSE: dict[str, Mapping[str, str]] = {
     "hw_architecture": {"amd64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "arm64": "aarch64"},
     "hw_vm_mode": {"hv": "hvm", "pv": "xen", "baremetal": "hvm"},
@@ -90,8 +90,8 @@ LOOSE: dict[str, Mapping[str, str]] = {
     "os_type": {},
 }
 
-LONGEST = 255  # characters of a value that says one thing; lists of disks may be longer
-#: One condition of a version, without white space around it: (the comparison, the version).
+LONGEST = 255  # characters of a single value; lists of disks may be longer
+#: One condition on a version, without surrounding white space: (the comparison, the version).
 CONDITION = re.compile(r"(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9})")
 _CPUS = re.compile(r"\^?[0-9]+(-[0-9]+)?")
 
@@ -105,7 +105,7 @@ def _is_uuid(value: str) -> str | None:
 
 
 def _is_list(value: str) -> str | None:
-    """JSON: a list of objects."""
+    """Return an error unless the value is a JSON list of objects."""
     try:
         items = json.loads(value)
     except (ValueError, RecursionError):
@@ -116,13 +116,13 @@ def _is_list(value: str) -> str | None:
 
 def _is_condition(value: str) -> str | None:
     ok = all(CONDITION.fullmatch(part.strip()) for part in value.split(","))
-    return None if ok else "must be a condition on a version, as >=2.6"
+    return None if ok else "must be a version condition such as >=2.6"
 
 
 def _are_cpus(value: str) -> str | None:
     parts = [part.strip() for part in value.split(",")]
     ok = not parts[0].startswith("^") and all(_CPUS.fullmatch(part) for part in parts)
-    return None if ok else "must be a set of CPUs, as 0-3,^2"
+    return None if ok else "must be a CPU set such as 0-3,^2"
 
 
 def _by(rule: ExtraSpecRule) -> Callable[[str], str | None]:
@@ -130,7 +130,7 @@ def _by(rule: ExtraSpecRule) -> Callable[[str], str | None]:
 
 
 LISTS = ("img_block_device_mapping", "img_mappings")
-#: Name -> what is wrong with a value (None: nothing).
+#: Name -> function that returns the error of a value (None if it is valid).
 PROBLEMS: dict[str, Callable[[str], str | None]] = {
     **{name: one_of(*allowed).problem for name, allowed in CHOICES.items()},
     **dict.fromkeys(BOOLEANS, _by(FLAG)),
@@ -139,12 +139,12 @@ PROBLEMS: dict[str, Callable[[str], str | None]] = {
     **dict.fromkeys(LISTS, _is_list),
     "img_hv_requested_version": _is_condition,
 }
-#: The same for names that go on with a node's number: ``hw_numa_cpus.0``.
+#: The same for names that end in a node's number: ``hw_numa_cpus.0``.
 NUMBERED: dict[str, Callable[[str], str | None]] = {"hw_numa_cpus": _are_cpus, "hw_numa_mem": _by(NUMBER)}
 
 
 def problem(properties: Mapping[str, str]) -> str | None:
-    """What is wrong with the first property whose value is; None when none is."""
+    """Return the error of the first invalid property; None if all are valid."""
     for given, value in sorted(properties.items()):
         name = OLD_NAMES.get(given, given)
         base, dot, number = name.partition(".")
@@ -154,7 +154,7 @@ def problem(properties: Mapping[str, str]) -> str | None:
             too_long = len(value) > LONGEST and name not in LISTS
             wrong = f"is longer than {LONGEST} characters" if too_long else check(_canonical(name, value))
         if wrong is not None:
-            return f"image property {given} is {value[:100]!r}, which it cannot be: it {wrong}"
+            return f"image property {given} has the invalid value {value[:100]!r}: it {wrong}"
     return None
 
 

@@ -1,8 +1,9 @@
-"""Image tickets: what lets one host read or write one image at the image proxy, for a while.
+"""Image tickets: temporary permissions for one host to read or write one image at the image proxy.
 
-A conductor makes a ticket and puts it into an order. It is sealed (``nova.rpc.image_seal``): the proxy alone can read
-it. The host proves with each request that the ticket is its own: by a key that follows from the host's secret and the
-ticket's id, which the seal holds too. So a ticket alone, read on its way by somebody else, opens nothing.
+A conductor creates a ticket and adds it to an order. The ticket is encrypted (``nova.rpc.image_seal``), so that only
+the proxy can read it. With each request the host proves that the ticket is its own, by a key derived from the host's
+secret and the ticket's id, which the encrypted part contains too. An intercepted ticket alone therefore permits no
+access.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from nova.model.base import HostName, Value
 
 READ, WRITE = "GET", "PUT"
 
-#: Headers of a request to the proxy: the ticket, when it was made (see :func:`stamp`), and what proves whose it is.
+#: Headers of a request to the proxy: the ticket, its time (see :func:`stamp`), and the proof of the sender.
 TICKET_HEADER, TIME_HEADER, PROOF_HEADER = "X-Nova-Image-Ticket", "X-Nova-Image-Time", "X-Nova-Image-Proof"
-CLOCK_S = 60  # that a host's clock may be wrong
+CLOCK_S = 60  # tolerated error of a host's clock
 
 
 class ImageTicket(Value):
-    """A ticket as a host gets it. ``direction``: GET or PUT; ``until``: Unix seconds; ``servers``: addresses of the
-    proxies, such as http://controller:9293; ``sealed``: opaque; ``key_id``: which of its secrets the host proves it by.
-    """
+    """A ticket as a host receives it. ``direction``: GET or PUT; ``until``: Unix seconds; ``servers``: addresses of the
+    proxies, such as http://controller:9293; ``sealed``: opaque; ``key_id``: identifies the host secret for the
+    proof."""
 
     id: str
     image_id: str
@@ -42,7 +43,8 @@ class ImageTicket(Value):
 
 
 class TicketFacts(Value):
-    """What the seal holds. ``host_key``: of the requests' proofs; ``server``: whose order it came with, or empty."""
+    """The encrypted part of a ticket. ``host_key``: the key of the requests' proofs; ``server``: the server of the
+    order, or empty."""
 
     id: str
     image_id: str
@@ -57,8 +59,8 @@ class TicketFacts(Value):
 
 
 class ProvenRequest(NamedTuple):
-    """What of a request is proven. ``target``: its path; ``range``: its Range, or empty; ``length``: of its body;
-    ``time``: as its header says it."""
+    """The parts of a request that the proof covers. ``target``: its path; ``range``: its Range header, or empty;
+    ``length``: of its body; ``time``: the value of its time header."""
 
     method: str
     target: str
@@ -68,7 +70,7 @@ class ProvenRequest(NamedTuple):
 
 
 class ProxyRefusal(Value):
-    """What the proxy answers in place of what was asked for: one of our errors, as it crosses between processes."""
+    """The proxy's error response: a nova error, in its wire form."""
 
     kind: str
     code: str
@@ -76,49 +78,50 @@ class ProxyRefusal(Value):
 
 
 def stamp(now: float) -> str:
-    """When a request is made: Unix seconds, and letters that no other request has. Those of older hosts lack them."""
+    """Return the time of a request: Unix seconds, and a random text that makes it unique. Requests of older hosts lack
+    the random text."""
     return f"{int(now)}-{secrets.token_hex(16)}"
 
 
 def host_key(secret: str, ticket_id: str) -> str:
-    """The key of a ticket's proofs, from the secret of the host that it is for."""
+    """Return the key of a ticket's proofs, derived from the secret of the ticket's host."""
     return hmac.new(secret.encode(), f"image-ticket\0{ticket_id}".encode(), hashlib.sha256).hexdigest()
 
 
 def key_id(key: str) -> str:
-    """What tells a ticket's key from others, and nothing of it."""
+    """Return an identifier of a ticket's key, which reveals nothing about the key."""
     return hmac.new(key.encode(), b"image-ticket-key", hashlib.sha256).hexdigest()[:16]
 
 
 def key_of(ticket: ImageTicket, secrets: Iterable[str]) -> str:
-    """The key of a ticket's proofs: of the secrets that a host has while it changes them, the right one's.
-    image.TicketNotProven."""
+    """Return the key of a ticket's proofs. A host has several secrets during a change; the matching one is used. Raises
+    image.TicketNotProven if none matches."""
     for key in (host_key(secret, ticket.id) for secret in secrets):
         if key_id(key) == ticket.key_id:
             return key
-    raise errors.image.TicketNotProven(reason="the conductor knows another secret of this host")
+    raise errors.image.TicketNotProven(reason="the conductor has a different secret for this host")
 
 
 def proof(key: str, request: ProvenRequest) -> str:
-    """HMAC-SHA256 over the request's parts, hex."""
+    """Return the HMAC-SHA256 of the request's parts, in hex."""
     return hmac.new(key.encode(), "\0".join(request).encode(), hashlib.sha256).hexdigest()
 
 
 def proven_headers(ticket: ImageTicket, key: str, request: ProvenRequest) -> Mapping[str, str]:
-    """The headers with which the host whose key this is makes the request."""
+    """Return the headers for a request that is signed with ``key``."""
     return {TICKET_HEADER: ticket.sealed, TIME_HEADER: request.time, PROOF_HEADER: proof(key, request)}
 
 
 def record_path(image_id: str) -> str:
-    """Where the proxy has what is known of an image: whatever stands in an id is one part of the path."""
+    """Return the proxy's path of an image's record. The id is quoted, so that it is always one part of the path."""
     return f"/v1/images/{quote(image_id, safe='')}"
 
 
 def data_path(image_id: str) -> str:
-    """Where the proxy has an image's data."""
+    """Return the proxy's path of an image's data."""
     return f"{record_path(image_id)}/file"
 
 
 def locations_path(image_id: str) -> str:
-    """Where the proxy has the addresses of an image's data in Ceph."""
+    """Return the proxy's path of the Ceph locations of an image's data."""
     return f"{record_path(image_id)}/locations"

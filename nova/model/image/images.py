@@ -1,4 +1,4 @@
-"""Images as the image service describes them, with the properties that have a meaning to compute."""
+"""Images as the image service describes them, with the properties that nova interprets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nova.model.base import Time, Value
 
 
 class Image(Value):
-    """One image. ``properties`` are the custom ones, as text; ``size_bytes`` 0 while unknown."""
+    """One image. ``properties`` are the custom ones, as text; ``size_bytes`` is 0 while unknown."""
 
     id: str
     name: str | None = None
@@ -31,19 +31,19 @@ class Image(Value):
 
     @property
     def kernel_id(self) -> str | None:
-        """The image that is booted as its kernel; None: it has its own."""
+        """Image id of the kernel to boot; None if the image contains its kernel."""
         return self.properties.get("kernel_id") or None
 
     @property
     def ramdisk_id(self) -> str | None:
-        """The image that is the initial RAM disk of its kernel; None: there is none."""
+        """Image id of the kernel's initial RAM disk; None if there is none."""
         return self.properties.get("ramdisk_id") or None
 
 
 class NewImage(Value):
-    """An image that has no data yet. ``id`` is the caller's choice, so that a repeated request makes it once.
+    """An image without data. The caller chooses ``id``, so that a repeated request creates it only once.
 
-    ``owner`` None: whose credentials make it. ``properties`` are the custom ones, as text.
+    ``owner`` None: the project of the credentials. ``properties`` are the custom ones, as text.
     """
 
     id: str
@@ -59,7 +59,7 @@ class NewImage(Value):
 
 
 class ImageQuery(Value):
-    """A page of the image proxy of old versions: filters by name as the image service takes them."""
+    """A page of the image proxy of old versions. Filters are by name, as for the image service."""
 
     filters: Mapping[str, str] = {}
     limit: int | None = None

@@ -1,4 +1,4 @@
-"""Where an image's data lie in Ceph, as the image service writes it: ``rbd://FSID/POOL/IMAGE/SNAPSHOT``."""
+"""Locations of image data in Ceph, in the image service's form: ``rbd://FSID/POOL/IMAGE/SNAPSHOT``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from urllib.parse import unquote
 from nova.model.base import Value
 
 SCHEME = "rbd://"
-SNAPSHOT = "snap"  # as Glance calls the one that clones are made of
-#: Each part becomes a word of a command: none looks like an option, or like two parts.
+SNAPSHOT = "snap"  # Glance's name of the snapshot that clones are based on
+#: Each part becomes an argument of a command; none can look like an option or like two arguments.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _FSID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RbdLocation(Value):
-    """A snapshot of an image of a pool. ``fsid``: the cluster's."""
+    """A snapshot of an image in a pool. ``fsid``: the cluster's id."""
 
     fsid: str
     pool: str
@@ -24,12 +24,12 @@ class RbdLocation(Value):
 
     @property
     def url(self) -> str:
-        """As the image service takes it."""
+        """The location in the image service's form."""
         return f"{SCHEME}{self.fsid}/{self.pool}/{self.image}/{self.snapshot}"
 
 
 def rbd_location(url: str) -> RbdLocation | None:
-    """None: it is of another store, or malformed."""
+    """Parse a location; None if it belongs to another store or is malformed."""
     parts = [unquote(part) for part in url.removeprefix(SCHEME).split("/")]
     if not url.startswith(SCHEME) or len(parts) != 4:
         return None

@@ -1,4 +1,4 @@
-"""What operators write where addresses are made in bulk: one address, or a range whose usable hosts count."""
+"""Ranges for the bulk creation of addresses: a single address, or a range of which the usable hosts count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ FEWEST, TOO_MANY = 4, 1_000_000  # addresses of a range
 
 
 def usable(text: str) -> tuple[str, ...]:
-    """The IPv4 addresses meant, ascending: without a range's own and its broadcast address. floating.BadRange."""
+    """Return the IPv4 addresses of a range, ascending, without network and broadcast address. Raises
+    floating.BadRange."""
     found = network(text)
     if "/" not in text:
         return (str(found.network_address),)
@@ -19,7 +20,7 @@ def usable(text: str) -> tuple[str, ...]:
 
 
 def network(text: str) -> ipaddress.IPv4Network:
-    """floating.BadRange, also for ranges that are too small or too large to be meant."""
+    """Parse a range. Raises floating.BadRange, also for ranges that are implausibly small or large."""
     try:
         found = ipaddress.IPv4Network(text.strip(), strict=False)
     except ValueError as error:
@@ -28,8 +29,8 @@ def network(text: str) -> ipaddress.IPv4Network:
     if "/" not in text:
         return found
     if found.num_addresses < FEWEST:
-        raise errors.floating.BadRange(range=text, reason=f"a range has at least {FEWEST} addresses; name single ones "
-                                       "without a prefix")
+        raise errors.floating.BadRange(range=text, reason=f"a range has at least {FEWEST} addresses; give single "
+                                       "addresses without a prefix")
     if found.num_addresses >= TOO_MANY:
         raise errors.floating.BadRange(range=text, reason=f"a range has fewer than {TOO_MANY} addresses")
     return found

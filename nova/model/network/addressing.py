@@ -1,7 +1,7 @@
-"""How networks are cut out of a range, which of their addresses servers may get, and how a MAC is made.
+"""Rules that divide a range into networks, choose the addresses for servers, and generate MAC addresses.
 
-Pure rules (nova-manage(1), network create): what was asked for and what there is go in,
-rows come out. Nothing here reads a clock, a database or a socket; identifiers and random bytes are handed in.
+Pure rules (nova-manage(1), network create): the request and the existing networks go in, rows come out. They read no
+clock, database or socket; identifiers and random bytes are arguments.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _Address = TypeVar("_Address")
 
 LABEL_LENGTH = 255
 SMALLEST_NETWORK = 4  # network address, gateway, one server, broadcast
-LARGEST_POOL = 1 << 20  # addresses of one request; every one is a row
-SHORTEST_V6_PREFIX = 64  # hosts make their own lower 64 bits
+LARGEST_POOL = 1 << 20  # addresses of one request; each is a row
+SHORTEST_V6_PREFIX = 64  # guests generate their own lower 64 bits
 MTU_RANGE = range(68, 65536)
 DEVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")  # Linux: 15 bytes, no blank, no slash
 MAC_PREFIX = "fa:16:3e"
 
 
 class Defaults(Value):
-    """What the configuration says where a request says nothing. ``network_size`` counts addresses."""
+    """Configured defaults of a request's fields. ``network_size`` counts addresses."""
 
     network_size: int = 256
     bridge: str | None = None
@@ -48,7 +48,7 @@ class Defaults(Value):
     multi_host: bool = False
     injected: bool = False
     manager: str = FLAT_DHCP.path
-    gateway: str | None = None  # this and the next: of a single new network
+    gateway: str | None = None  # this and the next: only for a single new network
     gateway_v6: str | None = None
     vlan_interface: str | None = None
     vlan_start: int = 100
@@ -59,21 +59,21 @@ class Defaults(Value):
 
 
 class PoolAddress(NamedTuple):
-    """A row of a network's pool. A reserved one is never given to a server."""
+    """A row of a network's pool. A reserved address is never given to a server."""
 
     address: str
     reserved: bool
 
 
 class PlannedNetwork(NamedTuple):
-    """One network to be made, and its pool in ascending order."""
+    """A network to create, with its pool in ascending order."""
 
     network: Network
     pool: tuple[PoolAddress, ...]
 
 
 class NetworksPlan(NamedTuple):
-    """All that one request makes; ``warnings`` are sentences for whoever asked."""
+    """All networks of one request; ``warnings`` are sentences for the user."""
 
     networks: tuple[PlannedNetwork, ...]
     warnings: tuple[str, ...] = ()
@@ -81,19 +81,19 @@ class NetworksPlan(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Cut:
-    """One network's subnets; None where the request has no range of that family."""
+    """The subnets of one network; None for a family that the request has no range of."""
 
     v4: IPv4Net | None
     v6: ipaddress.IPv6Network | None
     vlan: int | None = None
-    number: int = 0  # how many networks there were before it
+    number: int = 0  # number of networks before it
 
 
 def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | None = None,
          new_uuid: Callable[[], str] = lambda: str(uuid.uuid4())) -> NetworksPlan:
-    """The networks a request makes beside the existing (live) ones.
+    """Return the networks that a request creates, in addition to the existing (live) ones.
 
-    Raises network.Invalid, naming the field, or network.CidrConflict.
+    Raises network.Invalid, which names the field, or network.CidrConflict.
     """
     defaults = defaults or Defaults()
     manager = named(defaults.manager)
@@ -118,7 +118,7 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
 
 
 def generate_mac(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
-    """A MAC of ours: ``fa:16:3e`` (locally administered, unicast) and three random bytes."""
+    """Return a generated MAC address: ``fa:16:3e`` (locally administered, unicast) and three random bytes."""
     return ":".join([MAC_PREFIX, *(f"{byte:02x}" for byte in random_bytes(3))])
 
 
@@ -143,11 +143,11 @@ def _check_plain_fields(asked: NewNetwork, manager: NetworkKind) -> None:
     longest = LABEL_LENGTH - (len(f"_{asked.num_networks - 1}") if asked.num_networks > 1 else 0)
     if not 1 <= len(asked.label) <= longest:
         raise errors.network.Invalid(field="label", reason=f"A label of 1 to {longest} characters is required.")
-    if not asked.label.isprintable() or "," in asked.label:  # it stands in dnsmasq's comma-separated arguments
+    if not asked.label.isprintable() or "," in asked.label:  # the label is part of dnsmasq's comma-separated arguments
         raise errors.network.Invalid(field="label", reason="Only printable characters other than a comma may be used.")
     if not getattr(asked, manager.needs):
         raise errors.network.Invalid(field=manager.needs,
-                                     reason=f"It is required, here or as {_OPTION_OF[manager.needs]} in nova.conf.")
+                                     reason=f"Required, here or as {_OPTION_OF[manager.needs]} in nova.conf.")
     for field in ("bridge", "bridge_interface"):
         name = getattr(asked, field)
         if name and not DEVICE_NAME.fullmatch(name):
@@ -155,7 +155,7 @@ def _check_plain_fields(asked: NewNetwork, manager: NetworkKind) -> None:
     if asked.mtu is not None and asked.mtu not in MTU_RANGE:
         raise errors.network.Invalid(field="mtu", reason=f"{asked.mtu} is not between 68 and 65535.")
     if asked.num_networks < 1:
-        raise errors.network.Invalid(field="num_networks", reason="At least one network must be asked for.")
+        raise errors.network.Invalid(field="num_networks", reason="At least one network is required.")
     for field in ("dns1", "dns2"):
         _address(getattr(asked, field), field, ipaddress.ip_address)
     _check_single(asked)
@@ -165,26 +165,26 @@ _OPTION_OF = {"bridge": "flat_network_bridge", "bridge_interface": "vlan_interfa
 
 
 def _check_single(asked: NewNetwork) -> None:
-    """Fields that name one address or one identifier mean nothing for several networks."""
+    """Refuse fields that name one address or identifier if several networks are requested."""
     if asked.num_networks > 1:
         for field in ("gateway", "gateway_v6", "dhcp_server", "uuid", "fixed_cidr", "allowed_start", "allowed_end"):
             if getattr(asked, field):
-                raise errors.network.Invalid(field=field, reason="It can only be given when one network is made.")
+                raise errors.network.Invalid(field=field, reason="It can only be given for a single network.")
     if asked.uuid:
         try:
             uuid.UUID(asked.uuid)
         except ValueError:
-            raise errors.network.Invalid(field="uuid", reason=f"{asked.uuid!r} is not a uuid.") from None
+            raise errors.network.Invalid(field="uuid", reason=f"{asked.uuid!r} is not a valid UUID.") from None
 
 
 def _range(text: str | None, field: str, kind: type[_Net]) -> _Net | None:
-    """The network that ``text`` names; host bits are allowed and dropped, as `10.0.0.5/24`."""
+    """Parse a range; host bits are allowed and dropped, as in `10.0.0.5/24`."""
     if not text:
         return None
     try:
         return kind(text, strict=False)
     except ValueError:
-        raise errors.network.Invalid(field=field, reason=f"{text!r} is not a range of that family.") from None
+        raise errors.network.Invalid(field=field, reason=f"{text!r} is not a valid range of that family.") from None
 
 
 def _address(text: str | None, field: str, kind: Callable[[str], _Address]) -> _Address | None:
@@ -193,10 +193,10 @@ def _address(text: str | None, field: str, kind: Callable[[str], _Address]) -> _
     try:
         return kind(text)
     except ValueError:
-        raise errors.network.Invalid(field=field, reason=f"{text!r} is not an address of that family.") from None
+        raise errors.network.Invalid(field=field, reason=f"{text!r} is not a valid address of that family.") from None
 
 
-#: What hosts themselves speak by: a network of these would take something from them.
+#: Ranges that hosts themselves use: a network in one of them would break the hosts' own traffic.
 _OF_HOSTS = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/8",
                                              "fe80::/10", "ff00::/8")))
 
@@ -205,13 +205,13 @@ def _check_not_of_hosts(field: str, whole: IPv4Net | ipaddress.IPv6Network) -> N
     for taken in _OF_HOSTS:
         if taken.version == whole.version and taken.overlaps(whole):
             raise errors.network.Invalid(field=field,
-                                         reason=f"{whole} is partly in {taken}, which is no network's to have.")
+                                         reason=f"{whole} overlaps {taken}, which is reserved for hosts.")
 
 
-# --- cutting ----------------------------------------------------------------------------------------------------------
+# --- division ---------------------------------------------------------------------------------------------------------
 
 def _network_size(asked: NewNetwork, whole: IPv4Net | None, defaults: Defaults) -> tuple[int, tuple[str, ...]]:
-    """Addresses a network, and a warning where the configuration's size cut the range."""
+    """Return the addresses per network, and a warning if the configured size reduced the networks."""
     if asked.network_size is not None:
         if asked.network_size < SMALLEST_NETWORK:
             raise errors.network.Invalid(field="network_size",
@@ -244,17 +244,18 @@ def _checked_size(size: int, whole: IPv4Net | None, asked: NewNetwork) -> int:
                                      reason=f"{asked.num_networks} network(s) of {rounded} addresses do "
                                      f"not fit in {whole}.")
     if rounded * asked.num_networks > LARGEST_POOL:
-        raise errors.network.Invalid(field="network_size", reason=f"More than {LARGEST_POOL} addresses in one request.")
+        raise errors.network.Invalid(field="network_size",
+                                     reason=f"A request cannot have more than {LARGEST_POOL} addresses.")
     return size
 
 
 def _prefix(bits: int, size: int) -> int:
-    """The prefix length of the smallest power of two that holds ``size`` addresses."""
+    """Return the prefix length of the smallest power of two that holds ``size`` addresses."""
     return max(0, bits - (size - 1).bit_length())
 
 
 def _cut(asked: NewNetwork, whole: _Net | None, prefix: int, used: Iterable[str | None]) -> list[_Net | None]:
-    """``num_networks`` subnets of ``whole`` that touch nothing in use; each the first that is free."""
+    """Return the first ``num_networks`` free subnets of ``whole``, which overlap no used range."""
     if whole is None:
         return [None] * asked.num_networks
     if whole.prefixlen > prefix:
@@ -273,7 +274,7 @@ def _cut(asked: NewNetwork, whole: _Net | None, prefix: int, used: Iterable[str 
 
 
 def _first_free(whole: _Net, prefix: int, taken: list[_Net]) -> _Net | None:
-    """Jumps over what is taken instead of trying every subnet: a /8 in /30 has four million."""
+    """Return the first free subnet. Skips used ranges instead of trying every subnet: a /8 has four million /30."""
     step = 1 << (whole.max_prefixlen - prefix)
     start, last = int(whole.network_address), int(whole.broadcast_address)
     while start + step - 1 <= last:
@@ -287,7 +288,8 @@ def _first_free(whole: _Net, prefix: int, taken: list[_Net]) -> _Net | None:
 
 def _vlan_numbers(asked: NewNetwork, present: tuple[Network, ...], defaults: Defaults, manager: NetworkKind,
                  ) -> Iterator[int | None]:
-    """A network's VLAN number each; None for ever where the manager has none. network.Invalid: out of their range."""
+    """Return an iterator over the VLAN numbers of the networks, or over None if the manager has no VLANs. Raises
+    network.Invalid if a number is out of range."""
     if not manager.vlans:
         return itertools.repeat(None)
     start = asked.vlan_start if asked.vlan_start is not None else defaults.vlan_start
@@ -295,7 +297,7 @@ def _vlan_numbers(asked: NewNetwork, present: tuple[Network, ...], defaults: Def
         if first is not None and not (vlans.FIRST <= first <= vlans.LAST and
                                       first + asked.num_networks - 1 <= vlans.LAST):
             raise errors.network.Invalid(field=field,
-                                         reason=f"{asked.num_networks} VLAN number(s) from {first} are not all "
+                                         reason=f"{asked.num_networks} VLAN number(s) from {first} must be "
                                          f"between {vlans.FIRST} and {vlans.LAST}.")
     used = [network.vlan for network in present if network.vlan is not None]
     return vlans.numbers(asked.vlan, start, used, len(present))
@@ -321,7 +323,7 @@ def _planned(asked: NewNetwork, index: int, cut: _Cut, network_uuid: str, defaul
                                                    (defaults.cnt_vpn_clients if manager.vlans else 0))))
         if all(row.reserved for row in pool):
             raise errors.network.Invalid(field="fixed_cidr" if asked.fixed_cidr else "cidr",
-                                         reason="No address would be left for servers.")
+                                         reason="No address remains for servers.")
     if cut.v6:
         values.update(_fields_v6(asked, cut.v6))
     return PlannedNetwork(Network(uuid=network_uuid, label=label, injected=defaults.injected, **values), pool)
@@ -332,18 +334,18 @@ def _fields_v4(asked: NewNetwork, subnet: IPv4Net) -> dict[str, str]:
     dhcp_server = _address(asked.dhcp_server, "dhcp_server", IPv4) or gateway
     for field, address in (("gateway", gateway), ("dhcp_server", dhcp_server)):
         if address not in subnet or address in (subnet[0], subnet[-1]):
-            raise errors.network.Invalid(field=field, reason=f"{address} is not a host's address in {subnet}.")
+            raise errors.network.Invalid(field=field, reason=f"{address} is not a host address in {subnet}.")
     return {"cidr": str(subnet), "netmask": str(subnet.netmask), "broadcast": str(subnet.broadcast_address),
             "gateway": str(gateway), "dhcp_server": str(dhcp_server), "dhcp_start": str(subnet[2])}
 
 
 def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, object]:
-    """The address that DHCP would give first is the VPN guest's."""
+    """Return the VPN's fields. The first address of the DHCP range is the VPN guest's."""
     assert cut.v4 is not None
     first = asked.vpn_start if asked.vpn_start is not None else defaults.vpn_start
     if cut.v4.num_addresses <= SMALLEST_NETWORK:
         raise errors.network.Invalid(field="network_size",
-                                     reason=f"{cut.v4} has no room for the VPN's address and a server.")
+                                     reason=f"{cut.v4} is too small for the VPN's address and a server.")
     return {"vpn_private_address": str(cut.v4[2]), "dhcp_start": str(cut.v4[3]), "vpn_public_address": defaults.vpn_ip,
             "vpn_public_port": first + cut.number}
 
@@ -351,15 +353,16 @@ def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, o
 def _fields_v6(asked: NewNetwork, subnet: ipaddress.IPv6Network) -> dict[str, str]:
     gateway = _address(asked.gateway_v6, "gateway_v6", ipaddress.IPv6Address) or subnet[1]
     if gateway not in subnet and not gateway.is_link_local:
-        raise errors.network.Invalid(field="gateway_v6", reason=f"{gateway} does not lie in {subnet}.")
+        raise errors.network.Invalid(field="gateway_v6", reason=f"{gateway} is not in {subnet}.")
     return {"cidr_v6": str(subnet), "gateway_v6": str(gateway), "netmask_v6": str(subnet.prefixlen)}
 
 
 def _pool(asked: NewNetwork, subnet: IPv4Net, fields: dict[str, str], ends: tuple[int, int]) -> Iterator[PoolAddress]:
-    """Every address of the subnet (or of ``fixed_cidr`` in it); reserved are its ends, gateway and DHCP server."""
+    """Yield every address of the subnet (or of ``fixed_cidr`` in it). Its ends, the gateway and the DHCP server are
+    reserved."""
     rows = _range(asked.fixed_cidr, "fixed_cidr", ipaddress.IPv4Network) or subnet
     if not rows.subnet_of(subnet):
-        raise errors.network.Invalid(field="fixed_cidr", reason=f"{rows} does not lie in {subnet}.")
+        raise errors.network.Invalid(field="fixed_cidr", reason=f"{rows} is not in {subnet}.")
     first, last = _allowed(asked, subnet)
     ours = {int(IPv4(fields["gateway"])), int(IPv4(fields["dhcp_server"]))}
     low, high = int(subnet[0]) + ends[0], int(subnet[-1]) - ends[1]
@@ -373,7 +376,7 @@ def _allowed(asked: NewNetwork, subnet: IPv4Net) -> tuple[int, int]:
     end = _address(asked.allowed_end, "allowed_end", IPv4) or subnet[-1]
     for field, address in (("allowed_start", start), ("allowed_end", end)):
         if address not in subnet:
-            raise errors.network.Invalid(field=field, reason=f"{address} does not lie in {subnet}.")
+            raise errors.network.Invalid(field=field, reason=f"{address} is not in {subnet}.")
     if start > end:
-        raise errors.network.Invalid(field="allowed_start", reason=f"{start} is after allowed_end, {end}.")
+        raise errors.network.Invalid(field="allowed_start", reason=f"{start} is greater than allowed_end, {end}.")
     return int(start), int(end)

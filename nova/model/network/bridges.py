@@ -1,4 +1,4 @@
-"""One DHCP server a bridge: which networks would have to share one. A pure rule."""
+"""Rule of one DHCP server per bridge: finds networks that would have to share one. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nova.model.network.networks import Network
 
 
 def check(new: Iterable[Network], present: Iterable[Network]) -> None:
-    """network.BridgeHasNetwork: hosts would serve the older network alone, and refuse every guest of the other.
-    ``present``: the oldest first."""
+    """Raise network.BridgeHasNetwork for new networks on a used bridge: hosts would serve only the older network, and
+    refuse every guest of the other. ``present``: the oldest first."""
     everything = list(present)
     for network in new:
         for older, newer in shared([*everything, network]):
@@ -20,7 +20,7 @@ def check(new: Iterable[Network], present: Iterable[Network]) -> None:
 
 
 def shared(networks: Iterable[Network]) -> Iterator[tuple[Network, Network]]:
-    """(the network that is served, one that is not, as it is on the same bridge); ``networks``: the oldest first."""
+    """Yield (served network, unserved network on the same bridge); ``networks``: the oldest first."""
     served: dict[str, Network] = {}
     for network in networks:
         if network.bridge and network.enable_dhcp:

@@ -1,4 +1,4 @@
-"""Floating addresses, their pools, and the names they have in DNS."""
+"""Floating addresses, their pools, and their names in DNS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class FloatingPool(Value):
 
 
 class FloatingAddress(Value):
-    """``id`` is the API's: a number as text of nova-network's, a uuid of Neutron's."""
+    """A floating address. ``id`` is the API's: a number as text for nova-network, a uuid for Neutron."""
 
     id: str
     address: str
@@ -24,7 +24,8 @@ class FloatingAddress(Value):
 
 
 class FloatingQuery(Value):
-    """All of a scope's; ``host`` and ``all_rows`` (those that nobody has, too) are an administrator's."""
+    """Query for all floating addresses of a scope. ``host`` and ``all_rows`` (including unallocated addresses) are for
+    administrators."""
 
     scope: Scope = Scope()
     host: str | None = None
@@ -32,7 +33,7 @@ class FloatingQuery(Value):
 
 
 class FloatingAssociation(Value):
-    """``fixed_address`` None: the server's first IPv4 address."""
+    """A request to associate a floating address. ``fixed_address`` None: the server's first IPv4 address."""
 
     server_uuid: str
     address: str
@@ -40,7 +41,7 @@ class FloatingAssociation(Value):
 
 
 class FloatingRange(Value):
-    """Addresses to make: one address, or a CIDR, of which only the usable hosts count."""
+    """Addresses to create: one address, or a CIDR, of which only the usable hosts count."""
 
     ip_range: str
     pool: str | None = None
@@ -48,7 +49,7 @@ class FloatingRange(Value):
 
 
 class FloatingOnHost(Value):
-    """A floating address that a network host translates: to which fixed one, and on which device it stands."""
+    """A floating address that a network host translates, its fixed address, and the device that has it."""
 
     address: str
     fixed_address: str
@@ -56,7 +57,7 @@ class FloatingOnHost(Value):
 
 
 class DnsDomain(Value):
-    """``scope``: private (of an availability zone) or public (of a project)."""
+    """A DNS domain. ``scope``: private (of an availability zone) or public (of a project)."""
 
     domain: str
     scope: str

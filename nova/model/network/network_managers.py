@@ -1,4 +1,4 @@
-"""What the three managers of nova-network decide alike on all hosts (its configuration reference): a table."""
+"""The three managers of nova-network (its configuration reference), as a table of properties that all hosts share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from nova import errors
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """``needs``: a new network's field that must be given, here or by an option. ``per_project``: a network is one
-    project's, taken from those of nobody at first use. Reserved: addresses at the low and high end of each subnet."""
+    """A network manager. ``needs``: a field that a new network requires, given in the request or by an option.
+    ``per_project``: each network belongs to one project, which takes a free one at its first use. Reserved: addresses
+    at the low and high end of each subnet."""
 
     path: str
     needs: str
@@ -23,20 +24,20 @@ class NetworkKind:
 
     @property
     def per_project(self) -> bool:
-        """Whether a network is one project's: so it is where each has a VLAN."""
+        """True if each network belongs to one project, as for managers with VLANs."""
         return self.vlans
 
 
 FLAT = NetworkKind("nova.network.manager.FlatManager", "bridge", dhcp=False, floating=False)
 FLAT_DHCP = NetworkKind("nova.network.manager.FlatDHCPManager", "bridge")
 VLAN = NetworkKind("nova.network.manager.VlanManager", "bridge_interface", vlans=True, charges_quota=False,
-                   low_reserved=3)  # one more for the VPN's guest
+                   low_reserved=3)  # one more for the VPN guest
 
 MANAGERS = {manager.path: manager for manager in (FLAT, FLAT_DHCP, VLAN)}
 
 
 def named(path: str) -> NetworkKind:
-    """By its class path in nova.conf. network.UnknownManager."""
+    """Return the manager of a class path in nova.conf. Raises network.UnknownManager."""
     try:
         return MANAGERS[path]
     except KeyError:

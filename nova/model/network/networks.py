@@ -11,8 +11,8 @@ NOVA_NETWORK, NEUTRON = "nova-network", "neutron"
 
 
 class Network(Value):
-    """One of nova-network's networks. ``uuid`` is the name the API uses; addresses are text. Of one of Neutron's
-    (``back_end``) only ``uuid`` and ``label`` say anything."""
+    """A network of nova-network. The API identifies it by ``uuid``; addresses are text. For a Neutron network
+    (``back_end``), only ``uuid`` and ``label`` are valid."""
 
     id: int = 0
     uuid: str
@@ -49,10 +49,10 @@ class Network(Value):
 
 
 class NewNetwork(Value):
-    """What ``nova-manage network create`` asks for; the rest is derived (nova-manage(1))."""
+    """The request of ``nova-manage network create``; the other fields are derived (nova-manage(1))."""
 
     label: str
-    cidr: str | None = None  # one of cidr and cidr_v6 must be there
+    cidr: str | None = None  # cidr, cidr_v6 or both are required
     bridge: str | None = None
     bridge_interface: str | None = None
     gateway: str | None = None
@@ -69,25 +69,25 @@ class NewNetwork(Value):
     project_id: str | None = None
     priority: int | None = None
     multi_host: bool = False
-    single_host: bool = False  # neither of both: as configured
+    single_host: bool = False  # neither of both: the configured mode
     cidr_v6: str | None = None
     gateway_v6: str | None = None
     enable_dhcp: bool = True
     share_address: bool = False
-    vlan: int | None = None  # of the first network; the others' follow
+    vlan: int | None = None  # of the first network; the next numbers are for the others
     vlan_start: int | None = None
     vpn_start: int | None = None
-    by_project: bool = False  # the project makes it for itself: it counts in its quota
+    by_project: bool = False  # created by the project for itself: counts in its quota
 
 
 class NetworkChange(Value):
-    """Whose a network is, and which host serves it: ``fields`` names what to write (None is a value)."""
+    """Change of a network's project and host. ``fields`` names the fields to write (None is a value)."""
 
     uuid: str
     fields: tuple[str, ...] = ()  # of: project_id, host
     project_id: str | None = None
     host: HostName | None = None
-    forced: bool = False  # by an operator, of whichever manager's networks
+    forced: bool = False  # by an operator, for networks of any manager
 
 
 class FixedAddressRow(Value):
@@ -110,13 +110,13 @@ class RequestedNetwork(Value):
     port_id: str | None = None
     fixed_ip: str | None = None
     tag: str | None = None
-    vpn: bool = False  # the address that the network sets aside for its project's VPN server
-    may_be_external: bool = False  # of an attach: policy network:attach_external_network passed
+    vpn: bool = False  # the address reserved for the VPN server of the network's project
+    may_be_external: bool = False  # for an attach: policy network:attach_external_network passed
 
 
 class PortDemand(Value):
-    """What a port takes of the host it is bound on: amounts by resource class from one provider of these traits
-    (``group`` is the port's resource request group), and a device for a direct vnic type."""
+    """Requirements of a port on its host: amounts by resource class from one provider with these traits (``group`` is
+    the port's resource request group), and a device for a direct vnic type."""
 
     port_id: str
     group: str = ""
@@ -134,8 +134,8 @@ class GuestRoute(Value):
 
 
 class Subnet(Value):
-    """A range of an interface's network. ``dhcp``: its addresses come by DHCP (or, for IPv6, as ``ipv6_mode`` says:
-    slaac, dhcpv6-stateful, dhcpv6-stateless)."""
+    """A range of an interface's network. ``dhcp``: its addresses come by DHCP (or, for IPv6, by ``ipv6_mode``: slaac,
+    dhcpv6-stateful, dhcpv6-stateless)."""
 
     cidr: str
     version: int = 4
@@ -149,7 +149,8 @@ class Subnet(Value):
 
 
 class FixedAddress(Value):
-    """``subnet_id``: Neutron's; of nova-network's, the range that the address is in says its subnet."""
+    """A fixed address. ``subnet_id`` is Neutron's; an address of nova-network belongs to the subnet whose range
+    contains it."""
 
     address: str
     version: int = 4
@@ -157,7 +158,7 @@ class FixedAddress(Value):
 
 
 class Interface(Value):
-    """A server's interface, whole: all that the API shows, the guest's XML needs and DHCP hands out."""
+    """A complete interface of a server: all fields for the API, the guest's XML and DHCP."""
 
     id: str  # vif or port uuid
     mac: str
@@ -177,24 +178,24 @@ class Interface(Value):
     multi_host: bool = False
     should_create_bridge: bool = False
     bridge_interface: str | None = None
-    subnets: tuple[Subnet, ...] = ()  # all of them; ``cidr`` and its like are the first IPv4 one's
-    vlan: int | None = None  # of nova-network's VlanManager, whose bridge stands on the host's device of that number
+    subnets: tuple[Subnet, ...] = ()  # all subnets; ``cidr`` and the like are of the first IPv4 one
+    vlan: int | None = None  # VlanManager only: number of the VLAN device below the bridge
     should_create_vlan: bool = False
-    injected: bool = False  # the guest is told its address (network_data, network_config), not by DHCP
-    project_id: str | None = None  # the network's, where it is one project's
-    # a port of Neutron's
+    injected: bool = False  # the guest gets its address by metadata (network_data, network_config), not by DHCP
+    project_id: str | None = None  # the network's, if it belongs to one project
+    # a Neutron port
     vnic_type: str = "normal"
-    profile: Mapping[str, object] = {}  # binding:profile, as we wrote it
+    profile: Mapping[str, object] = {}  # binding:profile, as nova wrote it
     details: Mapping[str, object] = {}  # binding:vif_details
     ovs_interface_id: str | None = None
-    status: str | None = None  # ACTIVE, DOWN ...; None: nova-network's, which has no such thing
-    given: bool = False  # the user's own port: it is unbound, never deleted
+    status: str | None = None  # ACTIVE, DOWN ...; None for nova-network, which has no status
+    given: bool = False  # created by the user: unbound, but never deleted
     filtered: bool = True  # port security: spoofed addresses are dropped, security groups apply
     security_group_ids: tuple[str, ...] = ()
 
 
 class DhcpHost(Value):
-    """One line for dnsmasq's hosts file: an allocated address of a network."""
+    """One entry of dnsmasq's hosts file: an allocated address of a network."""
 
     network_uuid: str
     mac: str
@@ -203,22 +204,23 @@ class DhcpHost(Value):
     server_uuid: str = ""
     leased: bool = False
     vif_id: str = ""
-    default_route: bool = True  # whether the server's default route is by this interface: its first one's is
-    elsewhere: bool = False  # of a multi-host network: a guest of another host, whose name is known here and no more
+    default_route: bool = True  # the server's default route uses this interface, its first one
+    elsewhere: bool = False  # multi-host network: a guest of another host, of which only the name is needed here
 
 
 class NetworkOnHost(Value):
-    """All that a network host needs to serve one network: the network and its allocated addresses (whole, stamped)."""
+    """All facts that a network host needs to serve one network: the network and all its allocated addresses,
+    stamped."""
 
     network: Network
     addresses: tuple[DhcpHost, ...] = ()
-    floating: tuple[FloatingOnHost, ...] = ()  # those of its addresses, on this host
-    host_address: str | None = None  # of a multi-host network: this host's own, its guests' gateway and DHCP server
-    version: int = 0  # grows with each change of the network's addresses; an older one never replaces a newer
+    floating: tuple[FloatingOnHost, ...] = ()  # floating addresses on this host, of its addresses
+    host_address: str | None = None  # multi-host network: this host's address as its guests' gateway and DHCP server
+    version: int = 0  # increases with each change of the addresses; an older version never replaces a newer one
 
 
 class LeaseChange(Value):
-    """What dnsmasq tells through its script. ``action`` is add, old or del."""
+    """Event that dnsmasq reports through its script. ``action`` is add, old or del."""
 
     host: HostName
     action: str

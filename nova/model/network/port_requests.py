@@ -1,4 +1,4 @@
-"""What a server's ports ask of a host, in the words of schedulers and claims; and which provider met which of them."""
+"""Requirements of a server's ports in the form for schedulers and claims, and the providers that meet them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from nova.model.network.networks import PortDemand
 from nova.model.numa.topology import PciRequest, PciSpec
 from nova.model.placement.providers import RequestGroup
 
-#: Kind of port -> kind of device. Other direct kinds are not devices of this host's list.
+#: Kind of port -> kind of device. Other direct kinds are not in this host's device list.
 KINDS = {"direct": "type-VF", "macvtap": "type-VF", "virtio-forwarder": "type-VF", "remote-managed": "type-VF",
          "direct-physical": "type-PF", "vdpa": "vdpa"}
 
-STEPS = 100_000  # in which providers must be found to have met the demands
+STEPS = 100_000  # limit of steps for the search of matching providers
 
 
 class HeldResources(NamedTuple):
-    """What a server holds of one provider."""
+    """The resources of one provider that a server holds."""
 
     provider: str  # uuid
     traits: tuple[str, ...]
@@ -25,23 +25,23 @@ class HeldResources(NamedTuple):
 
 
 def suffix(demand: PortDemand) -> str:
-    """The name of its request group: the group's own, or the port's."""
+    """Return the name of the demand's request group: the group's own, or the port's id."""
     return demand.group or demand.port_id
 
 
 def groups(demands: Iterable[PortDemand]) -> tuple[RequestGroup, ...]:
-    """A group of the request for each demand with resources, named as :func:`suffix` says."""
+    """Return one request group for each demand with resources, named by :func:`suffix`."""
     return tuple(RequestGroup(suffix=suffix(one), resources=one.resources, required=tuple((t,) for t in one.traits))
                  for one in demands if one.resources)
 
 
 def subtrees(demands: Iterable[PortDemand]) -> tuple[tuple[str, ...], ...]:
-    """(Each of a port's demands tells all of its port's.)"""
+    """Return the groups that need a common subtree. (Each demand of a port lists all groups of the port.)"""
     return tuple(dict.fromkeys(one.same_subtree for one in demands if one.same_subtree))
 
 
 def devices(demands: Iterable[PortDemand]) -> tuple[PciRequest, ...]:
-    """One for each port of a direct kind; its ``id`` is the port's."""
+    """Return one device request for each port of a direct kind; its ``id`` is the port's."""
     found = {}
     for one in demands:
         if one.vnic_type in KINDS:
@@ -54,8 +54,8 @@ def devices(demands: Iterable[PortDemand]) -> tuple[PciRequest, ...]:
 
 
 def met_by(demands: Sequence[PortDemand], held: Sequence[HeldResources]) -> dict[tuple[str, str], str]:
-    """(port, group) -> uuid of a provider, so that what they ask of each is what the server holds there. Empty when
-    nothing fits (what is held is another request's)."""
+    """Return (port, group) -> uuid of the provider, so that the demands on each provider match the resources held
+    there. Empty without a match (the held resources are another request's)."""
     wanted = [one for one in demands if one.resources]
     left = [dict(one.amounts) for one in held]
     steps = [STEPS]

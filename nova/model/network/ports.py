@@ -1,4 +1,4 @@
-"""What Neutron keeps, as far as we read it: networks, subnets, ports and their bindings, groups, floating addresses.
+"""The subset of Neutron's data that nova reads: networks, subnets, ports and bindings, groups, floating addresses.
 
 Source: the public reference of the Networking API v2.0.
 """
@@ -12,15 +12,16 @@ import msgspec
 from nova.model.base import Time
 from nova.model.network.networks import GuestRoute
 
-#: Kinds of ports that are a device of the host's, taken by a claim.
+#: Kinds of ports that need a device of the host, which the claim takes.
 DIRECT = frozenset({"direct", "direct-physical", "macvtap", "virtio-forwarder", "vdpa", "remote-managed"})
 UNBOUND, FAILED = "unbound", "binding_failed"
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
-OWNER = "compute:"  # what the device_owner of servers' ports begins with; then comes a zone
+OWNER = "compute:"  # prefix of the device_owner of servers' ports, followed by a zone
 
 
 class NeutronNetwork(msgspec.Struct, frozen=True, kw_only=True):
-    """``shared`` and ``external`` as whoever asked sees it. ``physical_network`` is told to administrators alone."""
+    """A Neutron network. ``shared`` and ``external`` depend on the requester. Only administrators see
+    ``physical_network``."""
 
     id: str
     name: str = ""
@@ -54,7 +55,7 @@ class PortAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a port takes of its host, of one provider. ``id`` empty: the old format, of one group."""
+    """Resources that a port takes from one provider of its host. ``id`` empty: the old format, which has one group."""
 
     id: str = ""
     resources: Mapping[str, int] = {}
@@ -67,8 +68,8 @@ class ResourceAsked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Port(msgspec.Struct, frozen=True, kw_only=True):
-    """``device_id``: whose it is, a server's uuid; ``device_owner``: compute:<zone> for servers'. What begins with
-    ``vif_``, ``host``, ``profile`` and ``asked`` is told to administrators alone."""
+    """A Neutron port. ``device_id``: uuid of its server; ``device_owner``: compute:<zone> for servers' ports. Only
+    administrators see ``host``, ``profile``, ``asked`` and the fields that begin with ``vif_``."""
 
     id: str
     network_id: str
@@ -93,18 +94,18 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     dns_name: str = ""
     created_at: Time | None = None
-    revision: int | None = None  # counts up with each change, where the service tells
+    revision: int | None = None  # increases with each change, if the service reports it
 
 
 def belongs(port: Port, server_uuid: str, project_id: str, known: Collection[str] = ()) -> bool:
-    """Whether it is that server's. Anybody can say so of a port of theirs: it counts of those that the server's row
-    knows (``known``, ids), and of its project's that were made or taken as a server's."""
+    """Return whether the port belongs to that server. Any project can set a port's device_id. So it only counts for
+    ports in the server's row (``known``, ids), and for ports of its project with a server as device owner."""
     return port.device_id == server_uuid and (
         port.id in known or (port.project_id in ("", project_id) and port.device_owner.startswith(OWNER)))
 
 
 class PortBinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A port on one host. Only one of a port's is ACTIVE."""
+    """A binding of a port to one host. Only one binding of a port is ACTIVE."""
 
     host: str
     status: str = ACTIVE
@@ -139,7 +140,7 @@ class NeutronGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NeutronFloating(msgspec.Struct, frozen=True, kw_only=True):
-    """A floating address; ``network_id`` is the external network's: its pool."""
+    """A floating address; ``network_id`` is the external network, which is its pool."""
 
     id: str
     address: str
@@ -147,12 +148,12 @@ class NeutronFloating(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str = ""
     port_id: str | None = None
     fixed_address: str | None = None
-    device_id: str = ""  # of its port, where the service tells
+    device_id: str = ""  # of its port, if the service reports it
     status: str = ""
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """A quota: -1 is no bound. ``used`` None: the service does not tell."""
+    """A quota; a limit of -1 means unlimited. ``used`` None: the service does not report it."""
 
     limit: int = -1
     used: int | None = None
@@ -160,5 +161,5 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def room(self) -> int | None:
-        """How many more there may be; None: as many as one likes, or nobody knows."""
+        """Number of further resources that the quota permits; None if unlimited or unknown."""
         return None if self.limit < 0 or self.used is None else max(self.limit - self.used - self.reserved, 0)

@@ -1,4 +1,4 @@
-"""Security groups, and what of them a host's packet filter must know."""
+"""Security groups, and their contents for a host's packet filter."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ DEFAULT = "default"
 
 
 class SecurityRule(Value):
-    """What may come in. ``protocol`` tcp, udp, icmp, icmpv6 or None (any); ports -1 to 65535, of ICMP its type and code
-    (-1 is any). From ``cidr``, or from the members of the group ``source_id``."""
+    """A rule for incoming traffic. ``protocol``: tcp, udp, icmp, icmpv6 or None (any); ports -1 to 65535, for ICMP type
+    and code (-1 is any). Sources: ``cidr``, or the members of the group ``source_id``."""
 
     id: str
     group_id: str
@@ -23,7 +23,7 @@ class SecurityRule(Value):
 
 
 class SecurityGroup(Value):
-    """``id`` is the API's, a uuid: Neutron's, or (nova-network) one that is made of its row's key."""
+    """A security group. ``id`` is the API's uuid: Neutron's, or (nova-network) one derived from the row's key."""
 
     id: str
     name: str
@@ -61,15 +61,15 @@ class NewSecurityRule(Value):
 
 
 class GroupMembership(Value):
-    """A server and a group, by its name or id."""
+    """Membership of a server in a group, which is given by name or id."""
 
     server_uuid: str
     group: str
-    member: bool = True  # False: it leaves the group
+    member: bool = True  # False: remove the server from the group
 
 
 class AllowedTraffic(Value):
-    """A rule as a host applies it: groups of sources are ranges by now."""
+    """A rule as a host applies it, with source groups resolved to ranges."""
 
     protocol: str | None = None
     from_port: int | None = None
@@ -78,20 +78,20 @@ class AllowedTraffic(Value):
 
 
 class GuardedInterface(Value):
-    """What a guest may send from an interface, and where its DHCP and router advertisements come from."""
+    """Permitted addresses of an interface, and the sources of its DHCP and router advertisements."""
 
     mac: str
     device: str
     bridge: str | None = None
     addresses: tuple[str, ...] = ()
-    ranges: tuple[str, ...] = ()  # of its project's own network: open to it with allow_same_net_traffic
+    ranges: tuple[str, ...] = ()  # of its project's own network: admitted by allow_same_net_traffic
     dhcp_server: str | None = None
     gateway_v6: str | None = None
-    routes_for_others: bool = False  # a VPN guest: other sources than its own pass
+    routes_for_others: bool = False  # a VPN guest: packets with other source addresses pass
 
 
 class GuestFirewall(Value):
-    """All that a host's packet filter holds for one guest. ``id`` is the internal key: it names the guest's chain."""
+    """The packet filter of one guest on its host. ``id`` is the internal key, which names the guest's chain."""
 
     server_uuid: str
     id: int
@@ -101,8 +101,8 @@ class GuestFirewall(Value):
 
 
 class HostFirewall(Value):
-    """The state of a whole host: what is not in it has no rules there. ``dropped``: the administrator's own.
-    ``kept_elsewhere``: whoever keeps the networks filters, and the host adds nothing of its own."""
+    """The packet filter of a whole host: guests that it does not contain have no rules there. ``dropped``: rules of the
+    administrator. ``kept_elsewhere``: the network backend filters packets, and the host adds no rules."""
 
     host: HostName
     guests: tuple[GuestFirewall, ...] = ()

@@ -1,4 +1,4 @@
-"""What a security group's rule may say, and what it comes to on a host. Pure."""
+"""Rules of security groups: their validation, and their conversion to a host's filter. Pure."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from nova.model.network.security_groups import AllowedTraffic, GuardedInterface,
 TCP, UDP, ICMP, ICMPV6 = "tcp", "udp", "icmp", "icmpv6"
 PROTOCOLS = (TCP, UDP, ICMP, ICMPV6)
 WITH_PORTS = (TCP, UDP)
-ANY = -1  # of ICMP: any type, any code
+ANY = -1  # ICMP: any type, any code
 FIRST_PORT, LAST_PORT, LAST_TYPE = 1, 65535, 255
-EVERYWHERE = ("0.0.0.0/0", "::/0")  # the only ways to write a range of every address
+EVERYWHERE = ("0.0.0.0/0", "::/0")  # the only notations for a range of all addresses
 
 
 def checked(rule: NewSecurityRule) -> NewSecurityRule:
-    """The rule with everything said: protocol in small letters, ports, and a range where it names no source group."""
+    """Validate a rule and return it with all fields set: protocol in lower case, ports, and a range if it has no source
+    group."""
     protocol = _protocol(rule)
     from_port, to_port = _ports(rule, protocol)
     cidr = None if rule.source_id else _range(rule.cidr)
     if protocol == ICMPV6 and cidr is not None and version(cidr) == 4:
-        raise errors.security_group.BadCidr(cidr=cidr, reason="that is no range for ICMPv6")
+        raise errors.security_group.BadCidr(cidr=cidr, reason="ICMPv6 requires an IPv6 range")
     return msgspec.structs.replace(rule, protocol=protocol, from_port=from_port, to_port=to_port, cidr=cidr)
 
 
 def same(one: Json, other: Json) -> bool:
-    """Whether two rules say the same (both checked)."""
+    """Return whether two validated rules are equal."""
     return all(getattr(one, name) == getattr(other, name)
                for name in ("from_port", "to_port", "cidr", "source_id")) and \
         (one.protocol or "").lower() == (other.protocol or "").lower()
 
 
 def version(cidr: str) -> int:
-    """4 or 6: the version of IP that the range is of."""
+    """Return the IP version of a range: 4 or 6."""
     return ipaddress.ip_network(cidr).version
 
 
@@ -55,7 +56,7 @@ def _protocol(rule: NewSecurityRule) -> str | None:
 
 def _ports(rule: NewSecurityRule, protocol: str | None) -> tuple[int | None, int | None]:
     first, last = rule.from_port, rule.to_port
-    if protocol is None:  # tcp, udp and icmp whole, from a group
+    if protocol is None:  # all of tcp, udp and icmp, from a group
         if {first, last} - {None, ANY}:
             raise errors.security_group.NotEnough(what="ip_protocol")
         return None, None
@@ -78,7 +79,7 @@ def _wrong_ports(first: int, last: int) -> str:
 def _wrong_types(kind: int, code: int) -> str:
     if not ANY <= kind <= LAST_TYPE or not ANY <= code <= LAST_TYPE:
         return f"For ICMP, the type and code must be between {ANY} (any) and {LAST_TYPE}."
-    return "For ICMP, a code needs a type." if kind == ANY and code != ANY else ""
+    return "For ICMP, a code requires a type." if kind == ANY and code != ANY else ""
 
 
 def _range(cidr: str | None) -> str:
@@ -87,17 +88,17 @@ def _range(cidr: str | None) -> str:
     try:
         found = ipaddress.ip_network(cidr, strict=False)
     except ValueError:
-        raise errors.security_group.BadCidr(cidr=cidr, reason="it is no range of addresses") from None
+        raise errors.security_group.BadCidr(cidr=cidr, reason="it is not a valid address range") from None
     if "/" not in cidr:
         raise errors.security_group.BadCidr(cidr=cidr, reason="it has no prefix length")
     if found.prefixlen == 0 and cidr not in EVERYWHERE:
-        raise errors.security_group.BadCidr(cidr=cidr, reason=f"every address is written {' or '.join(EVERYWHERE)}")
+        raise errors.security_group.BadCidr(cidr=cidr, reason=f"for all addresses, use {' or '.join(EVERYWHERE)}")
     return str(found)
 
 
 def allowed(rule: SecurityRule, sources: Iterable[str]) -> Iterator[AllowedTraffic]:
-    """What a host lets in for the rule. ``sources``: the addresses of its source group's members; a group that has
-    none, or is not there any more, lets nothing in."""
+    """Yield the traffic that a host admits for the rule. ``sources``: addresses of the source group's members; an empty
+    or deleted group admits no traffic."""
     ranges = [str(ipaddress.ip_network(one)) for one in sources] if rule.source_id else [rule.cidr] if rule.cidr else []
     for cidr in ranges:
         for protocol, first, last in _parts(rule):
@@ -115,8 +116,8 @@ def _parts(rule: SecurityRule) -> tuple[tuple[str, int | None, int | None], ...]
 
 
 def guarded(interfaces: Iterable[Interface], routers: Set[str] = frozenset()) -> tuple[GuardedInterface, ...]:
-    """What is filtered of a guest's interfaces: those that have a device on the host, and are not exempted.
-    ``routers``: addresses of guests that pass on others' packets."""
+    """Return the filtered interfaces of a guest: interfaces with a device on the host and with port security.
+    ``routers``: addresses of guests that forward packets of others."""
     return tuple(_guard(one, routers) for one in interfaces if one.device and one.filtered)
 
 
@@ -130,8 +131,8 @@ def _guard(interface: Interface, routers: Set[str]) -> GuardedInterface:
 
 
 def _ranges(interface: Interface) -> Iterator[str]:
-    """What ``allow_same_net_traffic`` opens: of a network with a VLAN, which is one project's. On others guests of all
-    projects are beside each other."""
+    """Yield the ranges that ``allow_same_net_traffic`` admits: only of a network with a VLAN, which belongs to one
+    project. Other networks are shared by guests of all projects."""
     for cidr in (interface.cidr, *(subnet.cidr for subnet in interface.subnets)) if interface.vlan is not None else ():
         if cidr:
             yield str(ipaddress.ip_network(cidr, strict=False))

@@ -1,4 +1,4 @@
-"""VLAN numbers of new networks, and what VlanManager derives from them. Pure rules, as
+"""VLAN numbers of new networks, and the values that VlanManager derives from them. Pure rules, like
 :mod:`nova.model.network.addressing`."""
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ FIRST, LAST = 1, 4094
 
 
 def numbers(given: int | None, start: int, used: Iterable[int], existing: int) -> Iterator[int]:
-    """One number a new network: from ``given`` on, else from ``start`` past the ``existing`` networks; one that is
-    taken then gives way to the highest used + 1. network.VlanTaken where it was asked for; network.NoVlan."""
+    """Yield one number per new network: from ``given`` on, or else from ``start`` plus ``existing`` on. In the second
+    case, the highest used number + 1 replaces a number in use. Raises network.VlanTaken if a given number is in use, or
+    network.NoVlan."""
     taken = set(used)
     index = 0
     while True:
@@ -29,5 +30,5 @@ def numbers(given: int | None, start: int, used: Iterable[int], existing: int) -
 
 
 def bridge(vlan: int) -> str:
-    """VlanManager's bridge of that number, whatever was asked for."""
+    """Return the name of VlanManager's bridge for that number, which overrides a requested name."""
     return f"br{vlan}"

@@ -1,1 +1,1 @@
-"""NUMA and PCI: a host's topology, what a guest requires of it, and the one rule for whether it fits."""
+"""NUMA and PCI: a host's topology, a guest's requirements on it, and the one rule that decides whether they fit."""

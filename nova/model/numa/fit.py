@@ -1,9 +1,10 @@
-"""Whether a guest fits into a host's cells and devices, and how: the one rule for the scheduler, for the claim that
-decides, and for the host that checks its orders.
+"""Placement of a guest on a host's NUMA cells and devices: the one rule for the scheduler, for the claim that decides,
+and for the host that validates its orders.
 
-Pure: never two guests on one pinned processor, one page, or one device; what is free is the total less all guests'.
-Each cell of a guest is on a host's cell of its own. Of the host's cells those are taken that the guest fills best, and
-those with devices by guests that ask for devices.
+Pure: two guests never share a pinned CPU, a page, or a device. Free resources are the total minus those of all guests.
+Each cell of a guest is on a host cell of its own. The tightest-fitting host cells are preferred; cells with devices are
+preferred only for guests that request devices.
+
 Source: the public guides on CPU topologies, huge pages, realtime and PCI passthrough.
 """
 
@@ -16,14 +17,14 @@ from nova.model.numa import fit_cpus, fit_devices
 from nova.model.numa.fit_free import CellRoom, Room, room_of
 from nova.model.numa.topology import GuestCell, GuestTopology, HostTopology, PackedCell, PackedDevice, Packing, Wanted
 
-STEPS = 10_000  # in which a guest's cells must be seated: more than a host of eight cells, all full, could need
+STEPS = 10_000  # limit of steps to place a guest's cells: more than a host with eight full cells could need
 ISOLATE = "isolate"
 LARGE, SMALL, ANY = "large", "small", "any"
-UNKNOWN = "its cells and devices are not known"
+UNKNOWN = "its NUMA cells and devices are unknown"
 
 
 class _Need(NamedTuple):
-    """What a guest's cell needs, but for which of its processors are which."""
+    """Requirements of a guest cell, without the numbers of its virtual CPUs."""
 
     pins: int
     floating: int
@@ -33,26 +34,26 @@ class _Need(NamedTuple):
 
 
 class _Seat(NamedTuple):
-    """A guest's cell on a host's that it fits."""
+    """A host cell with enough capacity for a guest cell."""
 
     room: CellRoom
     need: _Need
 
     def pinned(self) -> fit_cpus.Pinned | None:
-        """The processors it gets there."""
+        """Return the host CPUs that the guest cell gets."""
         if not self.need.pins and not self.need.emulator:
             return fit_cpus.Pinned(())
         return fit_cpus.choose(self.room.cores(), self.need.pins, self.need.policy, self.need.emulator)
 
     def has_processors(self) -> bool:
-        """Whether there are such; where the guest takes any, their number tells."""
+        """Return whether there are such CPUs; without a thread policy, their number decides."""
         if len(self.room.dedicated) < self.need.pins + self.need.emulator:
             return False
         return self.need.policy == fit_cpus.PREFER or self.pinned() is not None
 
 
 class _Found(NamedTuple):
-    """Where a guest's cells go, and which devices it gets."""
+    """Host cells of a guest's cells, and its devices."""
 
     seats: tuple[_Seat, ...] = ()
     devices: tuple[PackedDevice, ...] = ()
@@ -60,19 +61,20 @@ class _Found(NamedTuple):
 
 
 def pack(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> Packing | str:
-    """What the guest gets beside the others; or why it does not fit, in a few words without the host's name."""
+    """Return the guest's resources on a host with other guests; or the reason why it does not fit, as a short text
+    without the host's name."""
     if not wanted.anything:
         return Packing()
     return UNKNOWN if host is None else pack_into(room_of(host, guests), wanted)
 
 
 def usage(host: HostTopology, guests: Iterable[Packing]) -> Room:
-    """What is free beside the guests, by cell."""
+    """Return the free resources by cell, with the guests deducted."""
     return room_of(host, guests)
 
 
 def why_not(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> str | None:
-    """What :func:`pack` would say; None where it would find a packing, which is not made."""
+    """Return the reason that :func:`pack` would give; None if the guest fits. No packing is built."""
     if not wanted.anything:
         return None
     if host is None:
@@ -82,7 +84,7 @@ def why_not(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted
 
 
 def pack_into(room: Room, wanted: Wanted) -> Packing | str:
-    """The same as :func:`pack`, of what is free."""
+    """Return the result of :func:`pack` for the given free resources."""
     found = _search(room, wanted)
     if isinstance(found, str):
         return found
@@ -114,7 +116,7 @@ def _search(room: Room, wanted: Wanted) -> _Found | str:
 
 
 def _sizes(room: Room, page: str) -> list[int | None]:
-    """Sizes of pages to try, in this order, where some are asked for; None: small ones, which nobody asked for."""
+    """Return the page sizes to try, in this order. None: small pages, as no size was requested."""
     if not page:
         return [None]
     small = min((cell.small_kb for cell in room.cells), default=0)
@@ -141,23 +143,24 @@ def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[fit_devices.
     search = _Search(room, [seats[need] for need in needs], devices)
     if not search.seat(0):
         return (fit_devices.far(devices) if search.seated else
-                f"its {len(needs)} cells do not fit beside each other")
+                f"its {len(needs)} cells do not fit on separate host cells")
     return _Found(tuple(search.chosen), search.devices, page)
 
 
 def _cells_of_interest(room: Room, devices: Sequence[fit_devices.Match]) -> frozenset[int | None]:
-    """Of a guest that asks for devices, the cells that have such; of another, those that have none at all."""
+    """Return the preferred cells: cells with matching devices if the guest requests devices, otherwise cells without
+    devices."""
     if devices:
         return frozenset(one.sample.cell for match in devices for one in match.devices)
     return frozenset(cell.cell.id for cell in room.cells) - {one.cell for one in room.host.devices}
 
 
 def _seats(room: Room, need: _Need, page: int | None, near: frozenset[int | None]) -> list[_Seat] | str:
-    """The cells that a guest's cell fits, the best first; or the first of its needs that none meets."""
+    """Return the cells that a guest cell fits, the best first; or the first unmet requirement, as text."""
     with_memory = [one for one in room.cells if _has_memory(one, need.memory_mb, page)]
     if not with_memory:
         return _no_memory(need.memory_mb, page, room)
-    beside = "" if len(with_memory) == len(room.cells) else " beside the memory"
+    beside = "" if len(with_memory) == len(room.cells) else " with enough free memory"
     left = [one for one in with_memory if not need.floating or _has_shared(one, need.floating)]
     if not left:
         return f"no cell has {need.floating} free shared CPUs{beside}"
@@ -168,12 +171,13 @@ def _seats(room: Room, need: _Need, page: int | None, near: frozenset[int | None
 
 
 def _has_shared(room: CellRoom, floating: int) -> bool:
-    """A guest never floats over itself, whatever the ratio."""
+    """Return whether the cell has enough shared CPUs. A guest's CPUs never share a host CPU, regardless of the
+    ratio."""
     return room.shared >= floating and len(room.cell.shared) >= floating
 
 
 def _has_memory(room: CellRoom, memory_mb: int, page: int | None) -> bool:
-    """In pages of the size (None: small ones)."""
+    """Return whether the cell has the memory in pages of this size (None: small pages)."""
     if page is None or page == room.small_kb:
         return room.memory_mb >= memory_mb and room.small_mb >= memory_mb
     return memory_mb * 1024 % page == 0 and room.pages.get(page, 0) >= memory_mb * 1024 // page
@@ -202,8 +206,8 @@ def _packed(cell: GuestCell, seat: _Seat, page: int | None) -> PackedCell:
 
 
 class _Search:
-    """Seats one cell of the guest after the other. A set of host cells that led nowhere is not tried again: whether
-    the rest fits, and which devices are near, depends on the set alone."""
+    """Search that places one cell of the guest after another. A set of host cells that failed is not tried again: both
+    the fit of the remaining cells and the distance of devices depend only on the set."""
 
     def __init__(self, room: Room, seats: Sequence[Sequence[_Seat]],
                  wanted: Sequence[fit_devices.Match]) -> None:
@@ -212,7 +216,7 @@ class _Search:
         self._left = STEPS
         self.chosen: list[_Seat] = []
         self.devices: tuple[PackedDevice, ...] = ()
-        self.seated = False  # there was a place for all the cells at least
+        self.seated = False  # all cells could be placed, at least without devices
 
     def seat(self, at: int) -> bool:
         taken = frozenset(one.room.cell.id for one in self.chosen)
@@ -243,12 +247,12 @@ class _Search:
         return found is not None
 
     def _by_distance(self, seats: Sequence[_Seat]) -> list[_Seat]:
-        """Those near the cells that were chosen first."""
+        """Return the seats sorted by their distance from the chosen cells."""
         return sorted(seats, key=lambda seat: sum(one.room.cell.distances.get(seat.room.cell.id, 0)
                                                   for one in self.chosen))
 
 
-# -- words
+# -- messages
 
 def _no_memory(memory_mb: int, page: int | None, room: Room) -> str:
     if page is None or any(page == one.small_kb for one in room.cells):
@@ -256,7 +260,7 @@ def _no_memory(memory_mb: int, page: int | None, room: Room) -> str:
     if not any(one.pages.get(page) for one in room.cells):
         return f"no free {page} KB pages"
     if memory_mb * 1024 % page:
-        return f"{memory_mb} MB are no whole number of {page} KB pages"
+        return f"{memory_mb} MB is not a multiple of {page} KB pages"
     return f"no cell has {memory_mb * 1024 // page} free {page} KB pages"
 
 

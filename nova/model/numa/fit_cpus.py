@@ -1,7 +1,7 @@
-"""Which processors of a cell a guest is pinned to, by its thread policy.
+"""Host CPUs of a cell that a guest is pinned to, by its thread policy.
 
-prefer: threads of one core where there are some; require: cores with several threads only, and no more than one virtual
-processor (of an odd number) without a neighbour of its own guest; isolate: a whole core each.
+prefer: threads of the same core if possible; require: only cores with several threads, and at most one virtual CPU (of
+an odd number) without a sibling of the same guest; isolate: one whole core each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PREFER, REQUIRE, ISOLATE = "prefer", "require", "isolate"
 
 
 class Pinned(NamedTuple):
-    """``groups``: the processors taken, those of a core together. ``idle``: threads that nobody may have with them."""
+    """Pinned CPUs. ``groups``: the host CPUs, grouped by core. ``idle``: sibling threads that no guest may use."""
 
     groups: tuple[Cpus, ...]
     emulator: Cpus = ()
@@ -24,7 +24,7 @@ class Pinned(NamedTuple):
 
 
 def choose(cores: Sequence[Core], count: int, policy: str, emulator: bool = False) -> Pinned | None:
-    """``count`` processors, and one more for the emulator's threads where asked for; None: there are not so many."""
+    """Return ``count`` CPUs, and one more for the emulator threads if requested; None if there are too few."""
     if policy == ISOLATE:
         return _isolated(cores, count, emulator)
     usable = [core for core in cores if core.threads > 1] if policy == REQUIRE else list(cores)
@@ -40,7 +40,7 @@ def choose(cores: Sequence[Core], count: int, policy: str, emulator: bool = Fals
 
 
 def _isolated(cores: Sequence[Core], count: int, emulator: bool) -> Pinned | None:
-    """Cores of few threads first: less of the host lies idle."""
+    """Choose whole cores, those with few threads first, which leaves fewer threads idle."""
     whole = sorted((core for core in cores if core.whole), key=lambda core: (core.threads, core.free))
     if len(whole) < count + emulator:
         return None
@@ -50,8 +50,8 @@ def _isolated(cores: Sequence[Core], count: int, emulator: bool) -> Pinned | Non
 
 
 def _fill(cores: Sequence[Core], count: int, in_company: bool) -> tuple[Cpus, ...] | None:
-    """Whole cores, the largest first; what is left goes where it fits most closely, so that whole cores stay whole.
-    ``in_company``: alone is at most one."""
+    """Fill whole cores, the largest first; the rest goes to the tightest-fitting core, which keeps whole cores free.
+    ``in_company``: at most one CPU may be alone on its core."""
     if sum(len(core.free) for core in cores) < count:
         return None
     by_size: dict[int, list[Cpus]] = {}

@@ -1,7 +1,7 @@
-"""Which devices of a host a guest is given: what its requests say, near its cells as far as they say so.
+"""Devices of a host that a guest gets: they meet its requests and, as far as these demand it, are near its cells.
 
-A physical function goes as a whole or as its virtual functions, never both.
-Source: the public guide on PCI passthrough (NUMA affinity policies).
+A physical function is assigned either as a whole or as virtual functions, never both. Source: the public guide on PCI
+passthrough (NUMA affinity policies).
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from nova.model.numa.fit_free import Room
 from nova.model.numa.pci_aliases import device_class, normal_traits
 from nova.model.numa.topology import PackedDevice, PciDevice, PciRequest, PciSpec
 
-#: What is given only to who asks for it by its kind.
+#: Kinds that are only assigned to requests that name the kind.
 ONLY_BY_KIND = frozenset({"type-PF", "vdpa"})
 
-STEPS = 10_000  # in which the devices for one guest's place must be found: a few tenths of a second
+STEPS = 10_000  # limit of steps to find the devices for one placement: a few tenths of a second
 
-TOGETHER = "its PCI devices are not free together"
+TOGETHER = "its PCI devices are not available together"
 
 
 class Alike(NamedTuple):
-    """Free devices of which one is as good as the other."""
+    """Free devices that are interchangeable."""
 
     sample: PciDevice
     addresses: tuple[str, ...]
 
 
 class Match(NamedTuple):
-    """A request and the devices that are what it says, wherever they are."""
+    """A request, and all matching devices on any cell."""
 
     request: PciRequest
     devices: tuple[Alike, ...]
 
 
 def matches(room: Room, requests: Sequence[PciRequest]) -> tuple[Match, ...]:
-    """Of each request."""
+    """Return the match of each request."""
     if not requests:
         return ()
     groups = _alike(room)
@@ -45,7 +45,8 @@ def matches(room: Room, requests: Sequence[PciRequest]) -> tuple[Match, ...]:
 
 
 def lacking(found: Sequence[Match]) -> str | None:
-    """Which request has not enough devices, wherever they are; None: each alone has."""
+    """Return an error for the first request with too few devices on all cells together; None if each has enough by
+    itself."""
     for request, devices in found:
         if sum(len(one.addresses) for one in devices) < request.count:
             return f"fewer than {request.count} free PCI devices {name_of(request)}"
@@ -53,7 +54,7 @@ def lacking(found: Sequence[Match]) -> str | None:
 
 
 def far(found: Sequence[Match]) -> str:
-    """Why a guest whose cells fit gets no devices."""
+    """Return the reason why a guest whose cells fit gets no devices."""
     for request, _ in found:
         if request.numa_policy != "preferred":
             return f"no free PCI devices {name_of(request)} near its cells"
@@ -61,14 +62,15 @@ def far(found: Sequence[Match]) -> str:
 
 
 def name_of(request: PciRequest) -> str:
-    """Words that follow "devices"."""
+    """Return a description of the request, as text to follow the word "devices"."""
     if request.alias:
         return f"of alias {request.alias}"
-    return "that its port asks for" if request.id else "as asked for"
+    return "that its port requests" if request.id else "as requested"
 
 
 def choose(room: Room, found: Sequence[Match], cells: frozenset[int] | None) -> tuple[PackedDevice, ...] | None:
-    """Devices for all requests beside a guest on these cells (None: on any); None: there are none."""
+    """Return devices for all requests of a guest on these cells (None: on any cells); None if they are not
+    available."""
     options = [_ordered(room, match, cells) for match in found]
     spare = [sum(len(one.addresses) for one in mine) - match.request.count
              for mine, match in zip(options, found, strict=True)]
@@ -83,18 +85,19 @@ def choose(room: Room, found: Sequence[Match], cells: frozenset[int] | None) -> 
 
 
 class _Search:
-    """Fills one slot a device, each with one of its request's options. States that led nowhere are not tried again;
-    requests that pull at each other's physical functions have too many of them to try all."""
+    """Search that fills one slot per device with an option of its request. Failed states are not tried again. Requests
+    that compete for the same physical functions have too many states for a full search, so the steps are limited."""
 
     def __init__(self, options: Sequence[Sequence[Alike]], slots: Sequence[int]) -> None:
         self.options, self.slots = options, slots
         self.taken: list[PciDevice] = []
         self._left = STEPS
-        self._used: Counter[str] = Counter()  # first address of a kind -> how many
+        self._used: Counter[str] = Counter()  # first address of an interchangeable group -> number in use
         self._dead: set[tuple[int, int, frozenset[tuple[str, int]]]] = set()
 
     def fill(self, slot: int, start: int) -> bool:
-        """``start``: where in its request's options; devices that are alike need no other order."""
+        """Fill the slots from ``slot`` on. ``start``: index into the request's options; interchangeable devices need no
+        other order."""
         if slot == len(self.slots):
             return True
         state = (slot, start, frozenset((+self._used).items()))
@@ -121,7 +124,7 @@ class _Search:
 
 
 def _packed(request: PciRequest, at: int, device: PciDevice) -> PackedDevice:
-    port = bool(request.id)  # whose binding tells what the device is
+    port = bool(request.id)  # its binding contains the device's ids
     return PackedDevice(address=device.address, request=at, alias=request.alias, id=request.id, kind=device.kind,
                         parent=device.parent, managed=device.managed, live_migratable=device.live_migratable,
                         cell=device.cell, vendor_id=device.vendor_id if port else "",
@@ -130,7 +133,7 @@ def _packed(request: PciRequest, at: int, device: PciDevice) -> PackedDevice:
 
 
 def _at(sample: PciDevice, address: str) -> PciDevice:
-    """The device at the address, which is but for it as the sample."""
+    """Return the device at an address; all other properties are those of the sample."""
     if sample.address == address:
         return sample
     return PciDevice(address=address, vendor_id=sample.vendor_id, product_id=sample.product_id, kind=sample.kind,
@@ -139,14 +142,14 @@ def _at(sample: PciDevice, address: str) -> PciDevice:
 
 
 def _excluded(device: PciDevice, taken: Sequence[PciDevice]) -> bool:
-    """Whether a physical function and one of its own would both be given."""
+    """Return whether a physical function and one of its virtual functions would both be assigned."""
     return any(one.parent == device.address or (device.parent is not None and one.address == device.parent)
                for one in taken)
 
 
 def _ordered(room: Room, match: Match, cells: frozenset[int] | None) -> list[Alike]:
-    """The devices that its policy allows, the best first: near; of physical functions that are given in parts anyway;
-    of the smallest lot."""
+    """Return the devices that the request's policy allows, the best first: near devices; functions of physical
+    functions that are already divided; devices of the smallest group."""
     allowed = [one for one in match.devices if cells is None or _near_enough(room, match.request, one.sample, cells)]
     return sorted(allowed, key=lambda one: (
         cells is not None and one.sample.cell is not None and one.sample.cell not in cells,
@@ -166,13 +169,13 @@ def _near_enough(room: Room, request: PciRequest, device: PciDevice, cells: froz
     return mine is not None and any(sockets.get(cell) == mine for cell in cells)
 
 
-# -- what a device is
+# -- matching of devices
 
 
 def _alike(room: Room) -> list[Alike]:
     groups: dict[object, list[PciDevice]] = {}
     for one in room.devices:
-        own = one.address if one.kind == "type-PF" else ""  # two of them differ by their virtual functions
+        own = one.address if one.kind == "type-PF" else ""  # two physical functions differ by their virtual functions
         key = (one.vendor_id, one.product_id, one.kind, one.cell, one.parent, own, one.live_migratable, one.managed,
                tuple(sorted(one.tags.items())) if one.tags else ())
         groups.setdefault(key, []).append(one)

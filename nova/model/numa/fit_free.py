@@ -1,6 +1,6 @@
-"""What is free of a host's cells and devices beside its guests: the total less all guests', in whatever order.
+"""Free resources of a host's cells and devices: the total minus those of all guests, in any order.
 
-Memory in MB, page sizes in KB. Amounts can be negative: of a host that became smaller than its guests.
+Memory in MB, page sizes in KB. Amounts are negative if a host became smaller than its guests.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from nova.model.numa.topology import Cpus, HostCell, HostTopology, PackedCell, Packing, PciDevice
 
-LARGEST_SMALL_KB = 64  # no processor's smallest pages are larger
+LARGEST_SMALL_KB = 64  # no CPU architecture has larger smallest pages
 USUAL_SMALL_KB = 4
 
 
 class Core(NamedTuple):
-    """A core with processors to pin. ``whole``: nobody else runs on any of its threads."""
+    """A core with free CPUs for pinning. ``whole``: no other guest runs on any of its threads."""
 
     free: Cpus
     threads: int
@@ -24,8 +24,8 @@ class Core(NamedTuple):
 
 
 class CellRoom(NamedTuple):
-    """``shared``: virtual processors that may still float here; ``memory_mb``: in small pages; ``pages``: size -> how
-    many, of the larger ones. ``small_mb`` is all that the cell has in small pages, without a ratio."""
+    """Free capacity of a cell. ``shared``: virtual CPUs that can still float here; ``memory_mb``: in small pages;
+    ``pages``: size -> number of larger pages. ``small_mb`` is all memory in small pages, without a ratio."""
 
     cell: HostCell
     dedicated: Cpus
@@ -36,7 +36,7 @@ class CellRoom(NamedTuple):
     small_mb: int
 
     def cores(self) -> list[Core]:
-        """The cores that have a free processor to pin."""
+        """Return the cores that have a free CPU for pinning."""
         free, mine, shared = set(self.dedicated), set(self.cell.dedicated), set(self.cell.shared)
         found, seen = [], set[int]()
         for threads in self.cell.siblings:
@@ -49,7 +49,8 @@ class CellRoom(NamedTuple):
 
 
 class Room(NamedTuple):
-    """``devices``: the free ones. ``parents``: physical functions some of whose virtual ones are given away."""
+    """Free capacity of a host. ``devices``: free devices. ``parents``: physical functions of which virtual functions
+    are assigned."""
 
     host: HostTopology
     cells: tuple[CellRoom, ...]
@@ -58,7 +59,7 @@ class Room(NamedTuple):
 
 
 def room_of(host: HostTopology, guests: Iterable[Packing]) -> Room:
-    """What is free beside these guests."""
+    """Return the free capacity, with these guests deducted."""
     pinned: set[int] = set()
     floating: Counter[int] = Counter()
     small: Counter[int] = Counter()
@@ -86,7 +87,7 @@ def room_of(host: HostTopology, guests: Iterable[Packing]) -> Room:
 
 def _cell_room(host: HostTopology, cell: HostCell, pinned: set[int], used: tuple[int, int],
                pages: Mapping[tuple[int, int], int]) -> CellRoom:
-    """``used``: (floating virtual processors, MB of small pages)."""
+    """Return a cell's free capacity. ``used``: (floating virtual CPUs, MB of small pages)."""
     size = _small_kb(cell)
     small_mb = _small_mb(cell, size)
     return CellRoom(
@@ -98,7 +99,7 @@ def _cell_room(host: HostTopology, cell: HostCell, pinned: set[int], used: tuple
 
 
 def pages_of(cell: PackedCell) -> int:
-    """How many pages a packed cell has of its size."""
+    """Return the number of a packed cell's pages of its size."""
     return cell.memory_mb * 1024 // cell.page_kb if cell.page_kb else 0
 
 
@@ -107,7 +108,7 @@ def _small_kb(cell: HostCell) -> int:
 
 
 def _small_mb(cell: HostCell, size: int) -> int:
-    """The cell's memory in small pages. Where they are not counted, it is what the larger pages leave."""
+    """Return the cell's memory in small pages. If these are not counted, it is the memory outside of larger pages."""
     for one in cell.pages:
         if one.size_kb == size:
             return (one.total - one.reserved) * size // 1024

@@ -1,7 +1,7 @@
-"""By how much a host misses what a guest requires of its cells and devices, for those who ask why there was no host.
+"""Shortage of a host's cells and devices for a guest, which explains why no valid host was found.
 
-Each need is measured for itself, against the cell that has most of it. Where each is met somewhere, and the guest fits
-nowhere all the same, there is nothing to measure.
+Each requirement is measured separately, against the cell with the most of it. If each is met by some cell, but the
+guest fits nowhere, no shortage can be measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nova.model.numa.topology import GuestTopology, HostTopology, Packing, Wante
 
 
 class Lack(NamedTuple):
-    """``what``: words that follow the number."""
+    """A shortage. ``what``: text to follow the number."""
 
     need: int
     free: int
@@ -23,12 +23,12 @@ class Lack(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How much of what is needed is missing, 0..1."""
+        """Missing share of the required amount, 0..1."""
         return min(1.0, (self.need - self.free) / self.need)
 
 
 def lacks(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> list[Lack]:
-    """Of a host that the guest does not fit, beside these guests."""
+    """Return the shortages of a host that the guest does not fit, with these guests deducted."""
     if host is None:
         return []
     room = room_of(host, guests)
@@ -43,9 +43,9 @@ def _cells(room: Room, guest: GuestTopology) -> Iterator[Lack]:
     cells = room.cells
     yield Lack(len(guest.cells), len(cells), "NUMA cells")
     pins = max(len(cell.pinned) + (guest.emulator == "isolate" and at == 0) for at, cell in enumerate(guest.cells))
-    yield Lack(pins, _most(len(one.dedicated) for one in cells), "dedicated CPUs of one cell")
+    yield Lack(pins, _most(len(one.dedicated) for one in cells), "dedicated CPUs in one cell")
     floating = max(len(cell.vcpus) - len(cell.pinned) for cell in guest.cells)
-    yield Lack(floating, _most(min(one.shared, len(one.cell.shared)) for one in cells), "shared CPUs of one cell")
+    yield Lack(floating, _most(min(one.shared, len(one.cell.shared)) for one in cells), "shared CPUs in one cell")
     yield _memory(cells, guest, max(cell.memory_mb for cell in guest.cells))
 
 

@@ -1,5 +1,5 @@
-"""Whether a packing that was decided elsewhere fits a host as it is now, beside its guests: what the host asks itself
-before it builds. By the same count of what is free as :mod:`nova.model.numa.fit`, which decides. Pure."""
+"""Validation of a packing on the host itself: whether it still fits, with the host's guests deducted. The host checks
+this before a build, by the same count of free resources as :mod:`nova.model.numa.fit`. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nova.model.numa.topology import HostTopology, PackedCell, Packing
 
 
 def clash(host: HostTopology | None, others: Iterable[Packing], packing: Packing, amounts: bool = True) -> str | None:
-    """What clashes, in a few words; None: it fits. ``amounts`` False: only what a guest has for itself alone
-    (processors, huge pages, devices) is looked at, not how much is promised of what all share."""
+    """Return the conflict as a short text; None if the packing fits. ``amounts`` False: check only exclusive resources
+    (CPUs, huge pages, devices), not the allocation of shared ones."""
     if host is None:
-        return None if not (packing.cells or packing.devices) else "its cells and devices are not known"
+        return None if not (packing.cells or packing.devices) else "its NUMA cells and devices are unknown"
     room = room_of(host, others)
     return _cpus(room, packing) or _memory(room, packing, amounts) or _devices(room, packing)
 
@@ -24,20 +24,20 @@ def _cpus(room: Room, packing: Packing) -> str | None:
     taken: Counter[int] = Counter()
     for cell in packing.cells:
         if cell.host_cell not in cells:
-            return f"there is no NUMA cell {cell.host_cell}"
+            return f"unknown NUMA cell {cell.host_cell}"
         own, here = set(cells[cell.host_cell].cell.dedicated), cells[cell.host_cell]
         wanted = [*cell.pins.values(), *cell.emulator, *cell.idle]
         for cpu in wanted:
             if cpu not in own:
-                return f"CPU {cpu} is not among those of cell {cell.host_cell} that are dedicated to guests"
+                return f"CPU {cpu} of cell {cell.host_cell} is not dedicated to guests"
             if cpu not in here.dedicated:
-                return f"CPU {cpu} is another guest's"
+                return f"CPU {cpu} is used by another guest"
         taken.update(wanted)
         missing = set(cell.shared) - set(here.cell.shared)
         if missing:
-            return f"CPU {min(missing)} is not among those of cell {cell.host_cell} that guests share"
+            return f"CPU {min(missing)} of cell {cell.host_cell} is not shared by guests"
     twice = [cpu for cpu, count in taken.items() if count > 1]
-    return f"CPU {twice[0]} would be given twice" if twice else None
+    return f"CPU {twice[0]} is assigned twice" if twice else None
 
 
 def _memory(room: Room, packing: Packing, amounts: bool) -> str | None:
@@ -72,8 +72,8 @@ def _devices(room: Room, packing: Packing) -> str | None:
     addresses = [one.address for one in packing.devices]
     for address in addresses:
         if address not in known:
-            return f"device {address} is not among those that are given to guests"
+            return f"device {address} is not available to guests"
         if address not in free:
-            return f"device {address} is another guest's"
+            return f"device {address} is used by another guest"
     twice = [address for address, count in Counter(addresses).items() if count > 1]
-    return f"device {twice[0]} would be given twice" if twice else None
+    return f"device {twice[0]} is assigned twice" if twice else None

@@ -1,4 +1,4 @@
-"""``[pci]alias``: names for kinds of devices, and what a flavor's ``pci_passthrough:alias`` makes of them.
+"""Parser of ``[pci]alias`` (names for kinds of devices) and of a flavor's ``pci_passthrough:alias``.
 
 Source: the public guide on PCI passthrough.
 """
@@ -20,30 +20,31 @@ NUMA_POLICIES = ("required", "preferred", "legacy", "socket")
 DEFAULT_POLICY = "legacy"
 NETWORK_FUNCTION = "SRIOV_NET_VF"
 LONGEST_NAME = 256
-MOST_DEVICES = 256  # of a flavor's aliases together: more than any guest has places for
+MOST_DEVICES = 256  # all aliases of a flavor together: more than any guest has slots for
 _WORDS = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}
 
 
 def parse(texts: Iterable[str]) -> dict[str, PciRequest]:
-    """The aliases of a configuration, by name, each a request for one device. host.PciBadAlias names the one that is
-    wrong."""
+    """Parse the configured aliases: name -> request for one device. Raises host.PciBadAlias, which names the wrong
+    one."""
     found: dict[str, PciRequest] = {}
     for number, text in enumerate(texts, 1):
         try:
             name, policy, spec = _alias(text)
         except ValueError as error:
-            raise errors.host.PciBadAlias(problem=f"number {number} of them: {error}") from None
+            raise errors.host.PciBadAlias(problem=f"alias number {number}: {error}") from None
         if name not in found:
             found[name] = PciRequest(count=1, specs=(spec,), alias=name, numa_policy=policy)
             continue
         if found[name].numa_policy != policy or found[name].specs[0].kind != spec.kind:
-            raise errors.host.PciBadAlias(problem="two aliases of one name differ in numa_policy or device_type")
+            raise errors.host.PciBadAlias(problem="aliases with the same name differ in numa_policy or device_type")
         found[name] = PciRequest(count=1, specs=(*found[name].specs, spec), alias=name, numa_policy=policy)
     return found
 
 
 def requests(value: str, aliases: Mapping[str, PciRequest]) -> tuple[PciRequest, ...]:
-    """What ``pci_passthrough:alias`` asks for. host.PciNoSuchAlias, host.PciBadRequest, host.PciTooManyDevices."""
+    """Return the device requests of ``pci_passthrough:alias``. Raises host.PciNoSuchAlias, host.PciBadRequest or
+    host.PciTooManyDevices."""
     made = []
     for part in value.split(","):
         name, colon, count = part.strip().rpartition(":")
@@ -60,40 +61,40 @@ def requests(value: str, aliases: Mapping[str, PciRequest]) -> tuple[PciRequest,
 
 
 def is_live_migratable(request: PciRequest) -> bool:
-    """Whether every device that meets the request can give its state away while its guest runs: all of its alias's
-    specs must say so."""
+    """Return whether every device that meets the request supports live migration: all specs of its alias must require
+    it."""
     return all(spec.live_migratable is True for spec in request.specs)
 
 
-# -- names that devices have in Placement
+# -- names of devices in Placement
 
 
 def normal_trait(name: str) -> str:
-    """The trait that a tag names: a standard one as it is, else one that begins with CUSTOM_."""
+    """Return the trait that a tag names: a standard trait unchanged, any other with the prefix CUSTOM_."""
     upper = re.sub(r"[^A-Z0-9_]", "_", name.strip().upper())
     return upper if upper in TRAITS or upper.startswith("CUSTOM_") else f"CUSTOM_{upper}"
 
 
 def normal_class(name: str) -> str:
-    """The resource class that a tag names, in the same way."""
+    """Return the resource class that a tag names, by the same rule."""
     upper = re.sub(r"[^A-Z0-9_]", "_", name.strip().upper())
     return upper if is_resource_class(upper) else f"CUSTOM_{upper}"
 
 
 def normal_traits(names: str) -> tuple[str, ...]:
-    """The traits of a tag's comma list, sorted."""
+    """Return the traits of a tag's comma-separated list, sorted."""
     return tuple(sorted({normal_trait(name) for name in names.split(",") if name.strip()}))
 
 
 def class_of(vendor_id: str, product_id: str, resource_class: str | None = None) -> str:
-    """The resource class that a device is shown as: its tag's, else one of its vendor's and product's numbers."""
+    """Return a device's resource class in Placement: its tag's, or else one made of its vendor and product ids."""
     if resource_class:
         return normal_class(resource_class)
     return f"CUSTOM_PCI_{vendor_id.upper()}_{product_id.upper()}"
 
 
 def device_class(device: PciDevice) -> str:
-    """The class of a device: its operator's; that of a network's virtual functions; else by its numbers."""
+    """Return the class of a device: the operator's; that of network virtual functions; or one made of its ids."""
     named = device.tags.get("resource_class")
     if not named and device.kind in ("type-VF", "vdpa") and device.tags.get("physical_network"):
         return NETWORK_FUNCTION
@@ -128,7 +129,7 @@ def _flag(value: str) -> bool:
     return _WORDS[value.lower()]
 
 
-#: Key of an alias -> (field of PciSpec, how it is read); an empty field changes nothing.
+#: Key of an alias -> (field of PciSpec, its parser); a key with an empty field is only validated.
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "vendor_id": ("vendor_id", _hexadecimal), "product_id": ("product_id", _hexadecimal),
     "device_type": ("kind", _one_of(*KINDS)), "capability_type": ("", _one_of("pci")),
@@ -138,22 +139,22 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def _alias(text: str) -> tuple[str, str, PciSpec]:
-    """(name, NUMA policy, what a device must be)."""
+    """Return (name, NUMA policy, spec of the device)."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"it is not valid JSON: {error}") from None
     if not isinstance(given, dict) or not all(isinstance(value, str | bool) for value in given.values()):
-        raise ValueError("it must be a JSON object whose values are texts")
+        raise ValueError("it must be a JSON object whose values are strings")
     values = {key: str(value) for key, value in given.items()}
     name = values.pop("name", "").strip()
     if not name or len(name) > LONGEST_NAME or ":" in name or "," in name:
-        raise ValueError(f"it needs a name of up to {LONGEST_NAME} characters without "
-                                      "colon and comma")
+        raise ValueError(f"it requires a name of up to {LONGEST_NAME} characters without "
+                                      "colons and commas")
     policy = _read("numa_policy", values.pop("numa_policy", DEFAULT_POLICY), _one_of(*NUMA_POLICIES))
     unknown = sorted(set(values) - set(_FIELDS))
     if unknown:
-        raise ValueError("it has a key that is none of "
+        raise ValueError("every key must be one of "
                                       f"name, numa_policy, {', '.join(_FIELDS)}")
     read = {_FIELDS[key][0]: _read(key, value, _FIELDS[key][1]) for key, value in values.items()}
     read.pop("", None)

@@ -1,6 +1,6 @@
-"""How a host's processors, memory and devices are laid out, what a guest requires of that, and what it got.
+"""Layout of a host's CPUs, memory and devices, requirements of a guest on it, and the resources that the guest got.
 
-Memory in MB; page sizes in KB. Processors are numbers as the host's kernel gives them.
+Memory in MB; page sizes in KB. Host CPUs have the numbers of the host's kernel.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from nova.model.base import Value
 
 Cpus = tuple[int, ...]
 
-# -- what a host has
+# -- a host's resources
 
 
 class Pages(Value):
-    """Pages of one size that a cell has. ``reserved`` ones are not for guests."""
+    """Pages of one size in a cell. ``reserved`` pages are not for guests."""
 
     size_kb: int
     total: int
@@ -23,10 +23,10 @@ class Pages(Value):
 
 
 class HostCell(Value):
-    """A NUMA cell. ``shared`` and ``dedicated``: the processors for guests that float, and those to be pinned.
+    """A NUMA cell. ``shared`` and ``dedicated``: CPUs for floating and for pinned guest CPUs.
 
-    ``siblings``: the threads of each core that has more than one. ``pages`` has small pages too, counted as the rest
-    of the memory. ``distances``: cell id -> distance.
+    ``siblings``: the threads of each core that has more than one. ``pages`` also contains small pages, which hold the
+    rest of the memory. ``distances``: cell id -> distance.
     """
 
     id: int
@@ -40,8 +40,8 @@ class HostCell(Value):
 
 
 class PciDevice(Value):
-    """A device to give away. ``kind``: type-PCI, type-PF, type-VF, vdpa; ``parent``: a VF's physical function's
-    address; ``tags`` are the operator's (``physical_network``, ``resource_class``, ``traits``...)."""
+    """A device for guests. ``kind``: type-PCI, type-PF, type-VF, vdpa; ``parent``: address of a VF's physical function;
+    ``tags`` are the operator's (``physical_network``, ``resource_class``, ``traits``...)."""
 
     address: str
     vendor_id: str
@@ -55,7 +55,7 @@ class PciDevice(Value):
 
 
 class HostTopology(Value):
-    """``cpu_ratio`` and ``memory_ratio``: how often shared processors and small pages are given."""
+    """Topology of a host. ``cpu_ratio`` and ``memory_ratio``: allocation ratios of shared CPUs and of small pages."""
 
     cells: tuple[HostCell, ...] = ()
     devices: tuple[PciDevice, ...] = ()
@@ -63,11 +63,11 @@ class HostTopology(Value):
     memory_ratio: float = 1.0
 
 
-# -- what a guest requires
+# -- a guest's requirements
 
 
 class GuestCell(Value):
-    """A NUMA node of a guest: its virtual processors, those of them that are pinned, and its memory."""
+    """A NUMA node of a guest: its virtual CPUs, the pinned ones among them, and its memory."""
 
     id: int
     vcpus: Cpus
@@ -76,11 +76,12 @@ class GuestCell(Value):
 
 
 class GuestTopology(Value):
-    """``numa``: the guest sees NUMA nodes (else one cell only says what is pinned or paged).
+    """Required topology of a guest. ``numa``: the guest sees NUMA nodes (otherwise, one cell only describes pinning and
+    pages).
 
-    ``thread_policy``: prefer, isolate or require (pinned guests). ``emulator``: isolate (a processor of its own),
-    share (the shared set), or empty (with the guest's). ``page``: small, large, any or a size in KB as text; empty:
-    any. ``realtime``: virtual processors with realtime priority. ``threads``: threads a guest core, where said.
+    ``thread_policy``: prefer, isolate or require (pinned guests). ``emulator``: isolate (a CPU of its own), share (the
+    shared set), or empty (the guest's CPUs). ``page``: small, large, any or a size in KB as text; empty: any.
+    ``realtime``: virtual CPUs with realtime priority. ``threads``: threads per guest core, if set.
     """
 
     cells: tuple[GuestCell, ...]
@@ -94,7 +95,7 @@ class GuestTopology(Value):
 
 
 class PciSpec(Value):
-    """What a device must be: all that is said. ``tags``: those that it must have."""
+    """Required properties of a device; unset ones match any device. ``tags``: tags that it must have."""
 
     vendor_id: str | None = None
     product_id: str | None = None
@@ -106,9 +107,10 @@ class PciSpec(Value):
 
 
 class PciRequest(Value):
-    """So many devices, each of which meets one of the ``specs``. ``numa_policy``: required, preferred, legacy, socket.
+    """A request for ``count`` devices, each of which meets one of the ``specs``. ``numa_policy``: required, preferred,
+    legacy, socket.
 
-    ``id`` tells a port's or a volume's request; empty for the flavor's.
+    ``id`` identifies a port's or a volume's request; empty for the flavor's.
     """
 
     count: int
@@ -118,11 +120,11 @@ class PciRequest(Value):
     id: str = ""
 
 
-# -- what it got
+# -- a guest's resources
 
 
 class PackedCell(Value):
-    """A guest's cell on a host's. ``pins``: virtual processor -> the host's."""
+    """A guest cell on a host cell. ``pins``: virtual CPU -> host CPU."""
 
     id: int
     host_cell: int
@@ -130,15 +132,15 @@ class PackedCell(Value):
     memory_mb: int
     page_kb: int | None = None
     pins: Mapping[int, int] = {}
-    shared: Cpus = ()  # where its floating processors may run
-    siblings: tuple[Cpus, ...] = ()  # virtual processors that are threads of one core
-    emulator: Cpus = ()  # processors taken beside the pins, for the emulator's threads
-    idle: Cpus = ()  # the other threads of its cores, where they are its alone (thread policy isolate): nobody's
+    shared: Cpus = ()  # host CPUs of the floating virtual CPUs
+    siblings: tuple[Cpus, ...] = ()  # virtual CPUs that are threads of one core
+    emulator: Cpus = ()  # host CPUs for the emulator threads, in addition to the pins
+    idle: Cpus = ()  # unused sibling threads of its cores (thread policy isolate)
 
 
 class PackedDevice(Value):
     address: str
-    request: int  # its place among the requests
+    request: int  # index of its request
     alias: str = ""
     id: str = ""
     kind: str = "type-PCI"
@@ -146,13 +148,13 @@ class PackedDevice(Value):
     managed: bool = True
     live_migratable: bool = False
     cell: int | None = None
-    vendor_id: str = ""  # of a port's device: its binding tells them
+    vendor_id: str = ""  # only of a port's device, for its binding
     product_id: str = ""
     physical_network: str | None = None
 
 
 class Packing(Value):
-    """What a guest holds of a host's topology: the claim decides it, the host does as it says."""
+    """Resources of a host's topology that a guest holds: the claim decides on them, and the host applies them."""
 
     cells: tuple[PackedCell, ...] = ()
     devices: tuple[PackedDevice, ...] = ()
@@ -163,12 +165,12 @@ class Packing(Value):
 
 
 class Wanted(Value):
-    """What a server wants of a host's topology. None and nothing: it does not mind."""
+    """Requirements of a server on a host's topology; empty if it has none."""
 
     guest: GuestTopology | None = None
     devices: tuple[PciRequest, ...] = ()
 
     @property
     def anything(self) -> bool:
-        """Whether it minds at all: a layout of its own, or devices."""
+        """True if there are requirements: a topology, or devices."""
         return self.guest is not None or bool(self.devices)

@@ -1,1 +1,1 @@
-"""Resource providers: inventories, traits, allocations, and how a request fits them."""
+"""Resource providers: inventories, traits, allocations, and the match of requests with them."""

@@ -1,32 +1,32 @@
-"""What servers should hold of hosts against what they hold: pure, for ``nova-manage placement``."""
+"""Comparison of servers' expected allocations with the existing ones: pure, for ``nova-manage placement``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-#: Kinds of differences. ORPHAN: of a consumer that is gone. EXTRA: of a server that has nothing there (any more).
-#: MISSING: nothing is held where the server is. WRONG: other amounts than it needs.
+#: Kinds of differences. ORPHAN: the consumer does not exist. EXTRA: the server is not there (any more). MISSING: the
+#: server has no allocation where it is. WRONG: the amounts differ from the needed ones.
 ORPHAN, EXTRA, MISSING, WRONG = "orphan", "extra", "missing", "wrong"
-#: Kinds that are cured by giving back.
+#: Kinds that are repaired by deleting the allocation.
 TOO_MUCH = (ORPHAN, EXTRA)
 
 
 class NodeHolder(NamedTuple):
-    """A node of a host, and who holds something of it: a server, or a move of one."""
+    """A node of a host, and a consumer with an allocation there: a server, or a migration of one."""
 
     host: str
     node: str
     consumer: str
 
 
-Amounts = Mapping[str, int]  # resource class -> how much, over the node's whole tree
+Amounts = Mapping[str, int]  # resource class -> amount, over the node's whole provider tree
 
 
 class KnownServer(NamedTuple):
-    """What is true of a server. ``gone``: it is no more, or never was. ``unsure``: nothing is said of it now, for
-    something works on it, or failed half-way. ``cleanup_hosts``: hosts with a cleanup for it: what it
-    holds there stays until they did it."""
+    """State of a server. ``gone``: it was deleted, or never existed. ``unsure``: the server is not compared, as an
+    operation is in progress or failed half-way. ``cleanup_hosts``: hosts with pending cleanup for it, which keep its
+    allocations until then."""
 
     server: str
     gone: bool = False
@@ -43,17 +43,18 @@ class Difference(NamedTuple):
     needed: Amounts
 
     def words(self) -> str:
-        """The difference in one line for an operator: host, server, what is held and what is needed."""
-        what = {ORPHAN: "is gone", EXTRA: "is not there", MISSING: "holds nothing there", WRONG: "holds other amounts"}
+        """Return the difference as one line for an operator: host, server, held and needed amounts."""
+        what = {ORPHAN: "does not exist", EXTRA: "is not on this host", MISSING: "has no allocation",
+                WRONG: "has a wrong allocation"}
         amounts = [f"{word} {_listed(amounts)}" for word, amounts in (("held", self.held), ("needed", self.needed))
                    if amounts]
-        of_move = "" if self.place.consumer == self.server else f" (by its move {self.place.consumer})"
+        of_move = "" if self.place.consumer == self.server else f" (by its migration {self.place.consumer})"
         return f"{self.place.host} ({self.place.node}): server {self.server}{of_move} {what[self.kind]}: " \
                f"{'; '.join(amounts)}"
 
 
 def compare(known: KnownServer, held: Mapping[NodeHolder, Amounts]) -> list[Difference]:
-    """Nothing of what is unsure."""
+    """Return the differences of a server; none if its state is unsure."""
     return [] if known.unsure else list(_differences(known, held))
 
 
@@ -70,7 +71,7 @@ def _differences(known: KnownServer, held: Mapping[NodeHolder, Amounts]) -> Iter
 
 
 def summary(found: Sequence[Difference]) -> str:
-    """How many differences of each kind there are, such as ``2 orphan, 1 wrong``; ``nothing`` without any."""
+    """Return the number of differences of each kind, such as ``2 orphan, 1 wrong``; ``nothing`` without any."""
     counts = {kind: sum(one.kind == kind for one in found) for kind in (ORPHAN, EXTRA, MISSING, WRONG)}
     return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
 

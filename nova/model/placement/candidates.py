@@ -1,5 +1,5 @@
-"""How a tree of providers can meet a request: the one rule for the scheduler, for claims, and for Placement's list of
-allocation candidates.
+"""Match of a resource request with a tree of providers: the one rule for the scheduler, for claims, and for Placement's
+list of allocation candidates.
 
 Source: the public reference of the Placement API, and its documents on nested providers and request groups.
 """
@@ -12,20 +12,22 @@ from typing import NamedTuple
 
 from nova.model.placement.providers import ProviderState, RequestGroup, ResourceRequest
 
-Tree = Sequence[ProviderState]  # a root, and what is below it in any order
+Tree = Sequence[ProviderState]  # a root, followed by its descendants in any order
 
-STEPS = 200_000  # in which the ways to meet a request from one tree must be found: a fraction of a second
+STEPS = 200_000  # limit of steps to find the solutions in one tree: a fraction of a second
 
 
 class Solution(NamedTuple):
-    """``amounts``: provider id -> class -> amount; ``mappings``: suffix -> ids of the providers that meet the group."""
+    """A way to meet a request. ``amounts``: provider id -> class -> amount; ``mappings``: suffix -> ids of the
+    providers that meet the group."""
 
     amounts: Mapping[int, Mapping[str, int]]
     mappings: Mapping[str, tuple[int, ...]]
 
 
 class Sharing(NamedTuple):
-    """A provider that gives to the trees of its aggregates. ``root`` and ``tree`` (uuids) are where itself is."""
+    """A provider that shares its resources with the trees of its aggregates. ``root`` and ``tree`` (uuids) are the
+    provider's own."""
 
     provider: ProviderState
     root: ProviderState
@@ -33,8 +35,8 @@ class Sharing(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """What one provider must give: a named group, or one class of the unnamed one. ``twin``: the place of a slot
-    before it that asks for the very same; -1 for none."""
+    """Resources that one provider must supply: a named group, or one class of the unnamed group. ``twin``: the index of
+    an earlier, identical slot; -1 for none."""
 
     group: RequestGroup
     resources: Mapping[str, int]
@@ -42,7 +44,7 @@ class _Slot(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A provider that may meet a slot. ``aggregates``: of its root; ``tree``: the uuids there."""
+    """A provider that may meet a slot. ``aggregates``: of its root; ``tree``: the uuids of its tree."""
 
     one: ProviderState
     aggregates: tuple[str, ...]
@@ -51,29 +53,29 @@ class _Place(NamedTuple):
 
 
 def first(tree: Tree, request: ResourceRequest) -> Solution | None:
-    """A way to meet the request; None when there is none."""
+    """Return one way to meet the request; None if there is none."""
     return ParsedRequest(request).first(tree)
 
 
 def solutions(tree: Tree, request: ResourceRequest, shared: Sequence[Sharing] = ()) -> Iterator[Solution]:
-    """All ways to meet the request, each once, those of providers named first coming first."""
+    """Yield all ways to meet the request, each once, in the order of the tree's providers."""
     return ParsedRequest(request).solutions(tree, shared)
 
 
 def why_not(tree: Tree, request: ResourceRequest) -> str:
-    """Why there is no solution, in a few words without a name of any provider."""
+    """Return the reason why the tree has no solution, as a short text without names of providers."""
     return ParsedRequest(request).why_not(tree)
 
 
 def shared_with(tree: Tree, sharing: Iterable[Sharing]) -> list[Sharing]:
-    """Those that share what they have with this tree: a provider of it is in an aggregate of theirs."""
+    """Return the sharing providers for this tree: those with a provider of the tree in one of their aggregates."""
     mine = {one.id for one in tree}
     members = {uuid for one in tree for uuid in one.aggregates}
     return [one for one in sharing if one.provider.id not in mine and not members.isdisjoint(one.provider.aggregates)]
 
 
 class ParsedRequest:
-    """A request, taken apart once for many trees."""
+    """A request, parsed once for many trees."""
 
     def __init__(self, request: ResourceRequest, steps: int = STEPS) -> None:
         self.request, self.steps = request, steps
@@ -90,13 +92,14 @@ class ParsedRequest:
                         and group not in self._bare]
 
     def first(self, tree: Tree) -> Solution | None:
-        """A way to meet the request; None when there is none."""
+        """Return one way to meet the request; None if there is none."""
         if len(tree) == 1:
             return self._from_one(tree[0])
         return next(self._search(tree, (), True), None)
 
     def _from_one(self, one: ProviderState) -> Solution | None:
-        """The same where there is no choice, as of most hosts of most clouds: without a search."""
+        """Return the only possible solution of a tree with one provider, without a search. Most hosts of most clouds
+        are such."""
         for name, total, parts in self._sums:
             have = one.amounts.get(name)
             if have is None or not have.has_room(total) or len(parts) > 1 and not all(map(have.allows, parts)):
@@ -115,12 +118,12 @@ class ParsedRequest:
 
     def solutions(self, tree: Tree, shared: Sequence[Sharing] = (), only: ProviderState | None = None,
                   ) -> Iterator[Solution]:
-        """All ways to meet the request (of very many, those that come first), each once. ``only``: by no provider of
-        the tree but this one."""
+        """Yield all ways to meet the request, each once; the steps are limited, so later ones may be missing. ``only``:
+        use no other provider of the tree."""
         return self._search(tree, shared, False, only)
 
     def why_not(self, tree: Tree) -> str:
-        """Why there is no solution, in a few words without a name of any provider."""
+        """Return the reason why the tree has no solution, as a short text without names of providers."""
         if not self._root_fits(tree[0]):
             return self._root_lacks(tree[0])
         places = _places(tree, ())
@@ -132,7 +135,7 @@ class ParsedRequest:
             missing = [" or ".join(any_of) for any_of in group.required if have.isdisjoint(any_of)]
             if missing:
                 return f"no trait {', '.join(missing)}"
-        return "its parts do not fit together"
+        return "no combination of its providers fits"
 
     def _search(self, tree: Tree, shared: Sequence[Sharing], one_is_enough: bool, only: ProviderState | None = None,
                 ) -> Iterator[Solution]:
@@ -149,7 +152,7 @@ class ParsedRequest:
             yield from _Search(self, tree, fitting, one_is_enough).run()
 
     def _can_be(self, places: Sequence[_Place], fitting: Sequence[Sequence[ProviderState]]) -> bool:
-        """False where a look at the sums says that no search will find anything."""
+        """Return False if the sums already show that a search cannot succeed."""
         for name, total, parts in self._sums:
             if len(parts) > 1 and total > sum(max(0, have.capacity - have.used) for place in places
                                               if (have := place.one.amounts.get(name)) is not None):
@@ -164,7 +167,8 @@ class ParsedRequest:
         return True
 
     def _root_fits(self, root: ProviderState) -> bool:
-        """What is asked of the root; of the unnamed group, too, where it asks for no resources."""
+        """Return whether the root meets the requirements on it, including those of an unnamed group without
+        resources."""
         request = self.request
         if not request.root_required and not request.root_forbidden and not self._bare:
             return True
@@ -191,7 +195,7 @@ class ParsedRequest:
 # -- parts of a request
 
 def _slots(request: ResourceRequest) -> list[_Slot]:
-    """Named groups first: they have the least choice."""
+    """Return the slots of a request, named groups first: they have the fewest options."""
     found: list[_Slot] = []
     seen: list[tuple[tuple[object, ...], int]] = []
     for group in request.groups:
@@ -215,7 +219,8 @@ def _places(tree: Tree, shared: Sequence[Sharing]) -> list[_Place]:
 # -- one provider for one part
 
 def _may(place: _Place, slot: _Slot) -> bool:
-    """Whether this provider alone could be the slot's. Of the unnamed group, what is required may be on another."""
+    """Return whether this provider alone meets the slot. Another provider may have the traits of the unnamed
+    group."""
     group, one = slot.group, place.one
     for name, amount in slot.resources.items():
         have = one.amounts.get(name)
@@ -233,7 +238,8 @@ def _has_traits(have: set[str], group: RequestGroup) -> bool:
 
 
 def _is_member(place: _Place, group: RequestGroup) -> bool:
-    """A tree whose root is in an aggregate is so as a whole for the unnamed group; of a named one, each for itself."""
+    """Return whether the place is in the group's aggregates. For the unnamed group, the root's aggregates count for the
+    whole tree; for a named group, each provider's own."""
     if not group.member_of and not group.not_member_of:
         return True
     return _member({*place.one.aggregates, *(() if group.suffix else place.aggregates)}, group)
@@ -246,15 +252,15 @@ def _member(mine: set[str], group: RequestGroup) -> bool:
 # -- providers for all parts
 
 class _Search:
-    """One provider for each slot, one slot after the other. Where one solution is enough, slots that ask for the same
-    take providers in their order: any other solution is one of these with twins exchanged."""
+    """Search that chooses one provider per slot. If one solution is enough, identical slots take providers in ascending
+    order: every other solution only exchanges identical slots."""
 
     def __init__(self, rule: ParsedRequest, tree: Tree, fitting: Sequence[Sequence[ProviderState]],
                  ordered: bool) -> None:
         self.rule, self.slots, self.fitting, self.ordered = rule, rule.slots, fitting, ordered
         self.tree = tree
         self.left = rule.steps
-        self.chosen: list[int] = []  # places among those that fit
+        self.chosen: list[int] = []  # index of the chosen option, for each slot
         self.taken: Counter[tuple[int, str]] = Counter()
         suffixes = [slot.group.suffix for slot in rule.slots]
         self.ends = {number: max(at for at, suffix in enumerate(suffixes) if suffix in together)
@@ -288,7 +294,7 @@ class _Search:
         return self.fitting[at][self.chosen[at]]
 
     def _fits(self, one: ProviderState, slot: _Slot) -> bool:
-        """Beside what other parts of the same request take of it."""
+        """Return whether the provider has the slot's amounts, in addition to those for other parts of the request."""
         return all(not (more := self.taken[one.id, name]) or one.amounts[name].has_room(amount + more)
                    for name, amount in slot.resources.items())
 
@@ -296,18 +302,18 @@ class _Search:
         return any(self.provider(other).id == one.id for other in self.rule._alone if other < at)
 
     def _is_together(self, at: int) -> bool:
-        """What must be in one subtree is: asked when the last of it is chosen."""
+        """Return whether the groups of each subtree are in one subtree; checked once the last of them is chosen."""
         return all(self._same_subtree([self.provider(place) for place, slot in enumerate(self.slots[:at + 1])
                                        if slot.group.suffix in self.rule.request.same_subtree[number]])
                    for number, end in self.ends.items() if end == at)
 
     def _same_subtree(self, chosen: Sequence[ProviderState]) -> bool:
-        """One of them is an ancestor of all the others."""
+        """Return whether one of the providers is an ancestor of all others."""
         parents = {one.id: one.parent_id for one in self.tree}
         return any(all(top.id in _line(parents, one.id) for one in chosen) for top in chosen)
 
     def _has_all_traits(self) -> bool:
-        """What the unnamed group requires, its providers have together."""
+        """Return whether the providers of the unnamed group together have all traits that it requires."""
         return all(_has_traits({trait for at, slot in enumerate(self.slots) if slot.group is group
                                 for trait in self.provider(at).traits}, group) for group in self.rule._spread)
 
@@ -323,7 +329,7 @@ class _Search:
 
 
 def _line(parents: Mapping[int, int | None], key: int | None) -> set[int]:
-    """The provider and all above it."""
+    """Return the provider and all its ancestors."""
     found: set[int] = set()
     while key is not None and key not in found:
         found.add(key)
@@ -331,9 +337,9 @@ def _line(parents: Mapping[int, int | None], key: int | None) -> set[int]:
     return found
 
 
-# -- words
+# -- messages
 
-_OUTSIDE = "not in an aggregate that is asked for"
+_OUTSIDE = "not in a requested aggregate"
 
 
 def _lacks(places: Sequence[_Place], slot: _Slot) -> str:

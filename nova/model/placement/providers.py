@@ -1,7 +1,9 @@
-"""Resource providers, what they have and gave, and what is asked of them: the words of Placement.
+"""Resource providers, their inventories and allocations, and requests, in the terms of Placement.
 
-A provider is a node of a host, something inside one (a PCI device, a NIC's bandwidth), or what somebody else registered
-by Placement's API. Providers form trees. A consumer is a server, a move of one, or whoever else allocates.
+A provider is a node of a host, a part of one (a PCI device, a NIC's bandwidth), or a resource that another client
+registered by Placement's API. Providers form trees. A consumer is a server, a migration of one, or any other client
+with allocations.
+
 Source: the public reference of the Placement API.
 """
 
@@ -13,11 +15,11 @@ from nova.model.base import Time, Value
 
 Traits = tuple[str, ...]
 
-# -- states, as schedulers and claims look at them
+# -- states, for schedulers and claims
 
 
 class Amount(Value):
-    """What a provider has of one resource class. ``capacity`` already has ratio and reservation in it."""
+    """Inventory and usage of one resource class of a provider. ``capacity`` already includes ratio and reservation."""
 
     capacity: int
     used: int = 0
@@ -26,16 +28,16 @@ class Amount(Value):
     step_size: int = 1
 
     def has_room(self, amount: int) -> bool:
-        """Whether so much of it can be given at once."""
+        """Return whether the amount can be allocated in one step."""
         return self.used + amount <= self.capacity and self.allows(amount)
 
     def allows(self, amount: int) -> bool:
-        """Whether so much may be asked for at once, be it there or not."""
+        """Return whether the inventory's units allow the amount in one step, available or not."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
 
 class ProviderState(Value):
-    """One provider of a tree, with what is used of it. ``parent_id`` None: the tree's root."""
+    """One provider of a tree, with its usage. ``parent_id`` None: the tree's root."""
 
     id: int
     uuid: str
@@ -47,9 +49,9 @@ class ProviderState(Value):
 
 
 class RequestGroup(Value):
-    """Resources that come from one provider; those of the unnamed group (suffix "") from anywhere in the tree.
+    """Resources from one provider; those of the unnamed group (suffix "") may come from any providers of the tree.
 
-    ``required`` and ``member_of``: of each tuple at least one. ``in_tree``: uuid of any provider of the tree.
+    ``required`` and ``member_of``: at least one of each tuple. ``in_tree``: uuid of any provider of the tree.
     """
 
     suffix: str = ""
@@ -65,8 +67,8 @@ MOST_PARTS = 200  # of a request; see ResourceRequest.parts
 
 
 class ResourceRequest(Value):
-    """Groups that one consumer asks for together. ``group_policy`` isolate: no two named groups share a provider, be
-    they for resources or for traits alone.
+    """Groups that one consumer requests together. ``group_policy`` isolate: no two named groups share a provider, even
+    if a group only requires traits.
 
     ``same_subtree``: suffixes whose providers have one of them as their common ancestor. ``root_required`` and
     ``root_forbidden`` are traits of the tree's root.
@@ -80,11 +82,11 @@ class ResourceRequest(Value):
 
     @property
     def parts(self) -> int:
-        """For how many things a provider is looked for, one after the other."""
+        """The number of slots that need a provider each."""
         return sum(1 if group.suffix else len(group.resources) for group in self.groups)
 
 
-# -- what a host reports of its own
+# -- a host's own reports
 
 
 class ClassInventory(Value):
@@ -100,8 +102,8 @@ class ClassInventory(Value):
 
 
 class ChildProvider(Value):
-    """A provider inside a node. ``parent``: the name of another child; empty: the node itself. ``uuid`` is its own
-    and stays over reports."""
+    """A provider inside a node. ``parent``: the name of another child; empty: the node itself. Each child has its own
+    ``uuid``, which is the same in every report."""
 
     name: str
     uuid: str
@@ -125,8 +127,8 @@ class Provider(Value):
 
 
 class ProviderQuery(Value):
-    """Which providers: all of these conditions. ``group``: they must have these amounts free, traits, aggregates and
-    tree (its suffix says nothing here)."""
+    """Conditions for providers, all of which must hold. ``group``: free amounts, traits, aggregates and tree (its
+    suffix is ignored)."""
 
     name: str | None = None
     uuid: str | None = None
@@ -140,7 +142,7 @@ class NewProvider(Value):
 
 
 class ProviderUpdate(Value):
-    """A new name and parent. ``may_reparent``: it may get another parent than the one it has (from 1.37)."""
+    """A new name and parent. ``may_reparent``: an existing parent may be changed (from 1.37)."""
 
     uuid: str
     name: str
@@ -150,7 +152,7 @@ class ProviderUpdate(Value):
 
 
 class ProviderInventories(Value):
-    """All inventories of a provider. To write them, ``generation`` is the one that was read."""
+    """All inventories of a provider. To write them, set ``generation`` to the value that was read."""
 
     uuid: str
     generation: int | None = None
@@ -164,7 +166,7 @@ class ProviderUsages(Value):
 
 
 class UsageGroup(Value):
-    """What consumers of one type use in a project. ``consumer_type`` "all" (before 1.38) or "unknown" are types too."""
+    """Usage of one type of consumer in a project. ``consumer_type`` "all" (before 1.38) or "unknown" are types too."""
 
     consumer_type: str
     consumers: int
@@ -172,7 +174,7 @@ class UsageGroup(Value):
 
 
 class PlacementUsageQuery(Value):
-    """``consumer_type`` None: every type, one group each; "all": one group for all."""
+    """Query for usage in a project. ``consumer_type`` None: every type, one group each; "all": one group for all."""
 
     project_id: str
     user_id: str | None = None
@@ -180,7 +182,7 @@ class PlacementUsageQuery(Value):
 
 
 class ProviderTraits(Value):
-    """A provider's traits. To write them, ``generation`` is the one that was read; None: whatever it is."""
+    """A provider's traits. To write them, set ``generation`` to the value that was read; None: not checked."""
 
     uuid: str
     generation: int | None = None
@@ -188,7 +190,8 @@ class ProviderTraits(Value):
 
 
 class TraitQuery(Value):
-    """``associated``: only those that a provider has (True) or none has (False)."""
+    """Filters of a trait list. ``associated``: only traits that some provider has (True), or that no provider has
+    (False)."""
 
     names: tuple[str, ...] | None = None
     prefix: str | None = None
@@ -204,16 +207,16 @@ class ProviderAggregates(Value):
 
 
 class ProviderAllocation(Value):
-    """What one consumer has of one provider."""
+    """Allocation of one consumer on one provider."""
 
     provider_uuid: str
     resources: Mapping[str, int]
     generation: int = 0
-    mappings: tuple[str, ...] = ()  # suffixes of the groups it met
+    mappings: tuple[str, ...] = ()  # suffixes of the groups that it meets
 
 
 class ConsumerAllocations(Value):
-    """All that a consumer has. ``generation`` None: it must not exist yet; -1: not checked (before 1.28)."""
+    """All allocations of a consumer. ``generation`` None: it must not exist yet; -1: not checked (before 1.28)."""
 
     consumer: str
     allocations: tuple[ProviderAllocation, ...] = ()
@@ -224,7 +227,7 @@ class ConsumerAllocations(Value):
 
 
 class ProviderConsumers(Value):
-    """What all consumers have of one provider."""
+    """Allocations of all consumers on one provider."""
 
     uuid: str
     generation: int
@@ -232,14 +235,15 @@ class ProviderConsumers(Value):
 
 
 class Reshape(Value):
-    """Inventories and allocations that change together, or not at all."""
+    """Inventories and allocations that change in one transaction."""
 
     inventories: tuple[ProviderInventories, ...] = ()
     allocations: tuple[ConsumerAllocations, ...] = ()
 
 
 class CandidateQuery(Value):
-    """``limit`` None: all. ``nested``: of several providers of a tree (from 1.29)."""
+    """Query for allocation candidates. ``limit`` None: all. ``nested``: allow several providers of a tree (from
+    1.29)."""
 
     request: ResourceRequest
     limit: int | None = None
@@ -254,7 +258,7 @@ class Candidate(Value):
 
 
 class ProviderSummary(Value):
-    """A provider that a candidate is about. ``amounts``: all it has, by class."""
+    """A provider of the candidates' trees. ``amounts``: its inventories, by class."""
 
     uuid: str
     parent_uuid: str | None

@@ -1,4 +1,4 @@
-"""Options of the form ``NAME=NUMBER, ...``: how much each of some named things counts."""
+"""Options of the form ``NAME=NUMBER, ...``, such as weights and ratios by name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nova import errors
 
 
 def ratios(option: str, given: Iterable[str], usual: float | None = None) -> dict[str, float]:
-    """Name -> number. ``usual`` is for names alone (None: they are mistakes). daemon.SchedulerBadRatio names the
-    option."""
+    """Return name -> number. ``usual`` is the number of names without one (None: they are errors). Raises
+    daemon.SchedulerBadRatio, which names the option."""
     found = {}
     for one in given:
         name, equals, text = (part.strip() for part in one.partition("="))

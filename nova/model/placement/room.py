@@ -1,8 +1,9 @@
-"""How much a host has to give, by resource class, and how much of what it claims is believed.
+"""Capacity of a host by resource class, and the limit up to which its reported capacity is trusted.
 
-A host that lies about its size draws every new server to itself. So what it reported first is its mark, and it is
-taken at its word up to :data:`GROWTH` times that; beyond it an operator has to accept the host as it is. A mark does
-not follow a host that grows, else it could grow step by step; nor one that shrinks, whose disk may be back tomorrow.
+A host that reports too much capacity attracts every new server. So the first report is the host's mark, and reports are
+trusted up to :data:`GROWTH` times the mark; above that, an operator must accept the host's report. The mark does not
+grow with the host, which could otherwise grow step by step. It does not shrink either: a missing disk may be back
+tomorrow.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from nova.model.placement.providers import ClassInventory
 
 GROWTH = 2
 
-Room = Mapping[str, int]  # what can be given of each resource class, with ratios and without what is reserved
+Room = Mapping[str, int]  # allocatable amounts by resource class, with ratios and without reserved amounts
 
 
 def capacity(one: ClassInventory) -> int:
-    """What can be given of an inventory."""
+    """Return the allocatable amount of an inventory."""
     return int((one.total - one.reserved) * one.allocation_ratio)
 
 
 def claimed(inventories: Iterable[ClassInventory]) -> dict[str, int]:
-    """Of all of a host's providers together: what one of them has too much, another may not have either."""
+    """Return the capacity of all of a host's providers together: amounts that one reports in excess are missing for the
+    others."""
     found: dict[str, int] = {}
     for one in inventories:
         found[one.resource_class] = found.get(one.resource_class, 0) + capacity(one)
@@ -32,24 +34,24 @@ def claimed(inventories: Iterable[ClassInventory]) -> dict[str, int]:
 
 
 def marked(mark: Room, claim: Room) -> dict[str, int]:
-    """The mark, with classes that the host had nothing of until now as it first claims them."""
+    """Return the mark, extended by the claims of classes that the host had no capacity of before."""
     return {**{name: amount for name, amount in claim.items() if amount}, **mark}
 
 
 def limits(mark: Room) -> dict[str, int]:
-    """What is believed of each class at most; a class without a mark has no limit."""
+    """Return the trusted maximum of each class; a class without a mark has no limit."""
     return {name: GROWTH * amount for name, amount in mark.items()}
 
 
 def beyond(mark: Room, claim: Room) -> tuple[str, ...]:
-    """The classes of which a host claims more than is believed."""
+    """Return the classes of which a host reports more than the trusted maximum."""
     most = limits(mark)
     return tuple(sorted(name for name, amount in claim.items() if amount > most.get(name, amount)))
 
 
 def within(one: ClassInventory, left: dict[str, int]) -> ClassInventory:
-    """The inventory as far as it is believed. ``left``: what is believed of the host's providers that are still to
-    come; this one's part is taken from it."""
+    """Return the inventory, reduced to the trusted amount. ``left``: trusted amounts for the host's remaining
+    providers; this provider's part is deducted."""
     most, wanted = left.get(one.resource_class), capacity(one)
     if most is None:
         return one

@@ -1,1 +1,1 @@
-"""Quotas: limits, what counts toward them, and usage over time."""
+"""Quotas: limits, the resources that count, and usage over time."""

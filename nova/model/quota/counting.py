@@ -1,4 +1,4 @@
-"""What quota counts of a server, by resource class."""
+"""Resources of a server that count for quotas, by resource class."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nova import errors
 from nova.model.flavor.flavors import Flavor
 from nova.model.scheduling.requirements import needs_of
 
-PCI = "pci_passthrough:"  # devices are no resource class of a flavor's
+PCI = "pci_passthrough:"  # PCI devices are not a resource class of flavors
 
 
 def classes(flavor: Flavor, image: Mapping[str, str]) -> dict[str, int]:
-    """Resource class -> how much a server of this flavor and image (its properties) needs. One that could not be asked
-    for (any more: it is older than a rule) counts by its flavor's vcpus, memory and disk."""
+    """Return resource class -> amount that a server of this flavor and image (its properties) needs. Invalid
+    requirements (of a server older than a rule) count by the flavor's vcpus, memory and disk."""
     specs = {key: value for key, value in flavor.extra_specs.items() if not key.startswith(PCI)}
     try:
         needs = needs_of(msgspec.structs.replace(flavor, extra_specs=specs), image)
@@ -34,7 +34,7 @@ def classes(flavor: Flavor, image: Mapping[str, str]) -> dict[str, int]:
 
 
 def larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    """The larger amount of each class."""
+    """Return the larger amount of each class."""
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in sorted({*one, *other})}
 
 

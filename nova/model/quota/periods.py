@@ -1,4 +1,4 @@
-"""Periods of usage audits: hours, days, months or years, begun at an offset (``instance_usage_audit_period``)."""
+"""Periods of usage audits: hours, days, months or years, with an offset (``instance_usage_audit_period``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def _year(year: int, month: int, first: int, at: Time) -> Time:
 
 
 class Unit(NamedTuple):
-    """``begin``: the moment within ``at``'s own unit at which a period of this offset begins."""
+    """A unit of periods. ``begin`` returns the time within the unit of ``at`` at which a period with this offset
+    begins."""
 
     least: int
     most: int
@@ -48,7 +49,8 @@ UNITS: dict[str, Unit] = {
 
 
 def parse(text: str) -> tuple[str, int]:
-    """``month@15`` -> ("month", 15); without an offset its least. quota.UsageBadPeriod."""
+    """Parse a period: ``month@15`` -> ("month", 15); the default offset is the smallest. Raises
+    quota.UsageBadPeriod."""
     found = re.match(PATTERN, text)
     if found is None:
         raise errors.quota.UsageBadPeriod()
@@ -60,10 +62,10 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def last_complete(text: str, now: Time) -> tuple[Time, Time]:
-    """(beginning, end) of the newest period that has ended by ``now``. quota.UsageBadPeriod; also for times before the
-    year 3."""
+    """Return (beginning, end) of the last period that has ended by ``now``. Raises quota.UsageBadPeriod, and Invalid
+    for times before the year 3."""
     if now.year < 3:
-        raise errors.Invalid(f"There are no usage audits before {now}.")
+        raise errors.Invalid(f"Usage audits are not available for times before {now}.")
     name, offset = parse(text)
     unit = UNITS[name]
 

@@ -1,4 +1,4 @@
-"""Quotas: limits a project or user has, and what is used of them."""
+"""Quotas: the limits of a project or user, and their usage."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Mapping
 
 from nova.model.base import Value
 
-#: Resources that are counted or checked now, with the option that holds their default in ``[quota]``.
+#: Resources that are counted or checked; ``[quota]`` has an option with the default of each.
 RESOURCES = ("instances", "cores", "ram", "metadata_items", "injected_files", "injected_file_content_bytes",
              "injected_file_path_bytes", "key_pairs", "server_groups", "server_group_members")
-#: Names that old versions still list: nova-network's own resources.
+#: Resources of nova-network, which old API versions still list.
 NETWORK_RESOURCES = ("fixed_ips", "floating_ips", "networks", "security_groups", "security_group_rules")
 
 UNLIMITED = -1
 
-#: The class whose limits stand in for the configured defaults.
+#: Quota class whose limits override the configured defaults.
 DEFAULT_CLASS = "default"
 
 
 class QuotaSet(Value):
-    """Limits in force for a project (and user); usage and reserved where asked for. Keys are RESOURCES' names."""
+    """Effective limits of a project (and user); usage and reserved amounts on request. Keys are those of RESOURCES."""
 
     project_id: str | None = None
     user_id: str | None = None
     limits: Mapping[str, int]
     in_use: Mapping[str, int] = {}
-    minimum: Mapping[str, int] = {}  # for updates: what a limit may not go below without force
+    minimum: Mapping[str, int] = {}  # for updates: the lowest limit that needs no force
 
 
 class QuotaClass(Value):
-    """A class and its limits: for an answer all in force, for an update those to write."""
+    """A quota class and its limits: all effective ones in an answer, the ones to write in an update."""
 
     class_name: str
     limits: Mapping[str, int]
 
 
 class QuotaUpdate(Value):
-    """New limits for a project, or for one user in it."""
+    """New limits for a project, or for one user in a project."""
 
     project_id: str
     user_id: str | None = None

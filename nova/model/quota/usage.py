@@ -1,4 +1,4 @@
-"""What projects used of the cloud in a time, and the audits that tell it to others."""
+"""Usage of projects over time, and the audits that report it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ SECONDS_AN_HOUR = 3600.0
 
 
 class UsageQuery(Value):
-    """Servers that ran at some moment between ``start`` and ``end`` (UTC), of one project or of all.
+    """Query for servers that ran at some time between ``start`` and ``end`` (UTC), of one project or of all.
 
-    ``paged``: only a page of servers counts (``page.marker`` is a server's uuid; by project, then uuid). Otherwise the
-    sums are over all. ``servers``: the servers are told, too: those of the page, or the first that fit on one.
+    ``paged``: count only one page of servers (``page.marker`` is a server's uuid; sorted by project, then uuid).
+    Otherwise the sums are over all servers. ``servers``: list the servers too, either of the page or the first ones up
+    to a page's size.
     """
 
     start: Time
@@ -25,7 +26,7 @@ class UsageQuery(Value):
 
 
 class ServerUsage(Value):
-    """One server's part. ``hours`` are those within the query's time; ``uptime_s`` is since its launch."""
+    """Usage of one server. ``hours`` are within the query's time; ``uptime_s`` is since its launch."""
 
     uuid: str
     name: str
@@ -42,7 +43,7 @@ class ServerUsage(Value):
 
 
 class ProjectUsage(Value):
-    """Sums over a project's servers: hours, and hours times what each server has."""
+    """Sums over a project's servers: hours, and hours multiplied by each server's resources."""
 
     project_id: str
     hours: float = 0.0
@@ -53,7 +54,8 @@ class ProjectUsage(Value):
 
 
 class UsagePage(Value):
-    """By project id. ``count`` servers were looked at; ``last`` is the uuid of the last one (of a page)."""
+    """Usage by project id. ``count`` is the number of servers included; ``last`` is the uuid of the last one (of a
+    page)."""
 
     projects: tuple[ProjectUsage, ...] = ()
     count: int = 0
@@ -64,7 +66,7 @@ RUNNING, DONE = "RUNNING", "DONE"
 
 
 class HostAudit(Value):
-    """One host's audit of a period: how many servers were told of, and how many could not be."""
+    """Audit of one host for a period: the number of servers reported, and of failures."""
 
     host: str
     state: str = RUNNING
@@ -74,7 +76,7 @@ class HostAudit(Value):
 
 
 class UsageAudits(Value):
-    """The audits of a period. ``hosts``: all compute hosts there are."""
+    """Audits of a period. ``hosts``: all existing compute hosts."""
 
     period_beginning: Time
     period_ending: Time

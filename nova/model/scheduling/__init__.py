@@ -1,1 +1,1 @@
-"""Scheduling: what flavors, images and hints require of a host, and what the scheduler decides."""
+"""Scheduling: requirements of flavors, images and hints on a host, and decisions of the scheduler."""

@@ -1,7 +1,7 @@
-"""How many bits the physical addresses of a guest have: what flavor and image ask for, and of which hosts.
+"""Number of physical address bits of a guest: requests of flavor and image, and the traits of suitable hosts.
 
-A guest whose devices map much memory needs more bits than QEMU gives it by itself. The flavor's word stands above the
-image's, for the mode and for the number each. Source: the public lists of extra specs and image properties.
+A guest whose devices map much memory needs more bits than QEMU's default. The flavor takes precedence over the image,
+for mode and number each. Source: the public lists of extra specs and image properties.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from nova.model.flavor.extra_specs import SPECS
 from nova.model.scheduling.requirement_syntax import Said, choice, number, said
 
 MODE, BITS = "maxphysaddr_mode", "maxphysaddr_bits"
-#: Mode -> the trait of hosts whose guests can have it.
+#: Mode -> trait of hosts that support it.
 TRAITS = {"passthrough": "COMPUTE_ADDRESS_SPACE_PASSTHROUGH", "emulate": "COMPUTE_ADDRESS_SPACE_EMULATED"}
 _RULE = SPECS[f"hw:{BITS}"][0]
 LEAST, MOST = _RULE.min or 0, _RULE.max or 0
@@ -21,7 +21,7 @@ Properties = Mapping[str, str]
 
 
 def check(specs: Properties, image: Properties) -> None:
-    """server.ImpossibleRequirement: there is no such mode, or no processor has so many bits."""
+    """Check mode and number. Raises server.ImpossibleRequirement if the mode is unknown or no CPU has so many bits."""
     choice(_said(specs, image, MODE), *TRAITS)
     bits = _said(specs, image, BITS)
     if bits is not None:
@@ -29,7 +29,7 @@ def check(specs: Properties, image: Properties) -> None:
 
 
 def bits_of(specs: Properties, image: Properties) -> int:
-    """The bits a host must have at least; 0 where nothing is asked for, or nothing that is a number."""
+    """Return the least number of bits that a host must have; 0 if the number is not set or invalid."""
     bits = _said(specs, image, BITS)
     return int(bits.value) if bits is not None and bits.value.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""What the scheduler is asked, and what it answers."""
+"""Requests to the scheduler, and its answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nova.model.placement.providers import ResourceRequest
 
 
 class Resources(Value):
-    """An amount a server needs. Memory in MB, disk in GB (root + ephemeral + swap, rounded up)."""
+    """Resources that a server needs. Memory in MB, disk in GB (root + ephemeral + swap, rounded up)."""
 
     vcpus: int
     memory_mb: int
@@ -19,16 +19,16 @@ class Resources(Value):
 
 
 class HostRequirements(Value):
-    """What a server asks of a host beyond so many vcpus, MB and GB of the node itself. ``request``: all the resources
-    it needs (those three too), traits and aggregates, in groups; ``topology``: of its cells and devices."""
+    """Requirements of a server on a host in addition to vcpus, MB and GB of the node itself. ``request``: all resources
+    (including those three), traits and aggregates, in groups; ``topology``: NUMA cells and devices."""
 
     request: ResourceRequest = ResourceRequest()
     topology: Wanted = Wanted()
 
 
 class PlacementGroup(Value):
-    """The server group of a request's servers. ``hosts``: host -> how many other members are there (or on their way).
-    ``max_per_host``: how many of an anti-affinity group may share a host."""
+    """The server group of a request's servers. ``hosts``: host -> number of other members there (or scheduled there).
+    ``max_per_host``: how many members of an anti-affinity group may share a host."""
 
     uuid: str
     policy: str
@@ -37,9 +37,9 @@ class PlacementGroup(Value):
 
 
 class PlacementRequest(Value):
-    """Where may these servers (alike, but for their uuids) run?
+    """A request for hosts of these servers, which differ only by their uuids.
 
-    ``force`` skips the filters but not the capacity; ``exclude`` are hosts that already refused.
+    ``force`` skips the filters but not the capacity check; ``exclude`` contains hosts that already refused.
     """
 
     server_uuids: tuple[str, ...]
@@ -59,14 +59,14 @@ class PlacementRequest(Value):
     alternates: int = 2
     group: PlacementGroup | None = None
     wishes: HostRequirements | None = None
-    rebuild: bool = False  # on the host where it is: only filters about images are asked, and nothing is claimed
-    source_host: str | None = None  # where a server that moves comes from
+    rebuild: bool = False  # on the current host: only image filters apply, and no resources are claimed
+    source_host: str | None = None  # current host of a server that moves
     image_disk_format: str = ""
-    busy: Mapping[str, int] = {}  # host -> servers there on which something works that costs it I/O
-    server_hosts: Mapping[str, str] = {}  # servers that hints name -> where they are
-    #: host -> a sum over its servers: how much each image property counts that the server's image shares with this one
+    busy: Mapping[str, int] = {}  # host -> number of its servers with I/O-intensive tasks in progress
+    server_hosts: Mapping[str, str] = {}  # servers in hints -> their hosts
+    #: host -> sum over its servers of the weights of image properties shared with this request's image
     image_matches: Mapping[str, float] = {}
-    tenant_aggregates: bool = False  # some aggregate names the project in ``filter_tenant_id`` (asked where it matters)
+    tenant_aggregates: bool = False  # some aggregate names the project in ``filter_tenant_id`` (set if needed)
 
 
 class HostChoice(Value):
@@ -76,8 +76,8 @@ class HostChoice(Value):
 
 
 class Refusal(Value):
-    """How many hosts one filter took out, and what the one that missed it least lacks (empty: nothing to measure).
-    ``reasons``: why -> how many. None of it names a host."""
+    """The hosts that one filter removed. ``reasons``: reason -> number of hosts. ``nearest``: the shortage of the host
+    that came closest (empty if it cannot be measured). No text names a host."""
 
     filter: str
     hosts: int
@@ -86,7 +86,8 @@ class Refusal(Value):
 
 
 class NoHost(Value):
-    """Why no host was found, as the journal keeps it: of ``asked`` hosts. ``details`` is for admins and names hosts."""
+    """Reason for "no valid host" among ``asked`` hosts, as stored in the journal. ``details`` is for administrators and
+    names hosts."""
 
     asked: int = 0
     refusals: tuple[Refusal, ...] = ()
@@ -94,20 +95,20 @@ class NoHost(Value):
 
 
 class Selection(Value):
-    """One server's hosts, the best first; empty when none is valid, and ``reason`` says why not.
+    """Hosts of one server, the best first; empty without a valid host, with the reason in ``reason``.
 
-    ``reason`` is for users and names no host; ``details`` is for admins and does.
+    ``reason`` is for users and names no host; ``details`` is for administrators and names hosts.
     """
 
     server_uuid: str
     hosts: tuple[HostChoice, ...] = ()
     reason: str = ""
     details: str = ""
-    asked: int = 0  # how many hosts there were to choose from
+    asked: int = 0  # number of candidate hosts
     refusals: tuple[Refusal, ...] = ()
 
 
 class ClaimRefused(Value):
-    """The current states of hosts whose resources turned out to be taken: fed back to the scheduler."""
+    """Current states of hosts whose resources were already taken, to update the scheduler."""
 
     states: tuple[HostState, ...] = ()

@@ -1,8 +1,8 @@
-"""The cells, pinned processors and pages that a flavor and an image ask for.
+"""NUMA cells, pinned CPUs and pages that a flavor and an image request.
 
-Where both may speak, the flavor decides, and an image goes no further than the flavor lets it: what contradicts it is
-an server.ImpossibleRequirement, which names what says so and what would do.
-Source: the public guides on CPU topologies, huge pages and realtime, and the lists of extra specs and image properties.
+If both may set a value, the flavor decides, and the image may only choose within the flavor's limits. Any contradiction
+raises server.ImpossibleRequirement, which names its source and a valid alternative. Source: the public guides on CPU
+topologies, huge pages and realtime, and the lists of extra specs and image properties.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Pinning(NamedTuple):
 
 
 def guest_of(asked: FlavorAndImage) -> GuestTopology | None:
-    """None: it does not mind where it runs. server.ImpossibleRequirement."""
+    """Return the guest's topology; None if it has no requirements. Raises server.ImpossibleRequirement."""
     pinning, page = _pinning(asked), _page(asked)
     locked = _locked(asked, page)
     stated = said(asked.specs, "hw:mem_page_size") or said(asked.image, "hw_mem_page_size")
@@ -64,7 +64,7 @@ def guest_of(asked: FlavorAndImage) -> GuestTopology | None:
         realtime=pinning.realtime, locked=locked, threads=_threads(asked))
 
 
-# -- processors
+# -- CPUs
 
 def _pinning(asked: FlavorAndImage) -> _Pinning:
     policy = _policy(asked)
@@ -74,12 +74,12 @@ def _pinning(asked: FlavorAndImage) -> _Pinning:
     mask = said(asked.specs, "hw:cpu_dedicated_mask")
     choice(emulator, ISOLATE, SHARE)
     if mask is not None and policy != MIXED:
-        raise mask.wrong("it needs hw:cpu_policy=mixed")
+        raise mask.wrong("it requires hw:cpu_policy=mixed")
     if policy == SHARED:
         for one, needs in ((threads, True), (emulator, emulator and emulator.value == ISOLATE),
                            (realtime, flag(realtime))):
             if one is not None and needs:
-                raise one.wrong("it needs dedicated processors (hw:cpu_policy=dedicated or mixed)")
+                raise one.wrong("it requires dedicated CPUs (hw:cpu_policy=dedicated or mixed)")
         return _Pinning()
     stated = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
     if stated is not None:
@@ -94,12 +94,12 @@ def _pinning(asked: FlavorAndImage) -> _Pinning:
 
 
 def _policy(asked: FlavorAndImage) -> str:
-    """An image asks for no more dedicated processors than the flavor gives."""
+    """Return the CPU policy. An image may only request as many dedicated CPUs as the flavor allows."""
     mine, its = said(asked.specs, "hw:cpu_policy"), said(asked.image, "hw_cpu_policy")
     flavor, image = choice(mine, *STRICTNESS), choice(its, *STRICTNESS)
     if mine is not None and flavor and its is not None and image \
             and STRICTNESS.index(image) > STRICTNESS.index(flavor):
-        raise its.wrong(f"the flavor says {mine.name}={flavor}")
+        raise its.wrong(f"the flavor has {mine.name}={flavor}")
     return flavor or image or SHARED
 
 
@@ -107,7 +107,7 @@ def _thread_policy(asked: FlavorAndImage) -> Said | None:
     mine, its = said(asked.specs, "hw:cpu_thread_policy"), said(asked.image, "hw_cpu_thread_policy")
     flavor, image = (choice(one, "prefer", "isolate", "require") for one in (mine, its))
     if mine is not None and its is not None and flavor != "prefer" and flavor != image:
-        raise its.wrong(f"the flavor says {mine.name}={flavor}")
+        raise its.wrong(f"the flavor has {mine.name}={flavor}")
     return mine or its
 
 
@@ -116,26 +116,26 @@ def _realtime_mask(asked: FlavorAndImage) -> Said | None:
 
 
 def _mixed(asked: FlavorAndImage, mask: Said | None, realtime: Said | None) -> frozenset[int]:
-    """The dedicated processors of a mixed guest: those of the one mask that must be there."""
+    """Return the dedicated CPUs of a mixed guest: those of its mask. Exactly one mask must be set."""
     if mask is not None and realtime is not None:
-        raise mask.wrong(f"{realtime.name} says already which processors are dedicated: one of them must go")
+        raise mask.wrong(f"{realtime.name} already defines the dedicated CPUs; remove one of them")
     stated = mask or realtime
     if stated is None:
         said_so = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
         assert said_so is not None
-        raise said_so.wrong("it needs hw:cpu_dedicated_mask, or realtime processors (hw:cpu_realtime_mask)")
+        raise said_so.wrong("it requires hw:cpu_dedicated_mask, or realtime CPUs (hw:cpu_realtime_mask)")
     pinned = processors(stated, asked.vcpus)
     if not 0 < len(pinned) < asked.vcpus:
-        raise stated.wrong("a mixed server has at least one dedicated and one shared processor")
+        raise stated.wrong("a mixed server must have at least one dedicated and one shared CPU")
     return pinned
 
 
 def _realtime(asked: FlavorAndImage, stated: Said, cpus: frozenset[int], emulator: Said | None) -> frozenset[int]:
     if not cpus:
-        raise stated.wrong("no processor is left to be realtime")
+        raise stated.wrong("no CPU remains for realtime")
     if len(cpus) == asked.vcpus and emulator is None:
-        raise stated.wrong("at least one processor must not be realtime (hw:cpu_realtime_mask), or the emulator's "
-                           "threads run elsewhere (hw:emulator_threads_policy)")
+        raise stated.wrong("at least one CPU must not be realtime (hw:cpu_realtime_mask), or the emulator "
+                           "threads must run elsewhere (hw:emulator_threads_policy)")
     return cpus
 
 
@@ -147,7 +147,7 @@ def _threads(asked: FlavorAndImage) -> int | None:
 # -- memory
 
 def _page(asked: FlavorAndImage) -> str:
-    """An image chooses only where the flavor leaves it a choice: any, or one of the large ones."""
+    """Return the page size. An image may only choose if the flavor has any, or among large pages if it has large."""
     mine, its = said(asked.specs, "hw:mem_page_size"), said(asked.image, "hw_mem_page_size")
     flavor, image = page_size(mine) if mine else "", page_size(its) if its else ""
     if its is None or image == flavor:
@@ -158,17 +158,17 @@ def _page(asked: FlavorAndImage) -> str:
         return image
     if flavor == "large" and image == "any":
         return flavor
-    raise its.wrong(f"the flavor says {mine.name}={mine.value}")
+    raise its.wrong(f"the flavor has {mine.name}={mine.value}")
 
 
 def _locked(asked: FlavorAndImage, page: str) -> bool:
     mine, its = said(asked.specs, "hw:locked_memory"), said(asked.image, "hw_locked_memory")
     flavor, image = flag(mine), flag(its)
     if mine is not None and its is not None and flavor != image:
-        raise its.wrong(f"the flavor says {mine.name}={mine.value}")
+        raise its.wrong(f"the flavor has {mine.name}={mine.value}")
     stated = mine or its
     if stated is not None and flag(stated) and not page:
-        raise stated.wrong("it needs a page size (hw:mem_page_size)")
+        raise stated.wrong("it requires a page size (hw:mem_page_size)")
     return bool(flavor or image)
 
 
@@ -178,7 +178,7 @@ _OF_NODE = re.compile(r"(hw:numa_|hw_numa_)(cpus|mem)\.([0-9]{1,9})")
 
 
 class _Numa(NamedTuple):
-    """What one of the two says of cells. ``cpus`` and ``mem``: node -> what is said."""
+    """NUMA settings of either the flavor or the image. ``cpus`` and ``mem``: node -> setting."""
 
     nodes: Said | None
     cpus: Mapping[int, Said]
@@ -189,20 +189,20 @@ class _Numa(NamedTuple):
 
 
 def _cells(asked: FlavorAndImage) -> tuple[tuple[Cpus, int], ...] | None:
-    """(processors, MB) of each cell; None: nothing is said of them."""
+    """Return (CPUs, MB) of each cell; None without NUMA settings."""
     flavor, image = _numa(asked.specs, "hw:numa_nodes"), _numa(asked.image, "hw_numa_nodes")
     mine, its = flavor.first(), image.first()
     if mine is not None and its is not None:
-        raise its.wrong(f"the flavor says {mine.name}={mine.value}: an image has no say in it then")
+        raise its.wrong(f"the flavor has {mine.name}={mine.value}, so the image cannot set NUMA nodes")
     numa, stated = (flavor, mine) if mine is not None else (image, its)
     if stated is None:
         return None
     if numa.nodes is None:
-        raise stated.wrong(f"it needs {'hw:numa_nodes' if mine is not None else 'hw_numa_nodes'}")
+        raise stated.wrong(f"it requires {'hw:numa_nodes' if mine is not None else 'hw_numa_nodes'}")
     count = number(numa.nodes, 1)
     countable(numa.nodes, asked.vcpus)
     if count > asked.vcpus:
-        raise numa.nodes.wrong(f"the server has {asked.vcpus} processors, fewer than that")
+        raise numa.nodes.wrong(f"the server only has {asked.vcpus} CPUs")
     if not numa.cpus and not numa.mem:
         return _alike(asked, numa.nodes, count)
     return _stated_cells(asked, numa, numa.nodes, count)
@@ -219,35 +219,35 @@ def _numa(given: Mapping[str, str], nodes: str) -> _Numa:
 
 
 def _alike(asked: FlavorAndImage, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
-    for what, amount in (("processors", asked.vcpus), ("MB of memory", asked.memory_mb)):
+    for what, amount in (("CPUs", asked.vcpus), ("MB of memory", asked.memory_mb)):
         if amount % count:
-            raise nodes.wrong(f"{amount} {what} cannot be divided evenly: say what each node has "
+            raise nodes.wrong(f"{amount} {what} cannot be divided evenly: set the share of each node "
                               f"(hw:numa_cpus.0, hw:numa_mem.0 ...)")
     each = asked.vcpus // count
     return tuple((tuple(range(at * each, (at + 1) * each)), asked.memory_mb // count) for at in range(count))
 
 
 def _stated_cells(asked: FlavorAndImage, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
-    """What each node has: all processors once, and all the memory."""
+    """Return the cells of explicit settings, which must assign each CPU once, and all memory."""
     for at, one in (*numa.cpus.items(), *numa.mem.items()):
         if at >= count:
-            raise one.wrong(f"there are {count} nodes, from 0 on")
+            raise one.wrong(f"there are {count} nodes, numbered from 0")
     if len(numa.cpus) < count or len(numa.mem) < count:
-        raise nodes.wrong("each node must be told both its processors and its memory, or none of them")
+        raise nodes.wrong("set both CPUs and memory for each node, or neither of them")
     cells, seen = [], set[int]()
     for at in range(count):
         mine = processors(numa.cpus[at], asked.vcpus)
         if twice := sorted(mine & seen):
-            raise numa.cpus[at].wrong(f"processor {twice[0]} is of another node already")
+            raise numa.cpus[at].wrong(f"CPU {twice[0]} is already assigned to another node")
         seen |= mine
         if not mine:
-            raise numa.cpus[at].wrong("each node has a processor at least")
+            raise numa.cpus[at].wrong("each node must have at least one CPU")
         cells.append((tuple(sorted(mine)), number(numa.mem[at], 1)))
     if missing := sorted(set(range(asked.vcpus)) - seen):
-        raise nodes.wrong(f"processor {missing[0]} is of no node")
+        raise nodes.wrong(f"CPU {missing[0]} is not assigned to a node")
     memory_mb = sum(each for _, each in cells)
     if memory_mb != asked.memory_mb:
-        raise nodes.wrong(f"its nodes have {memory_mb} MB of memory together, the server has {asked.memory_mb} MB")
+        raise nodes.wrong(f"the nodes have {memory_mb} MB of memory in total, but the server has {asked.memory_mb} MB")
     return tuple(cells)
 
 

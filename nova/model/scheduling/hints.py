@@ -1,4 +1,4 @@
-"""Scheduler hints that name other servers (API reference, ``os:scheduler_hints``), whatever a user sent."""
+"""Scheduler hints that name other servers (API reference, ``os:scheduler_hints``). Users may send any values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ UUID_LENGTH = 36
 
 
 def named(hints: Mapping[str, object], hint: str) -> tuple[str, ...]:
-    """The servers that a hint names: a uuid, or a list of some. What is no text names none."""
+    """Return the servers that a hint names: a uuid, or a list of uuids. Values that are not text are ignored."""
     given = hints.get(hint)
     several = given if isinstance(given, (list, tuple)) else [given]
     return tuple(one for one in several if isinstance(one, str) and one)
 
 
 def all_named(hints: Mapping[str, object]) -> frozenset[str]:
-    """The servers that any hint names; what is as long as no uuid is left out."""
+    """Return the servers that any hint names, without texts that do not have the length of a uuid."""
     return frozenset(one for hint in (DIFFERENT_HOST, SAME_HOST) for one in named(hints, hint)
                      if len(one) == UUID_LENGTH)

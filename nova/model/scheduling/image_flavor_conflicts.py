@@ -1,7 +1,7 @@
-"""What an image and a flavor ask of a guest together, as far as no host has to be asked: where they contradict each
-other. What a server then has that not every action can keep: :mod:`nova.model.server.action_restrictions`.
+"""Contradictions between an image and a flavor that can be found without a host. Restrictions of actions on the
+resulting server: :mod:`nova.model.server.action_restrictions`.
 
-A name that is in no table here is not looked at, and a value that cannot be read is told elsewhere
+Names that are in no table here are ignored. Other modules report invalid values
 (:mod:`nova.model.image.image_properties`, :mod:`nova.model.flavor.extra_specs`). Source: the public contract of the
 Compute API.
 """
@@ -15,7 +15,7 @@ YES = frozenset({"yes", "true", "on", "1", "y", "t"})
 
 
 class Conflict(NamedTuple):
-    """A name and value that is not possible, and why."""
+    """A name and value that conflicts with the flavor or another property, and the reason."""
 
     name: str
     value: str
@@ -33,15 +33,15 @@ def _plain(text: str) -> str:
     return text
 
 
-#: Where both say something they must say the same. Property of an image -> (the flavor's extra spec, how it is read)
+#: Settings that must be equal if both are set. Image property -> (extra spec of the flavor, parser)
 ALIKE: dict[str, tuple[str, Callable[[str], str]]] = {
     "hw_tpm_version": ("hw:tpm_version", _plain), "hw_tpm_model": ("hw:tpm_model", _plain),
     "hw_viommu_model": ("hw:viommu_model", _plain), "hw_virtio_packed_ring": ("hw:virtio_packed_ring", _flag),
     "hw_vif_multiqueue_enabled": ("hw:vif_multiqueue_enabled", _flag), "hw_pmu": ("hw:pmu", _flag),
     "hw_maxphysaddr_mode": ("hw:maxphysaddr_mode", _plain),
 }
-#: The most that an image may ask for. Property -> (the extra spec that says so, what it is where the flavor says
-#: nothing; None: no bound)
+#: Upper limits of image properties. Property -> (extra spec with the limit, default without that extra spec; None:
+#: unlimited)
 LIMITS: dict[str, tuple[str, int | None]] = {
     "hw_serial_port_count": ("hw:serial_port_count", None),
     "hw_cpu_sockets": ("hw:cpu_max_sockets", None), "hw_cpu_cores": ("hw:cpu_max_cores", None),
@@ -53,7 +53,7 @@ _AGAINST = {"required": "disabled", "disabled": "required"}
 
 
 def conflict(image: Properties, extra_specs: Properties) -> Conflict | None:
-    """The first contradiction; None when there is none."""
+    """Return the first contradiction; None if there is none."""
     for find in (_unlike, _boot, _too_much, _no_such_tpm):
         found = find(image, extra_specs)
         if found is not None:
@@ -76,7 +76,7 @@ def _boot(image: Properties, extra_specs: Properties) -> Conflict | None:
 
 
 def _says(image: Properties, name: str, extra_specs: Properties, spec: str) -> Conflict:
-    return Conflict(name, image[name], f"the flavor says {spec}={extra_specs[spec]}")
+    return Conflict(name, image[name], f"the flavor has {spec}={extra_specs[spec]}")
 
 
 def _too_much(image: Properties, extra_specs: Properties) -> Conflict | None:
@@ -98,7 +98,7 @@ def _no_such_tpm(image: Properties, extra_specs: Properties) -> Conflict | None:
     version = versions["hw:tpm_version"] or versions["hw_tpm_version"]
     for name, model in models.items():
         if model and not version:
-            return Conflict(name, model, "hw:tpm_version must say which version")
+            return Conflict(name, model, "hw:tpm_version is required")
         if model and version == "1.2" and model != "tpm-tis":
-            return Conflict(name, model, "TPM 1.2 is of model tpm-tis alone")
+            return Conflict(name, model, "TPM 1.2 requires the model tpm-tis")
     return None

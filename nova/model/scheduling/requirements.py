@@ -1,4 +1,4 @@
-"""What a flavor and an image ask of a host together: amounts of resource classes, traits, cells and devices."""
+"""Combined requirements of a flavor and an image on a host: resource classes, traits, NUMA cells and devices."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ from nova.model.scheduling.decisions import HostRequirements, Resources
 from nova.model.scheduling.guest_topology import FlavorAndImage, guest_of
 from nova.model.scheduling.requirement_syntax import choice, said
 
-#: Beginnings of the names that may ask for more than so many vcpus, MB and GB. Most servers have none.
+#: Prefixes of names that may require more than vcpus, MB and GB. Most servers have none of them.
 SPECS = ("hw:", "resources", "trait", "pci_passthrough:", "group_policy", "same_subtree", "os:")
 PROPERTIES = ("hw_", "trait", "os_secure_boot")
 DEVICES = "pci_passthrough:alias"
-#: Without one of these (of an image: its properties) a server holds nothing of its host's cells and devices.
+#: A server without these extra specs and image properties holds none of its host's cells and devices.
 HOLDING = frozenset({"hw:cpu_policy", "hw:numa_nodes", "hw:mem_page_size", DEVICES})
 IMAGE_HOLDING = frozenset({"hw_cpu_policy", "hw_numa_nodes", "hw_mem_page_size"})
 
 
 class Needs(NamedTuple):
-    """``resources``: what is needed of VCPU, MEMORY_MB and DISK_GB (0 where it is of another class, as for pinned
-    processors). ``requirements``: None for a server that asks for nothing else."""
+    """Needs of a server. ``resources``: amounts of VCPU, MEMORY_MB and DISK_GB (0 if another class replaces it, as for
+    pinned CPUs). ``requirements``: None for a server without other requirements."""
 
     resources: Resources
     requirements: HostRequirements | None
 
 
 def may_require(flavor: Flavor, image: Mapping[str, str]) -> bool:
-    """Whether it is worth asking what they need beyond numbers; False for most servers. Reads names alone."""
+    """Return whether flavor or image may have other requirements than numbers; False for most servers. Only reads
+    names."""
     return any(name.startswith(SPECS) for name in flavor.extra_specs) or \
         any(name.startswith(PROPERTIES) for name in image)
 
 
 def may_hold(flavor: Flavor, image: Mapping[str, str]) -> bool:
-    """Whether the server may hold something of its host's cells and devices. Reads names alone, so that it can be
-    asked of a server whose aliases nobody knows any more."""
+    """Return whether the server may hold cells or devices of its host. Only reads names, so that it also works for
+    servers whose aliases are no longer configured."""
     return not HOLDING.isdisjoint(flavor.extra_specs) or not IMAGE_HOLDING.isdisjoint(image)
 
 
 def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, PciRequest] | None = None,
              more: Sequence[PciRequest] = (), ports: Sequence[PortDemand] = ()) -> Needs:
-    """What a server of this flavor and image (its properties) needs. ``aliases``: ``[pci]alias`` by name, for one
-    device each; ``more``: devices beside those; ``ports``: what its ports ask for.
+    """Return the needs of a server of this flavor and image (its properties). ``aliases``: ``[pci]alias`` by name, for
+    one device each; ``more``: further devices; ``ports``: requirements of its ports.
 
-    Invalid, naming the extra spec or property: what no host can give (server.ImpossibleRequirement), or a device of a
-    kind that nobody knows (host.PciNoSuchAlias).
+    Raises Invalid, which names the extra spec or property: server.ImpossibleRequirement if no host can meet it, or
+    host.PciNoSuchAlias for an unknown kind of device.
     """
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
     plain = Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
@@ -84,11 +85,12 @@ def _dedicated(guest: GuestTopology | None) -> resource_requests.Dedicated:
 
 def _devices(specs: Mapping[str, str], image: Mapping[str, str], aliases: Mapping[str, PciRequest],
              more: Sequence[PciRequest]) -> tuple[PciRequest, ...]:
-    """A policy of the flavor or the image stands above an alias's. What a port says of its own device stands."""
+    """Return the device requests. A policy of the flavor or the image overrides an alias's, but not a port's own
+    policy."""
     mine, its = said(specs, "hw:pci_numa_affinity_policy"), said(image, "hw_pci_numa_affinity_policy")
     flavor, other = (choice(one, *pci_aliases.NUMA_POLICIES) for one in (mine, its))
     if mine is not None and its is not None and flavor != other:
-        raise its.wrong(f"the flavor says {mine.name}={mine.value}")
+        raise its.wrong(f"the flavor has {mine.name}={mine.value}")
     policy = flavor or other
     wanted = pci_aliases.requests(specs[DEVICES], aliases) if DEVICES in specs else ()
     if policy is None:

@@ -1,9 +1,8 @@
-"""The resource classes and traits that a flavor and an image ask a host for, in groups.
+"""Resource classes and traits that a flavor and an image require of a host, in groups.
 
-``resources:CLASS`` overrides an amount of the flavor's (0 takes it away); ``resources<group>:CLASS`` and
-``trait<group>:NAME`` are met by one provider each group. Beside what is asked for by name there are features that only
-some hosts have: a host without them is none for the server.
-Source: the public lists of extra specs and image properties.
+``resources:CLASS`` overrides an amount of the flavor (0 removes it). One provider must meet all of
+``resources<group>:CLASS`` and ``trait<group>:NAME`` of a group. Other settings imply features that only some hosts
+have, and are translated to traits. Source: the public lists of extra specs and image properties.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Specs = Mapping[str, str]
 
 
 class Features(NamedTuple):
-    """Of a host as a whole (``traits``), and amounts that come with them."""
+    """Required features: traits of the host as a whole (``traits``), traits of the unnamed group, and amounts."""
 
     traits: Traits = ()
     unnamed_traits: Traits = ()
@@ -34,7 +33,7 @@ class Features(NamedTuple):
 
 
 class Dedicated(NamedTuple):
-    """How many of the VCPUs are dedicated, and whether the emulator's threads have a processor of their own."""
+    """Number of dedicated VCPUs, and whether the emulator threads have a CPU of their own."""
 
     vcpus: int = 0
     emulator: bool = False
@@ -56,7 +55,7 @@ class _Group:
 
 def request_of(amounts: Mapping[str, int], specs: Specs, image: Mapping[str, str],
                dedicated: Dedicated) -> ResourceRequest:
-    """``amounts``: of the plain classes. server.ImpossibleRequirement."""
+    """Return the resource request. ``amounts``: of the plain classes. Raises server.ImpossibleRequirement."""
     features = features_of(specs, image)
     groups = _groups(specs)
     unnamed = groups.setdefault("", _Group())
@@ -66,7 +65,7 @@ def request_of(amounts: Mapping[str, int], specs: Specs, image: Mapping[str, str
         if trait in unnamed.traits and unnamed.traits[trait].value == FORBIDDEN:
             flavors = unnamed.traits[trait]
             raise flavors.wrong(f"the image requires it ({one.name})" if one.name else "the server's memory is "
-                                "encrypted (mem_encryption), which needs it")
+                                "encrypted (mem_encryption), which requires it")
         unnamed.traits[trait] = one
     subtrees = _subtrees(specs, groups)
     policy = choice(said(specs, "group_policy"), "none", "isolate") or "none"
@@ -77,12 +76,12 @@ def request_of(amounts: Mapping[str, int], specs: Specs, image: Mapping[str, str
                               group_policy=policy, same_subtree=subtrees, root_required=features.traits)
     if request.parts > MOST_PARTS:
         first = next(Said(key, value) for key, value in specs.items() if key.startswith(("resources", "trait", "hw:")))
-        raise first.wrong(f"with the other extra specs it asks for {request.parts} things, more than {MOST_PARTS}")
+        raise first.wrong(f"all extra specs together request {request.parts} resources, more than {MOST_PARTS}")
     return request
 
 
 def is_plain(request: ResourceRequest) -> bool:
-    """Whether it asks for no more than a node's VCPUs, memory and disk."""
+    """Return whether the request is only for a node's VCPUs, memory and disk."""
     if len(request.groups) != 1 or request.root_required or request.root_forbidden or request.same_subtree:
         return False
     [group] = request.groups
@@ -106,14 +105,16 @@ def _groups(specs: Specs) -> dict[str, _Group]:
 
 
 def _translated(amounts: Mapping[str, int], unnamed: _Group, dedicated: Dedicated) -> Mapping[str, int]:
-    """Dedicated processors are of the class PCPU; a flavor that names an amount of either class itself means it."""
+    """Return the amounts of PCPU and VCPU for dedicated CPUs. A flavor that sets an amount of either class overrides
+    them."""
     if not dedicated.vcpus or not {"VCPU", "PCPU"}.isdisjoint(unnamed.resources):
         return {}
     return {"PCPU": dedicated.vcpus + dedicated.emulator, "VCPU": amounts["VCPU"] - dedicated.vcpus}
 
 
 def _subtrees(specs: Specs, groups: Mapping[str, _Group]) -> tuple[tuple[str, ...], ...]:
-    """``same_subtree<n>=<group>,<group>``: their providers have one of them above all the others."""
+    """Return the groups of ``same_subtree<n>=<group>,<group>``: one of their providers is the ancestor of the
+    others."""
     found = []
     for key in sorted(specs):
         one = said(specs, key)
@@ -122,7 +123,7 @@ def _subtrees(specs: Specs, groups: Mapping[str, _Group]) -> tuple[tuple[str, ..
         suffixes = tuple(part.strip() for part in one.value.split(","))
         for suffix in suffixes:
             if not suffix or suffix not in groups:
-                raise one.wrong(f"there is no group {suffix!r} (resources{suffix}:...)")
+                raise one.wrong(f"unknown group {suffix!r} (resources{suffix}:...)")
         found.append(suffixes)
     return tuple(found)
 
@@ -138,7 +139,7 @@ def _check_groups(made: tuple[RequestGroup, ...], groups: Mapping[str, _Group],
 
 
 def _image_traits(image: Mapping[str, str]) -> Iterator[tuple[str, Said]]:
-    """``trait:NAME=required``, and the list ``traits_required`` (JSON, or with commas)."""
+    """Yield the traits of ``trait:NAME=required``, and of the list ``traits_required`` (JSON, or comma-separated)."""
     for key in sorted(image):
         if key.startswith("trait:"):
             one = Said(key, image[key].strip())
@@ -163,7 +164,7 @@ def _names(one: Said) -> list[str]:
 
 # -- features that only some hosts have
 
-#: Extra spec, image property, and what the values ask for.
+#: Extra spec, image property, and value -> required trait.
 _FEATURES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("hw:tpm_version", "hw_tpm_version", {"1.2": "COMPUTE_SECURITY_TPM_1_2", "2.0": "COMPUTE_SECURITY_TPM_2_0"}),
     ("hw:tpm_model", "hw_tpm_model", {"tpm-tis": "COMPUTE_SECURITY_TPM_TIS", "tpm-crb": "COMPUTE_SECURITY_TPM_CRB"}),
@@ -177,8 +178,8 @@ _ENCRYPTION = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SE
 
 
 def features_of(specs: Specs, image: Mapping[str, str]) -> Features:
-    """What flavor and image imply: traits of TPM, secure boot, IOMMU and the like, persistent memory by its label, one
-    context of encrypted memory. The flavor's word stands above the image's."""
+    """Return the features that flavor and image imply: traits of TPM, secure boot, IOMMU and the like, persistent
+    memory by its label, one context of encrypted memory. The flavor takes precedence over the image."""
     address_space.check(specs, image)
     traits = []
     for spec, name, wanted in _FEATURES:
@@ -199,10 +200,10 @@ def features_of(specs: Specs, image: Mapping[str, str]) -> Features:
 
 
 def _encryption(specs: Specs, image: Mapping[str, str]) -> str | None:
-    """The trait of processors that can encrypt the server's memory as it wishes; None: it need not be."""
+    """Return the trait of CPUs that support the server's memory encryption; None if it is not required."""
     mine, its = said(specs, "hw:mem_encryption"), said(image, "hw_mem_encryption")
     if mine is not None and its is not None and flag(mine) != flag(its):
-        raise its.wrong(f"the flavor says {mine.name}={mine.value}")
+        raise its.wrong(f"the flavor has {mine.name}={mine.value}")
     stated = mine or its
     if stated is None or not flag(stated):
         return None
@@ -210,11 +211,11 @@ def _encryption(specs: Specs, image: Mapping[str, str]) -> str | None:
         raise stated.wrong("the image must have hw_firmware_type=uefi")
     machine = said(image, "hw_machine_type")
     if machine is not None and "q35" not in machine.value:
-        raise machine.wrong("encrypted memory needs a machine of type q35")
+        raise machine.wrong("encrypted memory requires a q35 machine type")
     model, other = said(specs, "hw:mem_encryption_model"), said(image, "hw_mem_encryption_model")
     of_flavor, of_image = choice(model, *_ENCRYPTION), choice(other, *_ENCRYPTION)
     if model is not None and other is not None and of_flavor != of_image:
-        raise other.wrong(f"the flavor says {model.name}={model.value}")
+        raise other.wrong(f"the flavor has {model.name}={model.value}")
     return _ENCRYPTION[of_flavor or of_image or "amd-sev"]
 
 

@@ -1,1 +1,1 @@
-"""Certificates, wrapped secrets, and the security mode of a cloud."""
+"""Certificates, encrypted secrets, and the security mode of a cloud."""

@@ -1,4 +1,4 @@
-"""Users' certificates, and what a VPN guest needs of its project's certificate authority. PEM texts."""
+"""Certificates of users, and credentials that a VPN guest gets from its project's certificate authority. PEM texts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from nova.model.base import Time, Value
 
 
 class SignedCertificate(Value):
-    """``private_key`` is a secret that nobody else has: it is made for its user, and kept nowhere."""
+    """A new certificate. ``private_key`` is a secret for its user only, and is not stored."""
 
-    certificate: str  # as openssl prints it: words, then the PEM block
+    certificate: str  # openssl's output: a text description, then the PEM block
     private_key: str
 
 
 class CertificateRecord(Value):
-    """Whose certificate a file of nova-cert's is. ``file_name``: the path of ``newcerts/<serial>.pem`` on its host."""
+    """Owner of a certificate file of nova-cert. ``file_name``: the path of ``newcerts/<serial>.pem`` on its host."""
 
     user_id: str
     project_id: str
@@ -22,24 +22,24 @@ class CertificateRecord(Value):
 
 
 class CertificateQuery(Value):
-    """Of a user, of a project, or of a user in a project; None does not matter."""
+    """Query for certificates of a user, of a project, or of a user in a project; None matches all."""
 
     user_id: str | None = None
     project_id: str | None = None
 
 
 class VpnCredentials(Value):
-    """``server_key`` is a secret: it goes into the guest's user data, and into no log."""
+    """Credentials of a VPN guest. ``server_key`` is a secret: only for the guest's user data, never for a log."""
 
     authority: str
     revoked: str
     server_key: str
     server_certificate: str
-    public_key: str = ""  # of the pair by which an operator enters the guest; its other half stays with nova-cert
+    public_key: str = ""  # key pair for an operator's access to the guest; nova-cert keeps the private key
 
 
 class Cloudpipe(Value):
-    """A project's VPN server. ``state``: pending, running, down, or invalid (its project has no network any more)."""
+    """A project's VPN server. ``state``: pending, running, down, or invalid (its project no longer has a network)."""
 
     project_id: str
     server_uuid: str

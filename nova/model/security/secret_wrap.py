@@ -1,4 +1,4 @@
-"""Hosts' secrets as the database keeps them: wrapped by ``[conductor]host_secret_key``, which conductors alone have."""
+"""Encryption of host secrets in the database with ``[conductor]host_secret_key``, which only conductors have."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from nova import errors
 
-MARK = "aesgcm:"  # begins what is wrapped; a secret has no colon
+MARK = "aesgcm:"  # prefix of encrypted secrets; a secret has no colon
 KEY_BYTES, NONCE_BYTES = 32, 12
 
 
 def new_key() -> str:
-    """A key for ``[conductor]host_secret_key``."""
+    """Return a new key for ``[conductor]host_secret_key``."""
     return base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 
 class SecretWrap:
-    """``keys``: the first wraps, all of them open, so that a new one can be put in front of the old one. What is
-    wrapped for one host opens for no other: it cannot be moved to another's row."""
+    """Encryption with several keys. The first of ``keys`` encrypts, all of them decrypt, so that a new key can be added
+    in front of the old one. A secret encrypted for one host cannot be decrypted for another: its text cannot be moved
+    to another host's row."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        """config.HostSecretKey: there is none, or one is malformed."""
+        """Raise config.HostSecretKey if keys are missing or malformed."""
         if not keys:
             raise errors.config.HostSecretKey(reason="is not set")
         self._ciphers = [AESGCM(_decoded(key)) for key in keys]
 
     def wrapped(self, host: str, secret: str) -> str:
-        """Text for the database; of nothing: nothing."""
+        """Return the encrypted text for the database; empty for an empty secret."""
         if not secret:
             return ""
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -40,8 +41,8 @@ class SecretWrap:
         return MARK + base64.urlsafe_b64encode(nonce + sealed).decode()
 
     def opened(self, host: str, kept: str) -> str:
-        """The secret; what an earlier release kept in clear is it already. host.SecretSealed: no key opens it, or it
-        was changed or is another host's."""
+        """Return the decrypted secret. A secret that an earlier release stored unencrypted is returned as it is. Raises
+        host.SecretSealed if no key decrypts it, if it was changed, or if it belongs to another host."""
         if not kept.startswith(MARK):
             return kept
         try:
@@ -51,7 +52,7 @@ class SecretWrap:
         for cipher in self._ciphers:
             try:
                 return cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], host.encode()).decode()
-            except (InvalidTag, ValueError):  # ValueError: it is too short for any
+            except (InvalidTag, ValueError):  # ValueError: it is too short
                 continue
         raise errors.host.SecretSealed(host=host)
 
@@ -59,7 +60,7 @@ class SecretWrap:
 def _decoded(key: str) -> bytes:
     try:
         decoded = base64.urlsafe_b64decode(key)
-    except (binascii.Error, ValueError):  # its own message may tell of the key
+    except (binascii.Error, ValueError):  # its own message may reveal the key
         decoded = b""
     if len(decoded) != KEY_BYTES:
         raise errors.config.HostSecretKey(reason="has a key that is not 32 bytes in URL-safe base64")

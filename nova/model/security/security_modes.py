@@ -1,4 +1,4 @@
-"""How far a cloud keeps its compute hosts apart from its control plane."""
+"""Security modes: the isolation of a cloud's compute hosts from its control plane."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import enum
 
 
 class SecurityMode(enum.StrEnum):
-    """``bounded``: hosts are enrolled, have a vhost of their own on the broker, and hold no password of a service.
-    ``upstream``: one ``transport_url`` serves all daemons, as deployment tools write it, and a host enrols itself."""
+    """Security mode of a cloud. ``bounded``: hosts are enrolled, have their own vhost on the broker, and hold no
+    password of a service. ``upstream``: all services share one ``transport_url``, as deployment tools write it, and
+    hosts enrol themselves."""
 
     BOUNDED = "bounded"
     UPSTREAM = "upstream"
 
 
-#: What an attacker gains who takes over one compute host: the end of a sentence.
+#: Consequence of a compromised compute host, as the end of a sentence.
 HOST_GAINS = {
     SecurityMode.BOUNDED: "an attacker who takes over a compute host gains its guests",
     SecurityMode.UPSTREAM: "an attacker who takes over a compute host gains the cloud, by the host's broker password",
@@ -21,5 +22,5 @@ HOST_GAINS = {
 
 
 def stated(mode: SecurityMode) -> str:
-    """The sentence that daemons, ``doctor`` and ``nova-status`` say of a mode."""
+    """Return the sentence about a mode that services, ``doctor`` and ``nova-status`` print."""
     return f"The cloud is in {mode} security mode: {HOST_GAINS[mode]} (see 'Security modes' in doc/security.rst)."

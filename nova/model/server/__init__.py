@@ -1,1 +1,1 @@
-"""Servers: states, actions, migrations, groups, and the values that requests and answers carry."""
+"""Servers: states, actions, migrations, groups, and the values of requests and answers."""

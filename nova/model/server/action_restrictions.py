@@ -1,9 +1,9 @@
-"""Which actions a server cannot have because of what it was built with: one table, read before anything is begun.
+"""Actions that a server cannot have because of its flavor, image or ports: one table, checked before an action begins.
 
-The conductor refuses such an action at once (``server.NotForIt``), the plan of a drain and ``nova-manage server show``
-say the same words. All that is looked at is in a server's own row, so that a list of servers costs no more statements.
-What is in no row here is admitted: whether a host can do it is the host's to say. Source: the public contract of the
-Compute API, and what the libvirt driver can do (:mod:`nova.virt.libvirt.moves.live`, libvirt's managed save).
+The conductor refuses such an action immediately (``server.NotForIt``); a drain's plan and ``nova-manage server show``
+print the same text. The rules only read a server's own row, so that a list of servers needs no further queries. Actions
+without a row here are admitted; the host decides whether it supports them. Source: the public contract of the Compute
+API, and the limits of the libvirt driver (:mod:`nova.virt.libvirt.moves.live`, libvirt's managed save).
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from nova.model.server.servers import ServerDetail
 
 Properties = Mapping[str, str]
 
-#: Ports whose device libvirt cannot keep while the guest's memory is on the disk. A macvtap is made anew at resume.
+#: Ports whose device libvirt cannot keep in a managed save. A macvtap is created again at resume.
 UNSAVED_PORTS = frozenset(port_requests.KINDS) - {"macvtap"}
 
 
 class BuiltWith(NamedTuple):
-    """What the rules look at. ``image``: its properties; ``aliases``: ``[pci]alias`` by name, as the cloud has them
-    now."""
+    """Facts for the rules. ``image``: its properties; ``aliases``: the current ``[pci]alias`` by name."""
 
     image: Properties = {}
     extra_specs: Properties = {}
@@ -36,18 +35,19 @@ class BuiltWith(NamedTuple):
 
 
 class Restriction(NamedTuple):
-    """``what``: the server has, said after "it"; ``refuses``: actions of :mod:`nova.model.server.states`."""
+    """A rule. ``what`` describes the cause, as text to follow "it"; ``refuses``: actions of
+    :mod:`nova.model.server.states`."""
 
     what: str
     has: Callable[[BuiltWith], bool]
     refuses: tuple[str, ...]
 
 
-# -- what servers have
+# -- causes
 
 
 def has_tpm(image: Properties, extra_specs: Properties) -> bool:
-    """Whether flavor or image ask for a TPM (``hw:tpm_version``, ``hw_tpm_version``)."""
+    """Return whether flavor or image request a TPM (``hw:tpm_version``, ``hw_tpm_version``)."""
     return bool(extra_specs.get("hw:tpm_version") or image.get("hw_tpm_version"))
 
 
@@ -56,7 +56,7 @@ def _has_tpm(server: BuiltWith) -> bool:
 
 
 def _has_users_tpm(server: BuiltWith) -> bool:
-    """Its secret can be read by nobody but its user: not even by the host, once the guest has started."""
+    """Return whether only the user can read the TPM's secret: not even the host can after the guest has started."""
     return _has_tpm(server) and server.extra_specs.get("hw:tpm_secret_security") == "user"
 
 
@@ -70,7 +70,7 @@ def _has_devices(server: BuiltWith) -> bool:
 
 
 def _has_unsaved_devices(server: BuiltWith) -> bool:
-    """Devices that are not known to give their state away, which an alias says with ``live_migratable``."""
+    """Return whether some device's state cannot be saved; an alias with ``live_migratable`` says that it can."""
     names = [part.rpartition(":")[0].strip() for part in server.extra_specs.get(DEVICES, "").split(",") if part.strip()]
     return not all(name in server.aliases and pci_aliases.is_live_migratable(server.aliases[name]) for name in names)
 
@@ -83,36 +83,36 @@ def _has_unsaved_ports(server: BuiltWith) -> bool:
     return any(one.vnic_type in UNSAVED_PORTS for one in server.interfaces)
 
 
-#: Shares, accelerators (Cyborg) and ports of those are refused by other clouds, too: no server of this cloud has any.
+#: Other clouds also refuse servers with shares, accelerators (Cyborg) and their ports; this cloud has no such servers.
 RESTRICTIONS: tuple[Restriction, ...] = (
     Restriction("has a virtual TPM, whose contents would be lost", _has_tpm,
                 ("rebuild", "rescue", "shelve", "evacuate")),
-    Restriction("has a virtual TPM whose secret is its user's own", _has_users_tpm, ("live-migration",)),
-    Restriction("has encrypted memory, which no one else can read", _has_encrypted_memory,
+    Restriction("has a virtual TPM whose secret only its user can read", _has_users_tpm, ("live-migration",)),
+    Restriction("has encrypted memory, which its host cannot read", _has_encrypted_memory,
                 ("suspend", "live-migration")),
-    Restriction("has PCI devices of its host (pci_passthrough:alias of its flavor), which do not move while it runs: "
-                "migrate it cold", _has_devices, ("live-migration",)),
+    Restriction("has PCI devices of its host (pci_passthrough:alias of its flavor), which cannot move while it runs: "
+                "use a cold migration", _has_devices, ("live-migration",)),
     Restriction("has PCI devices of its host (pci_passthrough:alias of its flavor), whose state cannot be saved: "
                 "stop it or shelve it", _has_unsaved_devices, ("suspend",)),
-    Restriction("has a port that is a device of its host (binding:vnic_type), which does not move while it runs: "
-                "detach the port, or migrate the server cold", _has_device_ports, ("live-migration",)),
+    Restriction("has a port that is a device of its host (binding:vnic_type), which cannot move while it runs: "
+                "detach the port, or use a cold migration", _has_device_ports, ("live-migration",)),
     Restriction("has a port that is a device of its host (binding:vnic_type), whose state cannot be saved: detach "
                 "the port, or stop or shelve the server", _has_unsaved_ports, ("suspend",)),
 )
 
-#: The actions that any row refuses: of the others nobody needs to read what a server has.
+#: Actions that some row refuses; all others need no check.
 RESTRICTED = frozenset(action for one in RESTRICTIONS for action in one.refuses)
 
 
 def restriction(action: str, server: BuiltWith) -> str | None:
-    """What the server has that ``action`` cannot take along or would destroy; None: nothing."""
+    """Return the reason why the server cannot have ``action``; None if it can."""
     if action not in RESTRICTED:
         return None
     return next((one.what for one in RESTRICTIONS if action in one.refuses and one.has(server)), None)
 
 
 def built_with(server: ServerDetail, aliases: Mapping[str, PciRequest] | None = None) -> BuiltWith:
-    """Of a server as queries show it. ``aliases`` None: of no alias it is known that its devices can be saved."""
+    """Return the facts of a queried server. ``aliases`` None: no alias is assumed to have savable devices."""
     return BuiltWith(server.image_properties, server.flavor.extra_specs, server.interfaces, aliases or {})
 
 

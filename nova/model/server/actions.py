@@ -1,4 +1,4 @@
-"""Instance actions and their events: the journal as the API shows it."""
+"""Instance actions and their events: the operation history as the API shows it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nova.model.scheduling.decisions import NoHost
 
 
 class ActionEvent(Value):
-    """One step of an operation, done or undone. ``result`` is Success, Error or None while it runs."""
+    """One step of an operation, done or undone. ``result`` is Success, Error, or None while it runs."""
 
     event: str
     started_at: Time
@@ -24,8 +24,9 @@ class ActionEvent(Value):
 
 
 class PlacementStory(Value):
-    """How an operation looked for a host, for operators. ``wishes``: what was asked for, in words. ``tried``: hosts
-    taken in their order; ``host`` the last of them, ``left`` the alternates. ``no_host``: why none was found."""
+    """Scheduling history of an operation, for operators. ``wishes``: its requirements, as text. ``tried``: selected
+    hosts in their order; ``host``: the last of them; ``left``: remaining alternates. ``no_host``: the reason why no
+    host was found."""
 
     wishes: Mapping[str, str] = {}
     host: str | None = None
@@ -47,12 +48,12 @@ class InstanceAction(Value):
     message: str | None = None  # None, or Error when it failed
     fault: str | None = None
     events: tuple[ActionEvent, ...] = ()
-    placement: PlacementStory | None = None  # only where one operation's story is asked for
-    trace: str = ""  # likewise: the id of its trace, 32 hexadecimal digits
+    placement: PlacementStory | None = None  # only in queries for the history of one operation
+    trace: str = ""  # likewise: its trace id, 32 hexadecimal digits
 
 
 class ActionQuery(Value):
-    """A page of one server's actions, newest first. ``changes_*`` compare with updated_at."""
+    """A page of one server's actions, newest first. ``changes_*`` are compared with updated_at."""
 
     server_uuid: str
     project_id: str | None = None

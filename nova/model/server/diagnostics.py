@@ -1,4 +1,4 @@
-"""What a host says of a guest's use of it, counted since the guest was started. None: the hypervisor can't tell."""
+"""Diagnostics of a guest: counters since its start. None: the hypervisor does not provide the value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nova.model.server.states import PowerState
 
 
 class CpuUse(Value):
-    """``time_ns``: processor time used, in nanoseconds. ``utilisation`` in percent."""
+    """Usage of a CPU. ``time_ns``: CPU time in nanoseconds. ``utilisation`` in percent."""
 
     id: int | None = None
     time_ns: int | None = None
@@ -15,7 +15,7 @@ class CpuUse(Value):
 
 
 class NicUse(Value):
-    """``device`` is the host's end. Octets, packets; rates in octets a second."""
+    """Usage of a network card. ``device`` is its name on the host. Octets, packets; rates in octets per second."""
 
     device: str
     mac: str | None = None
@@ -32,7 +32,7 @@ class NicUse(Value):
 
 
 class DiskUse(Value):
-    """``device`` as the guest names it (vda)."""
+    """Usage of a disk. ``device`` is its name in the guest (vda)."""
 
     device: str
     read_bytes: int | None = None
@@ -43,8 +43,8 @@ class DiskUse(Value):
 
 
 class Diagnostics(Value):
-    """One guest's. ``driver``: libvirt, ironic, vmwareapi or xenapi. ``uptime_s`` and ``config_drive`` are the
-    conductor's to add."""
+    """Diagnostics of one guest. ``driver``: libvirt, ironic, vmwareapi or xenapi. The conductor adds ``uptime_s`` and
+    ``config_drive``."""
 
     power_state: PowerState
     driver: str

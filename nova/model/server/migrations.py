@@ -1,4 +1,4 @@
-"""Moves of servers between hosts, and resizes, as the API shows them."""
+"""Migrations and resizes of servers, as the API shows them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ MIGRATION, RESIZE, LIVE_MIGRATION, EVACUATION = "migration", "resize", "live-mig
 TYPES = (MIGRATION, RESIZE, LIVE_MIGRATION, EVACUATION)
 
 QUEUED, PREPARING, RUNNING, POST_MIGRATING = "queued", "preparing", "running", "post-migrating"
-#: Statuses of a live migration that is under way.
+#: Statuses of a live migration in progress.
 LIVE_STATUSES = (QUEUED, PREPARING, RUNNING, POST_MIGRATING)
 
 PRE_MIGRATING, MIGRATING, FINISHED = "pre-migrating", "migrating", "finished"
 CONFIRMING, CONFIRMED, REVERTING, REVERTED = "confirming", "confirmed", "reverting", "reverted"
 ACCEPTED, DONE, COMPLETED, CANCELLED, FAILED, ERROR = "accepted", "done", "completed", "cancelled", "failed", "error"
-#: Statuses of a move that is over.
+#: Final statuses of a migration.
 OVER = (CONFIRMED, REVERTED, DONE, COMPLETED, CANCELLED, FAILED, ERROR)
 
 
 class MigrationProgress(Value):
-    """How far a live migration has come. Amounts in bytes."""
+    """Progress of a live migration. Amounts in bytes."""
 
     memory_total_bytes: int = 0
     memory_processed_bytes: int = 0
@@ -31,7 +31,7 @@ class MigrationProgress(Value):
 
 
 class ProgressReport(Value):
-    """How far a live migration has come, as its source host says. ``percent`` is of memory and disks together."""
+    """Progress of a live migration, as its source host reports it. ``percent`` covers memory and disks together."""
 
     server_uuid: str
     epoch: int
@@ -40,9 +40,9 @@ class ProgressReport(Value):
 
 
 class NewMigration(Value):
-    """A move at its beginning. ``uuid`` is the caller's choice, so that a repeated step makes it once.
+    """A new migration. The caller chooses ``uuid``, so that a repeated step creates it only once.
 
-    ``type``: one of TYPES. Without a resize both flavors are the server's.
+    ``type``: one of TYPES. Without a resize, both flavors are the server's.
     """
 
     uuid: str
@@ -61,7 +61,8 @@ class NewMigration(Value):
 
 
 class Migration(NewMigration):
-    """A move as it is now. ``dest_host`` is the destination's address; users and projects are the server's owner's."""
+    """A migration in its current state. ``dest_host`` is the destination's address; user and project are those of the
+    server's owner."""
 
     id: int
     progress: MigrationProgress | None = None
@@ -70,13 +71,13 @@ class Migration(NewMigration):
 
     @property
     def live(self) -> bool:
-        """Whether it is a live migration that is under way."""
+        """True for a live migration in progress."""
         return self.type == LIVE_MIGRATION and self.status in LIVE_STATUSES
 
 
 class MigrationQuery(Value):
-    """A page of moves, newest first; fields that are None ask nothing. ``host``: the source's or the destination's
-    name. ``changes_*`` compare with the time of the last change. The page's marker is a move's uuid."""
+    """A page of migrations, newest first; None disables a filter. ``host``: the name of source or destination.
+    ``changes_*`` are compared with the time of the last change. The page's marker is a migration's uuid."""
 
     host: str | None = None
     server_uuid: str | None = None
@@ -91,7 +92,7 @@ class MigrationQuery(Value):
 
 
 class ServerMigrations(Value):
-    """Moves of one server, with what policy must know of it."""
+    """Migrations of one server, with its owner for the policy check."""
 
     project_id: str
     user_id: str

@@ -1,4 +1,4 @@
-"""Server groups: servers that should share a host, or should not."""
+"""Server groups: servers that should or should not share a host."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from nova.model.base import Json, Page, Scope, Time, Value
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
-#: Policies that a claim keeps; the others only weigh.
+#: Policies that a claim enforces; the others only affect weights.
 HARD_POLICIES = (AFFINITY, ANTI_AFFINITY)
 SOFT_POLICIES = (SOFT_AFFINITY, SOFT_ANTI_AFFINITY)
-#: The rule of anti-affinity: so many members may share a host.
+#: Rule of anti-affinity: the number of members that may share a host.
 MAX_PER_HOST = "max_server_per_host"
 
 
 def hinted(hints: Mapping[str, object]) -> Json:
-    """The group that a create's scheduler hints name: its uuid, alone or the first of a list. None for none."""
+    """Return the group in a create request's scheduler hints: its uuid, or the first uuid of a list. None if there is
+    none."""
     asked = hints.get("group")
     return (asked[0] if asked else None) if isinstance(asked, list | tuple) else asked or None
 
 
 class ServerGroup(Value):
-    """A group, whole. ``members`` are uuids of servers that are not deleted, the oldest first."""
+    """A complete group. ``members`` are uuids of servers that are not deleted, the oldest first."""
 
     uuid: str
     project_id: str
@@ -35,8 +36,8 @@ class ServerGroup(Value):
 
 
 class NewServerGroup(Value):
-    """What a create asks for. ``rules`` has at most MAX_PER_HOST, for anti-affinity only. ``uuid`` is the request's
-    own choice: a broker may hand a message out twice, and the group is made once."""
+    """A group to create. ``rules`` has at most MAX_PER_HOST, for anti-affinity only. The request chooses ``uuid``: if
+    the broker delivers a message twice, the group is created only once."""
 
     uuid: str
     name: str
@@ -45,7 +46,7 @@ class NewServerGroup(Value):
 
 
 class ServerGroupQuery(Value):
-    """Some groups, in the order of their making: those of a scope, a page of them."""
+    """A page of groups of a scope, in order of their creation."""
 
     scope: Scope = Scope()
     page: Page = Page()

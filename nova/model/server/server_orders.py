@@ -1,4 +1,4 @@
-"""What the actions with arguments ask for: a value each. Version differences are translated away before."""
+"""Arguments of actions, one type for each action. Differences between API versions are translated before."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from nova.model.base import Value
 
 
 class RebuildServer(Value):
-    """Make a server anew from an image. ``fields`` names what else is written (None is a value then): name, metadata,
-    description, hostname, key_name, user_data, access_ip_v4, access_ip_v6, disk_config, trusted_certs, files.
-    ``reimage``: the request's version knows that a volume that the server boots from is written over.
-    """
+    """Rebuild a server from an image. ``fields`` names the other fields to write (None is a value then): name,
+    metadata, description, hostname, key_name, user_data, access_ip_v4, access_ip_v6, disk_config, trusted_certs, files.
+    ``reimage``: the request's version permits overwriting a boot volume."""
 
     uuid: str
     image_id: str
@@ -33,7 +32,7 @@ class RebuildServer(Value):
 
 
 class ResizeServer(Value):
-    """``may_zero_disk``: policy servers:create:zero_disk_flavor passed."""
+    """Resize a server. ``may_zero_disk``: policy servers:create:zero_disk_flavor passed."""
 
     uuid: str
     flavor_id: str
@@ -42,16 +41,15 @@ class ResizeServer(Value):
 
 
 class MigrateServer(Value):
-    """A cold migration, to ``host`` where one is named."""
+    """A cold migration, to ``host`` if it is set."""
 
     uuid: str
     host: str | None = None
 
 
 class LiveMigrateServer(Value):
-    """``block_migration`` None: as the storage of both hosts says. ``force``: the scheduler is not asked.
-    ``wait_for_checks``: answered after source and destination were asked, and what they refuse is Invalid.
-    """
+    """A live migration. ``block_migration`` None: determined by the storage of both hosts. ``force``: bypass the
+    scheduler. ``wait_for_checks``: answer after the checks of source and destination, whose refusal is Invalid."""
 
     uuid: str
     host: str | None = None
@@ -62,7 +60,8 @@ class LiveMigrateServer(Value):
 
 
 class EvacuateServer(Value):
-    """``on_shared_storage`` None: the destination looks. ``stay_off``: it is not started there (2.95 on)."""
+    """An evacuation. ``on_shared_storage`` None: the destination checks. ``stay_off``: do not start the server there
+    (from 2.95)."""
 
     uuid: str
     host: str | None = None
@@ -73,8 +72,8 @@ class EvacuateServer(Value):
 
 
 class CreateImage(Value):
-    """``metadata_limited``: the metadata counts against the project's quota of metadata items. ``stopped``: a server
-    on volumes is stopped for its snapshots, and started again."""
+    """Create an image of a server. ``metadata_limited``: the metadata counts for the project's quota of metadata items.
+    ``stopped``: stop a server with volumes for its snapshots, and start it again."""
 
     uuid: str
     name: str
@@ -84,19 +83,19 @@ class CreateImage(Value):
 
 
 class CreateBackup(Value):
-    """``backup_type`` and ``rotation``: of one type of a server's backups so many are kept."""
+    """Create a backup. ``backup_type`` and ``rotation``: the number of backups to keep of that type."""
 
     uuid: str
     name: str
     backup_type: str
     rotation: int
     metadata: Mapping[str, str] = {}
-    metadata_limited: bool = False  # as of an image
+    metadata_limited: bool = False  # as for an image
 
 
 class RescueServer(Value):
-    """``image_id`` None: the server's own image. ``from_volume``: the request's version knows that servers that boot
-    from a volume are rescued."""
+    """Rescue a server. ``image_id`` None: the server's own image. ``from_volume``: the request's version supports the
+    rescue of servers with a boot volume."""
 
     uuid: str
     image_id: str | None = None
@@ -110,7 +109,8 @@ class ChangePassword(Value):
 
 
 class UnshelveServer(Value):
-    """``fields`` names which of ``availability_zone`` (None unpins the server) and ``host`` were asked for."""
+    """Unshelve a server. ``fields`` names the requested ones of ``availability_zone`` (None unpins the server) and
+    ``host``."""
 
     uuid: str
     fields: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class UnshelveServer(Value):
 
 
 class MigrationOrder(Value):
-    """A live migration that is under way."""
+    """A live migration in progress."""
 
     uuid: str
     migration_id: int

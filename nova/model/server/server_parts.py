@@ -1,5 +1,4 @@
-"""What belongs to a server beyond itself: tags, its password, its topology, its reset, and what it was told from
-outside."""
+"""Parts of a server: tags, password, topology, state reset, and external events."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ MOST_TAGS = 50
 
 
 class TagChange(Value):
-    """``replace`` False adds ``add`` and takes ``remove`` out; True makes ``add`` all there is. ``remove`` of a tag
-    that the server does not have is NotFound."""
+    """Change of tags. ``replace`` False adds ``add`` and removes ``remove``; True replaces all tags by ``add``.
+    Removing a tag that the server does not have is NotFound."""
 
     uuid: str
     add: tuple[str, ...] = ()
@@ -21,19 +20,20 @@ class TagChange(Value):
 
     @property
     def verb(self) -> str:
-        """What it does, in words."""
+        """Description of the change."""
         return "update tag" if self.add else "delete tag"
 
 
 class TagSet(Value):
-    """All tags after a change, and whether it changed anything."""
+    """All tags after a change, and whether there was a change."""
 
     tags: tuple[str, ...]
     changed: bool
 
 
 class ServerPassword(Value):
-    """The password a guest posted, encrypted with its key; empty when it posted none. Whose it is, for policy."""
+    """The password that a guest posted, encrypted with its key; empty if there is none. With the owner, for the policy
+    check."""
 
     project_id: str
     user_id: str
@@ -41,7 +41,7 @@ class ServerPassword(Value):
 
 
 class NumaNode(Value):
-    """A NUMA node as a guest sees it. ``cpu_pinning``: virtual processor -> the host's; empty when not pinned."""
+    """A NUMA node of a guest. ``cpu_pinning``: virtual CPU -> host CPU; empty if not pinned."""
 
     memory_mb: int
     vcpus: tuple[int, ...]
@@ -51,7 +51,7 @@ class NumaNode(Value):
 
 
 class ServerTopology(Value):
-    """A server's NUMA nodes; none when it has no NUMA topology. Whose it is, for policy."""
+    """A server's NUMA nodes; empty without a NUMA topology. With the owner, for the policy check."""
 
     project_id: str
     user_id: str
@@ -60,15 +60,15 @@ class ServerTopology(Value):
 
 
 class StateReset(Value):
-    """``state``: active or error."""
+    """Reset of a server's state. ``state``: active or error."""
 
     uuid: str
     state: str
 
 
 class ExternalEvent(Value):
-    """What another service says of a server. ``status``: completed, failed or in-progress; ``tag`` says of which part
-    (a port, a volume) or, for power-update, of what (POWER_ON, POWER_OFF)."""
+    """Event of another service about a server. ``status``: completed, failed or in-progress; ``tag`` names the port or
+    volume or, for power-update, the action (POWER_ON, POWER_OFF)."""
 
     name: str
     server_uuid: str

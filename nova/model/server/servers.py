@@ -1,4 +1,4 @@
-"""Servers: what a create asks for, what a query gives back, what an action is told."""
+"""Servers: requests to create them, queries and their results, and arguments of actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.model.volumes import BlockDevice
 
 
 class Fault(Value):
-    """Why a server is in ERROR. ``details`` are for admins."""
+    """Cause of a server's ERROR state. ``details`` are for administrators."""
 
     code: int = 500
     message: str
@@ -21,7 +21,7 @@ class Fault(Value):
 
 
 class AttachedVolume(Value):
-    """``device``: where the guest is believed to see it; ``is_root``: the server boots from it."""
+    """A volume of a server. ``device``: its expected name in the guest; ``is_root``: the server boots from it."""
 
     id: str
     delete_on_termination: bool = False
@@ -29,16 +29,16 @@ class AttachedVolume(Value):
     is_root: bool = False
 
 
-#: What becomes of a server whose guest shuts itself down (EC2's instance-initiated shutdown behavior).
+#: Actions on a server whose guest shuts itself down (EC2's instance-initiated shutdown behavior).
 STOP, TERMINATE = "stop", "terminate"
 
 
 class ServerDetail(Value):
-    """A server, whole: all that any view of it shows at any version, and nothing behind it.
+    """A complete server: all fields of every view at every API version, without further queries.
 
-    ``host_status`` is UP, DOWN, UNKNOWN, MAINTENANCE or empty. ``up`` of the host is decided by the conductor.
-    ``unknown``: its cell does not answer, and known is only whose it is, since when, and (of a single server, not in
-    lists) what :class:`ServerFacts` has, and its group.
+    ``host_status`` is UP, DOWN, UNKNOWN, MAINTENANCE or empty. The conductor decides whether the host is up.
+    ``unknown``: its cell does not answer. Then only owner and creation time are valid; for a single server (not in
+    lists), also the fields of :class:`ServerFacts` and its group.
     """
 
     uuid: str
@@ -95,7 +95,7 @@ class ServerDetail(Value):
 
 
 class ServerFacts(Value):
-    """What is known of a server outside of its cell, beside whose it is: how it was asked for."""
+    """Facts about a server that are stored outside of its cell, in addition to its owner: its create request."""
 
     flavor: Flavor
     image_id: str = ""
@@ -103,13 +103,13 @@ class ServerFacts(Value):
 
 
 class ServerMemo(Value):
-    """What a server's next actions must know of the past ones.
+    """Facts that later actions of a server need.
 
-    ``vm_state``: what it was before its resize or migration, which confirming and reverting give back; ``move``: that
-    migration's uuid. ``shelved_*``: of a shelved server. ``soft_deleted_at``: from when on it waits to be reclaimed.
-    ``rescue_image_id``: what it was rescued with. ``deleted_from``: what it was before its soft delete.
-    ``destroying``: hosts were ordered to leave nothing of it, so that it may be whole no more. ``client_token``,
-    ``shutdown_behavior``: as its create said by EC2's API; None: STOP.
+    ``vm_state``: state before its resize or migration, restored by confirm and revert; ``move``: uuid of that
+    migration. ``shelved_*``: of a shelved server. ``soft_deleted_at``: start of the time until reclaim.
+    ``rescue_image_id``: image of its rescue. ``deleted_from``: state before its soft delete. ``destroying``: hosts were
+    ordered to destroy its guest, which may be incomplete. ``client_token``, ``shutdown_behavior``: set by a create of
+    EC2's API; None: STOP.
     """
 
     vm_state: str | None = None
@@ -126,7 +126,7 @@ class ServerMemo(Value):
 
 
 class ServerSummary(Value):
-    """What a list without detail shows. ``unknown``: its cell does not answer, and its name is not known."""
+    """An entry of a list without detail. ``unknown``: its cell does not answer, so its name is not available."""
 
     uuid: str
     name: str
@@ -134,7 +134,7 @@ class ServerSummary(Value):
 
 
 class ServerTarget(Value):
-    """What an action must know before policy can be asked: whose it is, where, and in which state."""
+    """Facts for an action's policy check: owner, host and state of the server."""
 
     uuid: str
     project_id: str
@@ -152,9 +152,9 @@ class ServerTarget(Value):
 
 
 class ServerQuery(Value):
-    """Names one server. A scope it is not in is NotFound, as if it did not exist. ``with_unknown``: while its cell
-    does not answer, it is shown as an unknown one. ``as_kept``: as its row has it; the network service is not asked.
-    """
+    """Query for one server. A server outside of the scope is NotFound, like a missing one. ``with_unknown``: while its
+    cell does not answer, return it as unknown. ``as_kept``: return the row's data without a query to the network
+    service."""
 
     uuid: str
     scope: Scope = Scope()
@@ -164,7 +164,7 @@ class ServerQuery(Value):
 
 
 class Condition(Value):
-    """One filter of a list: ``column`` is a field of the servers table's public names.
+    """One filter of a list: ``column`` is a public name of a field of the servers table.
 
     ``op``: eq, in, not_in, regex, is_null, ge, le. Values are text, or a list of text for in and not_in.
     """
@@ -176,10 +176,10 @@ class Condition(Value):
 
 
 class ServerListQuery(Value):
-    """A page of servers, filtered and sorted. Nothing in it knows an API version.
+    """A page of servers, filtered and sorted. Independent of API versions.
 
-    ``silent_cells``: what comes of servers whose cell does not answer. fail: the call does; skip: they are left out;
-    show: they come as unknown ones, for a query that asks for no more than a scope and a limit.
+    ``silent_cells``: treatment of servers whose cell does not answer. fail: the call fails; skip: they are left out;
+    show: they are returned as unknown, in a query with only a scope and a limit.
     """
 
     scope: Scope = Scope()
@@ -197,23 +197,22 @@ class ServerListQuery(Value):
     changes_since: Time | None = None
     changes_before: Time | None = None
     locked: bool | None = None
-    soft_deleted: bool = False  # SOFT_DELETED ones too, which are not shown else, but by a filter on their state
+    soft_deleted: bool = False  # include SOFT_DELETED servers, otherwise only shown by a filter on state
     sort: tuple[tuple[str, str], ...] = ()  # (column, asc|desc); empty: newest first
     page: Page = Page()
     silent_cells: str = "fail"  # fail, skip, show
 
 
 class ServerPage(Value):
-    """Rows of one page; ``servers`` where detail was asked for, else ``summaries``."""
+    """Rows of one page: ``servers`` with detail, otherwise ``summaries``."""
 
     servers: tuple[ServerDetail, ...] = ()
     summaries: tuple[ServerSummary, ...] = ()
 
 
 class LocalDisk(Value):
-    """A disk of the host's that a create asks for, within what the flavor has. ``kind``: ephemeral (size in GB) or
-    swap (size in MB); ``size`` None: all the flavor gives. ``format``: a file system's name, for ephemeral disks.
-    """
+    """A local disk in a create request, within the flavor's sizes. ``kind``: ephemeral (size in GB) or swap (size in
+    MB); ``size`` None: the flavor's whole size. ``format``: a file system, for ephemeral disks."""
 
     kind: str
     size: int | None = None
@@ -221,12 +220,12 @@ class LocalDisk(Value):
 
 
 class NewServer(Value):
-    """What one create request asks for, version differences already translated away.
+    """A create request, independent of API versions.
 
-    ``user_data`` is base64 text. ``host``/``node`` are a requested destination; ``forced`` says it came as
-    ``zone:host:node``, which skips the filters. ``networks`` None means "all the project may use" (auto), an empty
-    tuple "none". ``admin_password`` reaches the guest through its config drive only, and is in no log. ``key`` is a
-    uuid of the request's own: a broker may hand a message out twice, and the servers are made once.
+    ``user_data`` is base64 text. ``host``/``node`` are a requested destination; ``forced``: it was given as
+    ``zone:host:node``, which skips the filters. ``networks`` None means "all networks available to the project" (auto),
+    an empty tuple "none". ``admin_password`` is only passed to the guest in its config drive, and never logged. ``key``
+    is a uuid of the request: if the broker delivers a message twice, the servers are created only once.
     """
 
     name: str
@@ -236,7 +235,7 @@ class NewServer(Value):
     max_count: int = 1
     metadata: Mapping[str, str] = {}
     networks: tuple[RequestedNetwork, ...] | None = None
-    make_network: bool = False  # the word auto: where the project has no network, one is made for it
+    make_network: bool = False  # requested as auto: create a network if the project has none
     security_groups: tuple[str, ...] = ()
     availability_zone: str | None = None
     host: str | None = None
@@ -246,7 +245,7 @@ class NewServer(Value):
     user_data: str | None = None
     config_drive: bool = False
     disk_config: str = "AUTO"
-    disk_config_asked: bool = True  # False: the image's word counts, if it has one
+    disk_config_asked: bool = True  # False: the image's value is used, if it has one
     access_ip_v4: str | None = None
     access_ip_v6: str | None = None
     admin_password: str | None = None
@@ -259,26 +258,26 @@ class NewServer(Value):
     key: str = ""
     may_zero_disk: bool = True  # policy servers:create:zero_disk_flavor passed
     may_use_external: bool = False  # policy network:attach_external_network passed
-    disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
-    volumes: tuple[BlockDevice, ...] = ()  # disks on volumes, without ids: of each server
-    unmapped: tuple[str, ...] = ()  # names of devices, without /dev/, that the image's mapping does not count for
-    client_token: str | None = None  # by which EC2's clients find what they asked for
+    disks: tuple[LocalDisk, ...] = ()  # requested ephemeral and swap disks; empty: the flavor's
+    volumes: tuple[BlockDevice, ...] = ()  # volumes without ids, for each server
+    unmapped: tuple[str, ...] = ()  # device names, without /dev/, whose mapping in the image is ignored
+    client_token: str | None = None  # with which EC2 clients find a repeated request
     shutdown_behavior: str = STOP
-    kernel_id: str | None = None  # in the place of the image's own; None: that one
+    kernel_id: str | None = None  # overrides the image's kernel; None: the image's
     ramdisk_id: str | None = None
 
 
 class CreatedServers(Value):
-    """The answer to a create: the request's reservation id and each server's uuid."""
+    """Result of a create: the request's reservation id and each server's uuid."""
 
     reservation_id: str
     uuids: tuple[str, ...]
-    disk_config: str = ""  # what came of it; empty: as asked for
-    security_groups: tuple[str, ...] | None = None  # that their new ports will have; None: as asked for
+    disk_config: str = ""  # effective value; empty: as requested
+    security_groups: tuple[str, ...] | None = None  # groups of their new ports; None: as requested
 
 
 class ServerUpdate(Value):
-    """New values for a server's own fields; ``fields`` names which of them to write (None is a value)."""
+    """New values of a server's own fields; ``fields`` names the ones to write (None is a value)."""
 
     uuid: str
     scope: Scope = Scope()
@@ -296,7 +295,7 @@ class ServerUpdate(Value):
 class ServerOrder(Value):
     """An action on one server: a row name of ``states.ACTIONS`` and its arguments.
 
-    ``delete`` is a soft one where the conductor keeps deleted servers for a while, unless its argument ``force`` is
+    ``delete`` is a soft delete if the conductor keeps deleted servers for a while, unless its argument ``force`` is
     ``true``.
     """
 
@@ -306,8 +305,8 @@ class ServerOrder(Value):
 
 
 class LockChange(Value):
-    """Lock (as ``by``: owner or admin) or, with ``by`` None, unlock. ``unless``: whose lock, if it is there by now,
-    is left alone."""
+    """Lock (as ``by``: owner or admin) or, with ``by`` None, unlock. An existing lock by one of ``unless`` is not
+    changed."""
 
     uuid: str
     by: str | None = None
@@ -316,7 +315,8 @@ class LockChange(Value):
 
 
 class MetadataChange(Value):
-    """``replace`` False merges ``items`` in; True makes them all there is. ``delete`` names keys to take out."""
+    """Change of metadata. ``replace`` False merges ``items``; True replaces all metadata by them. ``delete`` names keys
+    to remove."""
 
     uuid: str
     items: Mapping[str, str] = {}
@@ -325,7 +325,7 @@ class MetadataChange(Value):
 
 
 class ConsoleQuery(Value):
-    """The last ``length`` lines of the console log; None means all of it."""
+    """Query for the last ``length`` lines of the console log; None means all lines."""
 
     uuid: str
     length: int | None = None

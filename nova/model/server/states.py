@@ -1,8 +1,8 @@
-"""States of a server and the table of what may happen when.
+"""States of a server, and the table of actions allowed in each state.
 
-One row an action: from which (vm_state, task_state), what it says while it runs, what it says after success and
-after failure. Facts: the Compute API's server state documentation (API guide, server concepts). Only ``begin``,
-``advance`` and ``finish`` in ``nova.db`` write states, and they write what this table allows.
+One row per action: the (vm_state, task_state) it may begin in, the task state while it runs, and the states after
+success and failure. Source: the Compute API's server state documentation (API guide, server concepts). Only ``begin``,
+``advance`` and ``finish`` in ``nova.db`` write states, and only as this table allows.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TaskState(WireEnum):
 
 
 class PowerState(enum.IntEnum):
-    """Values as the API shows them in ``OS-EXT-STS:power_state``."""
+    """Power states with the values of ``OS-EXT-STS:power_state``."""
 
     NOSTATE = 0
     RUNNING = 1
@@ -92,7 +92,7 @@ class PowerState(enum.IntEnum):
 
 V, T = VmState, TaskState
 
-#: (vm_state, task_state) -> status; None is the row for every other task state.
+#: (vm_state, task_state) -> status; None is the row for all other task states.
 STATUS: dict[VmState, dict[TaskState | None, str]] = {
     V.ACTIVE: {
         None: "ACTIVE", T.REBOOTING: "REBOOT", T.REBOOT_PENDING: "REBOOT", T.REBOOT_STARTED: "REBOOT",
@@ -122,15 +122,15 @@ SHOWN_WITH_FAULT = frozenset({"ERROR", "DELETED"})
 
 
 def status(vm_state: VmState, task_state: TaskState | None) -> str:
-    """The API's one-word status of a server that is not deleted."""
+    """Return the API's status of a server that is not deleted."""
     row = STATUS.get(vm_state)
     return "UNKNOWN" if row is None else row.get(task_state, row[None])
 
 
 def states_of(name: str) -> tuple[frozenset[VmState], frozenset[TaskState] | None]:
-    """The (vm states, task states) that show as status ``name``; task states None means "all but the named ones".
+    """Return the (vm states, task states) with the status ``name``; task states None means "all except the named ones".
 
-    An unknown status gives no vm states at all.
+    An unknown status has no vm states.
     """
     vm_states, task_states, default = set(), set(), False
     for vm_state, row in STATUS.items():
@@ -143,14 +143,14 @@ def states_of(name: str) -> tuple[frozenset[VmState], frozenset[TaskState] | Non
     return frozenset(vm_states), None if default else frozenset(task_states)
 
 
-ANY = None  # in a row of ACTIONS: every state
+ANY = None  # in a row of ACTIONS: all states
 IDLE: frozenset[TaskState | None] = frozenset({None})
 
 
 class Action(NamedTuple):
-    """One row of the table. ``name`` is the instance action's name; ``task`` what task_state says at its begin.
+    """One row of the table. ``name`` is the instance action's name; ``task`` the task_state at its start.
 
-    ``result`` is the vm_state after success (None: as before), ``failed`` after failure (None: as before).
+    ``result`` is the vm_state after success (None: unchanged), ``failed`` after failure (None: unchanged).
     """
 
     name: str
@@ -159,7 +159,7 @@ class Action(NamedTuple):
     task: TaskState | None
     result: VmState | None = None
     failed: VmState | None = V.ERROR
-    event: str = ""  # the name its main step has in os-instance-actions
+    event: str = ""  # name of its main step in os-instance-actions
     must_have_launched: bool = True
     refused_when_locked: bool = True
     needs_host: bool = True
@@ -178,7 +178,7 @@ _HARD_REBOOT_FROM = _t(None, T.PAUSING, T.REBOOT_PENDING, T.REBOOT_STARTED, T.RE
 
 _SNAPSHOT_FROM = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
-#: A shelved server has volumes, too; its place may be no host.
+#: A shelved server has volumes too, but may have no host.
 _VOLUMES_FROM = _v(V.ACTIVE, V.PAUSED, V.RESIZED, V.SHELVED, V.SHELVED_OFFLOADED, V.SOFT_DELETED, V.STOPPED)
 _FILES_FROM = _v(V.ACTIVE, V.PAUSED, V.RESIZED, V.STOPPED)
 
@@ -204,24 +204,24 @@ _ROWS = (
            "compute_trigger_crash_dump"),
     Action("createImage", _SNAPSHOT_FROM, IDLE, T.IMAGE_SNAPSHOT_PENDING, None, None, "compute_snapshot_instance",
            refused_when_locked=False),
-    # EC2's: a guest on volumes is off while their snapshots are made
+    # EC2: a guest with volumes is stopped during their snapshots
     Action("create_image_stopped", _v(V.ACTIVE), IDLE, T.IMAGE_SNAPSHOT_PENDING, None, None,
            "compute_snapshot_instance"),
     Action("createBackup", _SNAPSHOT_FROM, IDLE, T.IMAGE_BACKUP, None, None, "compute_backup_instance",
            refused_when_locked=False),
-    # a server that was off stays off: the workflow's ending says so
+    # a stopped server stays off: set at the end of the workflow
     Action("rebuild", _v(V.ACTIVE, V.ERROR, V.STOPPED), IDLE, T.REBUILDING, V.ACTIVE, V.ERROR,
            "compute_rebuild_instance"),
     Action("evacuate", _v(V.ACTIVE, V.ERROR, V.STOPPED), ANY, T.REBUILDING, V.ACTIVE, None,
            "compute_rebuild_instance", refused_when_locked=False),
     Action("soft_delete", ANY, ANY, T.SOFT_DELETING, V.SOFT_DELETED, V.ERROR, "compute_soft_delete_instance",
            needs_host=False),
-    # by the cloud itself, of a guest that runs all the same
+    # by nova itself, if the guest of a deleted server still runs
     Action("stop_deleted", _v(V.SOFT_DELETED), IDLE, T.POWERING_OFF, None, None, "compute_stop_instance",
            refused_when_locked=False),
     Action("restore", _v(V.SOFT_DELETED), IDLE, T.RESTORING, V.ACTIVE, None, "compute_restore_instance",
            needs_host=False),
-    # with shelved_offload_time 0 it is offloaded at once: the workflow's ending says so
+    # with shelved_offload_time 0 it is offloaded immediately: set at the end of the workflow
     Action("shelve", _SNAPSHOT_FROM, IDLE, T.SHELVING, V.SHELVED, None, "compute_shelve_instance"),
     Action("shelveOffload", _v(V.SHELVED), IDLE, T.SHELVING_OFFLOADING, V.SHELVED_OFFLOADED, None,
            "compute_shelve_offload_instance"),
@@ -229,7 +229,7 @@ _ROWS = (
            "compute_unshelve_instance", needs_host=False),
     Action("resize", _v(V.ACTIVE, V.STOPPED), IDLE, T.RESIZE_PREP, V.RESIZED, None, "compute_prep_resize"),
     Action("migrate", _v(V.ACTIVE, V.STOPPED), IDLE, T.RESIZE_PREP, V.RESIZED, None, "compute_prep_resize"),
-    # what confirming and reverting give back is what the server was before: the workflows' endings say it
+    # confirm and revert restore the server's previous state: set at the end of the workflows
     Action("confirmResize", _v(V.RESIZED), IDLE, None, None, None, "compute_confirm_resize"),
     Action("revertResize", _v(V.RESIZED), IDLE, T.RESIZE_REVERTING, None, V.ERROR, "compute_revert_resize"),
     Action("live-migration", _v(V.ACTIVE, V.PAUSED), IDLE, T.MIGRATING, None, None, "compute_live_migration"),
@@ -240,12 +240,12 @@ _ROWS = (
     Action("extend_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_extend_volume", refused_when_locked=False,
            needs_host=False),
     Action("swap_volume", _v(V.ACTIVE, V.PAUSED, V.RESIZED), IDLE, None, None, None, "compute_swap_volume"),
-    # by the volume service, of a volume that is a file
+    # by the volume service, for a volume that is a file
     Action("snapshot_volume", _FILES_FROM, IDLE, None, None, None, "compute_snapshot_volume",
            refused_when_locked=False),
     Action("merge_volume_snapshot", _FILES_FROM, IDLE, None, None, None, "compute_merge_volume_snapshot",
            refused_when_locked=False),
-    # what it turns to is the request's to say
+    # the request contains the new state
     Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,
            needs_host=False),
     Action("live_migration_force_complete", _v(V.ACTIVE), _t(T.MIGRATING), None, None, None,
@@ -255,28 +255,27 @@ _ROWS = (
 
 ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
 
-#: Console addresses that were given out before one of these began are good no longer: the guest that they show goes, or
-#: goes elsewhere.
+#: Actions whose start invalidates the server's console addresses: its guest is removed or moves.
 ENDS_CONSOLES = frozenset({
     "delete", "soft_delete", "stop", "stop_deleted", "suspend", "rescue", "unrescue", "rebuild", "evacuate", "shelve",
     "shelveOffload", "unshelve", "resize", "migrate", "revertResize", "live-migration", "create_image_stopped"})
 
-#: Nothing but orders to the server's own host: where that is known to be down, they can but fail.
+#: Actions that only consist of orders to the server's own host: if that is down, they always fail.
 ON_ITS_HOST = frozenset({
     "start", "stop", "soft_reboot", "hard_reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue",
     "changePassword", "trigger_crash_dump", "createImage", "create_image_stopped", "createBackup",
     "rebuild", "shelve"})
 
-#: Operations that change no state but look at it (vm_states, task_states).
+#: States for operations that check the state but do not change it (vm_states, task_states).
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
-#: The name os-instance-actions shows, where it differs.
+#: Name in os-instance-actions, if it differs.
 API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "soft_delete": "delete",
              "stop_deleted": "stop", "reset_state": "resetState", "create_image_stopped": "createImage"}
 
 
 class StateConflict(NamedTuple):
-    """Why an action may not begin: the attribute that stands in its way, and its value."""
+    """Reason why an action may not begin: the attribute with the conflict, and its value."""
 
     attribute: str
     value: str
@@ -284,7 +283,7 @@ class StateConflict(NamedTuple):
 
 def refusal(action: Action, vm_state: VmState, task_state: TaskState | None,
             launched: bool = True) -> StateConflict | None:
-    """None when ``action`` may begin in this state, else what is in its way."""
+    """Return None if ``action`` may begin in this state, otherwise the conflict."""
     if action.vm_states is not ANY and vm_state not in action.vm_states:
         return StateConflict("vm_state", vm_state.value)
     if action.task_states is not ANY and task_state not in action.task_states:

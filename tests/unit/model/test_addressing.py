@@ -196,7 +196,7 @@ def test_generate_mac_uses_our_prefix_and_the_bytes_given():
                                                ("cidr_v6", "fe80::/64"), ("cidr_v6", "::/64")])
 def test_network_when_hosts_speak_by_its_range_then_nobody_makes_it(field: str, range_: str) -> None:
     for by_project in (True, False):
-        with pytest.raises(errors.network.Invalid, match=f"{field}. {range_} is partly in .* no network's"):
+        with pytest.raises(errors.network.Invalid, match=f"{field}. {range_} overlaps .* reserved for hosts"):
             addressing.plan(NewNetwork(label="n", bridge="br0", by_project=by_project, **{field: range_}), ())
     allowed = {"cidr": "172.0.0.0/24", "cidr_v6": "fd00::/64"}[field]
     assert addressing.plan(NewNetwork(label="n", bridge="br0", by_project=True, **{field: allowed}), ()).networks

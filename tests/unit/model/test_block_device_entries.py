@@ -67,21 +67,22 @@ def test_entry_when_no_device_is_said_then_nothing_else_is_looked_at(said: Any) 
 @pytest.mark.parametrize(("device", "reason"), [
     ({}, "source_type is missing"), ({"no_device": "false"}, "source_type is missing"), ({"uuid": ID}, "source_type"),
     ({"source_type": "tape"}, "source_type tape"), ({**VOLUME, "destination_type": "tape"}, "destination_type tape"),
-    ({**BLANK, "uuid": ID}, "has no uuid"),
-    ({**VOLUME, "uuid": None}, "needs the uuid"), ({"source_type": "volume", "volume_id": ID}, "needs the uuid"),
-    ({**IMAGE, "uuid": ""}, "needs the uuid"), ({"source_type": "snapshot"}, "needs the uuid"),
-    ({**VOLUME, "uuid": ".."}, "is no UUID"),
+    ({**BLANK, "uuid": ID}, "cannot have a uuid"),
+    ({**VOLUME, "uuid": None}, "requires a uuid"), ({"source_type": "volume", "volume_id": ID}, "requires a uuid"),
+    ({**IMAGE, "uuid": ""}, "requires a uuid"), ({"source_type": "snapshot"}, "requires a uuid"),
+    ({**VOLUME, "uuid": ".."}, "is not a valid UUID"),
     ({**VOLUME, "destination_type": "local"}, "local disk"),
     ({"source_type": "snapshot", "uuid": ID, "destination_type": "local"}, "local disk"),
     ({**ROOT, "boot_index": 1}, "Mapping image to local"), ({**ROOT, "boot_index": None}, "Mapping image to local"),
-    ({**BLANK, "boot_index": 0}, "booted from"), ({**BLANK, "volume_type": "fast"}, "no volume_type"),
-    ({**ROOT, "volume_type": "fast"}, "no volume_type"), ({**VOLUME, "volume_type": "fast"}, "volume_type already"),
+    ({**BLANK, "boot_index": 0}, "be bootable"), ({**BLANK, "volume_type": "fast"}, "cannot have a volume_type"),
+    ({**ROOT, "volume_type": "fast"}, "cannot have a volume_type"),
+    ({**VOLUME, "volume_type": "fast"}, "already has a volume_type"),
     ({**IMAGE, "volume_size": None}, "volume_size of at least 1"), ({**IMAGE, "volume_size": 0}, "at least 1"),
     ({"source_type": "blank", "destination_type": "volume"}, "at least 1"),
-    ({**BLANK, "volume_size": -1}, "negative"), ({**BLANK, "volume_size": "1.5"}, "volume_size is no whole number"),
-    ({**BLANK, "volume_size": True}, "volume_size is no whole number"), ({**VOLUME, "boot_index": "a"}, "boot_index"),
+    ({**BLANK, "volume_size": -1}, "negative"), ({**BLANK, "volume_size": "1.5"}, "volume_size must be an integer"),
+    ({**BLANK, "volume_size": True}, "volume_size must be an integer"), ({**VOLUME, "boot_index": "a"}, "boot_index"),
     ({**VOLUME, "disk_bus": "nvme"}, "disk_bus nvme"), ({**VOLUME, "device_type": "tape"}, "device_type tape"),
-    ({**VOLUME, "device_name": 5}, "device_name is no text"), ({**VOLUME, "uuid": {}}, "uuid is no text")])
+    ({**VOLUME, "device_name": 5}, "device_name must be a string"), ({**VOLUME, "uuid": {}}, "uuid must be a string")])
 def test_new_entry_when_it_can_be_no_device_then_the_reason_is_told(device: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadEntryError, match=reason):
         new_entry(device)

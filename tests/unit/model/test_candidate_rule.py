@@ -212,15 +212,15 @@ def test_solutions_when_another_tree_shares_in_an_aggregate_then_it_gives_too() 
 WHY = [
     (asks(group(resources={"VCPU": 9})), "not enough VCPU"),
     (asks(group(resources={"PGPU": 1})), "no PGPU"),
-    (asks(group(resources={"VCPU": 1}, member_of=(("g1",),))), "not in an aggregate that is asked for"),
+    (asks(group(resources={"VCPU": 1}, member_of=(("g1",),))), "not in a requested aggregate"),
     (asks(group(resources={"VCPU": 1}), root_required=("T9",)), "no trait T9"),
     (asks(group(resources={"VCPU": 1}), root_forbidden=("T0",)), "trait T0 is forbidden"),
-    (asks(group(member_of=(("g1",),)), group("1", resources={"VCPU": 1})), "not in an aggregate that is asked for"),
+    (asks(group(member_of=(("g1",),)), group("1", resources={"VCPU": 1})), "not in a requested aggregate"),
     (asks(group(required=(("T1", "T2"),)), group("1", resources={"VCPU": 1})), "no trait T1|T2"),
     (asks(group("1", resources={"VGPU": 1}, required=(("T0",),))), "no provider with T0, VGPU"),
     (asks(group("1", resources={"VCPU": 1}, forbidden=("T0",))), "no provider with VCPU without T0"),
-    (asks(*[group(str(one), resources={"VGPU": 1}) for one in range(3)]), "its parts do not fit together"),
-    (asks(group(resources={"VCPU": 1}, required=(("T1",),))), "its parts do not fit together")]
+    (asks(*[group(str(one), resources={"VGPU": 1}) for one in range(3)]), "no combination of its providers fits"),
+    (asks(group(resources={"VCPU": 1}, required=(("T1",),))), "no combination of its providers fits")]
 
 
 @pytest.mark.parametrize(("request_", "words"), WHY, ids=[words for _, words in WHY])

@@ -16,8 +16,8 @@ def test_setting_when_it_is_well_said_then_it_is_this(words, expected):
 
 
 @pytest.mark.parametrize("words, reason", [
-    ([], "says nothing"), ([""], "says nothing"), (["none", "auto"], "stands alone"), (["10.0.0"], "must be a range"),
-    (["0.0.0.0/0"], "nothing at all")])
+    ([], "is empty"), ([""], "is empty"), (["none", "auto"], "cannot be combined"), (["10.0.0"], "must be a range"),
+    (["0.0.0.0/0"], "block all traffic")])
 def test_setting_when_it_is_no_range_or_says_nothing_then_the_reason_is_told(words, reason):
     with pytest.raises(ValueError, match=reason):
         parsed(words)

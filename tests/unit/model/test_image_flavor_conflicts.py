@@ -11,22 +11,22 @@ from nova.model.scheduling import image_flavor_conflicts
 from nova.virt.libvirt import properties
 
 CONTRADICTIONS = [
-    ({"hw_tpm_version": "1.2"}, {"hw:tpm_version": "2.0"}, "hw_tpm_version", "the flavor says hw:tpm_version=2.0"),
-    ({"hw_viommu_model": "virtio"}, {"hw:viommu_model": "intel"}, "hw_viommu_model", "the flavor says"),
-    ({"hw_virtio_packed_ring": "yes"}, {"hw:virtio_packed_ring": "false"}, "hw_virtio_packed_ring", "the flavor says"),
-    ({"hw_pmu": "off"}, {"hw:pmu": "1"}, "hw_pmu", "the flavor says hw:pmu=1"),
+    ({"hw_tpm_version": "1.2"}, {"hw:tpm_version": "2.0"}, "hw_tpm_version", "the flavor has hw:tpm_version=2.0"),
+    ({"hw_viommu_model": "virtio"}, {"hw:viommu_model": "intel"}, "hw_viommu_model", "the flavor has"),
+    ({"hw_virtio_packed_ring": "yes"}, {"hw:virtio_packed_ring": "false"}, "hw_virtio_packed_ring", "the flavor has"),
+    ({"hw_pmu": "off"}, {"hw:pmu": "1"}, "hw_pmu", "the flavor has hw:pmu=1"),
     ({"hw_maxphysaddr_mode": "emulate"}, {"hw:maxphysaddr_mode": "passthrough"}, "hw_maxphysaddr_mode",
-     "the flavor says hw:maxphysaddr_mode=passthrough"),
-    ({"os_secure_boot": "required"}, {"os:secure_boot": "disabled"}, "os_secure_boot", "the flavor says"),
-    ({"os_secure_boot": "disabled"}, {"os:secure_boot": "required"}, "os_secure_boot", "the flavor says"),
+     "the flavor has hw:maxphysaddr_mode=passthrough"),
+    ({"os_secure_boot": "required"}, {"os:secure_boot": "disabled"}, "os_secure_boot", "the flavor has"),
+    ({"os_secure_boot": "disabled"}, {"os:secure_boot": "required"}, "os_secure_boot", "the flavor has"),
     ({"hw_serial_port_count": "3"}, {"hw:serial_port_count": "2"}, "hw_serial_port_count", "the flavor allows 2"),
     ({"hw_cpu_threads": "4"}, {"hw:cpu_max_threads": "2"}, "hw_cpu_threads", "the flavor allows 2"),
     ({"hw_cpu_max_cores": "4"}, {"hw:cpu_max_cores": "2"}, "hw_cpu_max_cores", "the flavor allows 2"),
     ({"hw_video_ram": "64"}, {"hw_video:ram_max_mb": "32"}, "hw_video_ram", "the flavor allows 32"),
     ({"hw_video_ram": "64"}, {}, "hw_video_ram", "the flavor allows 0"),
-    ({"hw_tpm_model": "tpm-crb"}, {}, "hw_tpm_model", "must say which version"),
-    ({}, {"hw:tpm_model": "tpm-crb", "hw:tpm_version": "1.2"}, "hw:tpm_model", "tpm-tis alone"),
-    ({"hw_tpm_model": "tpm-crb"}, {"hw:tpm_version": "1.2"}, "hw_tpm_model", "tpm-tis alone"),
+    ({"hw_tpm_model": "tpm-crb"}, {}, "hw_tpm_model", "hw:tpm_version is required"),
+    ({}, {"hw:tpm_model": "tpm-crb", "hw:tpm_version": "1.2"}, "hw:tpm_model", "requires the model tpm-tis"),
+    ({"hw_tpm_model": "tpm-crb"}, {"hw:tpm_version": "1.2"}, "hw_tpm_model", "requires the model tpm-tis"),
 ]
 
 

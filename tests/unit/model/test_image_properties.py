@@ -16,7 +16,7 @@ from nova.model.image import image_properties
     ("hw_video_ram", "\N{SUPERSCRIPT TWO}"), ("hw_disk_bus", "VIRTIO")])
 def test_property_when_its_value_is_wrong_then_it_is_named(name: str, value: str) -> None:
     wrong = image_properties.problem({"os_distro": "debian", name: value})
-    assert wrong is not None and f"image property {name} is" in wrong
+    assert wrong is not None and f"image property {name} has" in wrong
 
 
 @pytest.mark.parametrize(("name", "value"), [

@@ -110,7 +110,7 @@ def test_pack_when_only_some_order_fits_then_it_is_found():
     host = HostTopology(cells=(cell(0, range(4)), cell(1, range(4, 12))))
     assert [one.host_cell for one in packed(host, guest((2, 2, 64), (6, 6, 64))).cells] == [0, 1]
     assert [one.host_cell for one in packed(host, guest((6, 6, 64), (2, 2, 64))).cells] == [1, 0]
-    assert pack(host, (), guest((6, 6, 64), (6, 6, 64))) == "its 2 cells do not fit beside each other"
+    assert pack(host, (), guest((6, 6, 64), (6, 6, 64))) == "its 2 cells do not fit on separate host cells"
 
 
 def test_pack_takes_the_cell_that_is_left_least():
@@ -140,7 +140,7 @@ def test_pack_by_page_size(page, expected):
 
 @pytest.mark.parametrize(("page", "memory_mb", "why"), [
     ("1048576", 2048, "no cell has 2 free 1048576 KB pages"),
-    ("1048576", 512, "512 MB are no whole number of 1048576 KB"),
+    ("1048576", 512, "512 MB is not a multiple of 1048576 KB"),
     ("2048", 2048, "no cell has 1024 free 2048 KB pages"), ("4096", 512, "no free 4096 KB pages"),
     ("large", 2048, "no cell has 2 free 1048576 KB pages"), ("", 8192, "no cell has 8192 MB of free memory"),
     ("small", 7000, "no cell has 7000 MB of free memory")])
@@ -195,7 +195,8 @@ def test_pack_when_a_physical_function_is_given_then_its_virtual_ones_are_not_an
     both = packed(NIC, Wanted(devices=(request(2, VF), request(1, PF))))
     assert {one.parent or one.address for one in both.devices if one.request == 0}.isdisjoint(
         one.address for one in both.devices if one.request == 1)
-    assert pack(NIC, (), Wanted(devices=(request(3, VF), request(1, PF)))) == "its PCI devices are not free together"
+    assert pack(NIC, (), Wanted(devices=(request(3, VF), request(1, PF)))) == (
+        "its PCI devices are not available together")
 
 
 def test_pack_when_virtual_functions_are_taken_then_of_one_that_is_given_in_parts():
@@ -300,7 +301,7 @@ def test_pack_when_requests_pull_at_the_same_functions_in_more_ways_than_can_be_
     devices = tuple(one for at in range(16) for one in nics(functions=8, bus=f"{at:02x}"))
     wanted = Wanted(devices=(request(8, PF), request(65, VF)))
     began = time.process_time()
-    assert pack(HostTopology(devices=devices), (), wanted) == "its PCI devices are not free together"
+    assert pack(HostTopology(devices=devices), (), wanted) == "its PCI devices are not available together"
     assert time.process_time() - began < 5
     assert isinstance(pack(HostTopology(devices=devices), (), Wanted(
         devices=(request(8, PF), request(64, VF)))), Packing)
@@ -311,6 +312,6 @@ def test_pack_when_cells_of_a_giant_host_can_be_seated_in_more_ways_than_can_be_
                                          8192 if at < 5 else 1024) for at in range(24)))
     small, large = [(1, 0, 512)] * 6, [(1, 0, 4096)] * 6
     began = time.process_time()
-    assert pack(host, (), guest(*small, *large)) == "its 12 cells do not fit beside each other"
+    assert pack(host, (), guest(*small, *large)) == "its 12 cells do not fit on separate host cells"
     assert time.process_time() - began < 5
     assert isinstance(pack(host, (), guest(*large[:5], *small)), Packing)

@@ -49,26 +49,27 @@ FLOATING = cell(pins={}, shared=(0, 1))
 
 @pytest.mark.parametrize(("others", "packing", "why"), [
     ([], held(cell()), None), ([held(cell(pins={0: 3, 1: 7}))], held(cell()), None),
-    ([held(cell(pins={0: 7, 1: 6}))], held(cell()), "CPU 6 is another guest's"),
-    ([held(cell(pins={0: 3}, emulator=(2,)))], held(cell()), "CPU 2 is another guest's"),
-    ([held(cell(pins={0: 3}, idle=(6,)))], held(cell()), "CPU 6 is another guest's"),
-    ([], held(cell(pins={0: 0, 1: 6})), "CPU 0 is not among those of cell 0 that are dedicated"),
-    ([], held(cell(pins={0: 10, 1: 6})), "CPU 10 is not among"), ([], held(cell(host_cell=5)), "no NUMA cell 5"),
-    ([], held(cell(pins={0: 2, 1: 2})), "CPU 2 would be given twice"),
-    ([], held(cell(pins={0: 2}, emulator=(2,))), "CPU 2 would be given twice"),
-    ([], held(cell(pins={0: 2}, shared=(3,))), "CPU 3 is not among those of cell 0 that guests share"),
+    ([held(cell(pins={0: 7, 1: 6}))], held(cell()), "CPU 6 is used by another guest"),
+    ([held(cell(pins={0: 3}, emulator=(2,)))], held(cell()), "CPU 2 is used by another guest"),
+    ([held(cell(pins={0: 3}, idle=(6,)))], held(cell()), "CPU 6 is used by another guest"),
+    ([], held(cell(pins={0: 0, 1: 6})), "CPU 0 of cell 0 is not dedicated to guests"),
+    ([], held(cell(pins={0: 10, 1: 6})), "CPU 10 of cell 0 is not dedicated"),
+    ([], held(cell(host_cell=5)), "unknown NUMA cell 5"),
+    ([], held(cell(pins={0: 2, 1: 2})), "CPU 2 is assigned twice"),
+    ([], held(cell(pins={0: 2}, emulator=(2,))), "CPU 2 is assigned twice"),
+    ([], held(cell(pins={0: 2}, shared=(3,))), "CPU 3 of cell 0 is not shared by guests"),
     ([], held(cell(page_kb=2048, memory_mb=2000)), None),
     ([], held(cell(page_kb=2048, memory_mb=2002)), "cell 0 has 1000 free 2048 KB pages, not 1001"),
     ([held(cell(page_kb=2048, memory_mb=1000, pins={}))], held(cell(page_kb=2048, memory_mb=1002)), "500 free"),
     ([], held(cell(page_kb=1048576, memory_mb=1024)), "0 free 1048576 KB pages"),
     ([], held(cell(memory_mb=4097)), "4096 MB of free memory"),
     ([held(FLOATING)], held(FLOATING), None), ([held(FLOATING)] * 2, held(FLOATING), "0 free shared CPUs, not 2"),
-    ([], held(devices=("0000:81:10.0",)), None), ([], held(devices=("0000:99:00.0",)), "0000:99:00.0 is not among"),
-    ([held(devices=("0000:81:10.0",))], held(devices=("0000:81:10.0",)), "another guest's"),
+    ([], held(devices=("0000:81:10.0",)), None), ([], held(devices=("0000:99:00.0",)), "0000:99:00.0 is not available"),
+    ([held(devices=("0000:81:10.0",))], held(devices=("0000:81:10.0",)), "used by another guest"),
     ([held(devices=("0000:81:10.0",))], held(devices=("0000:81:10.2",)), None),
-    ([held(devices=("0000:81:10.0",))], held(devices=("0000:81:00.0",)), "another guest's"),
-    ([held(devices=("0000:81:00.0",))], held(devices=("0000:81:10.2",)), "another guest's"),
-    ([], held(devices=("0000:81:10.0", "0000:81:10.0")), "given twice"),
+    ([held(devices=("0000:81:10.0",))], held(devices=("0000:81:00.0",)), "used by another guest"),
+    ([held(devices=("0000:81:00.0",))], held(devices=("0000:81:10.2",)), "used by another guest"),
+    ([], held(devices=("0000:81:10.0", "0000:81:10.0")), "assigned twice"),
 ])
 def test_clash_when_something_is_taken_or_absent_then_it_is_named(others, packing, why):
     found = clash(HOST, others, packing)
@@ -83,7 +84,7 @@ def test_clash_when_only_its_own_is_asked_about_then_what_all_share_may_be_short
 
 
 def test_clash_when_the_host_tells_of_no_topology_then_what_holds_nothing_fits():
-    assert clash(None, [], Packing()) is None and "not known" in clash(None, [], held(cell()))
+    assert clash(None, [], Packing()) is None and "are unknown" in clash(None, [], held(cell()))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -16,9 +16,9 @@ HOST = HostTopology(cells=(cell(0, range(8), (0, 1), pages={2048: 256}), cell(1,
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [
-    (guest((8, 8, 64)), [Lack(8, 6, "dedicated CPUs of one cell")]),
-    (guest((6, 6, 64), emulator="isolate"), [Lack(7, 6, "dedicated CPUs of one cell")]),
-    (guest((4, 0, 64)), [Lack(4, 2, "shared CPUs of one cell")]),
+    (guest((8, 8, 64)), [Lack(8, 6, "dedicated CPUs in one cell")]),
+    (guest((6, 6, 64), emulator="isolate"), [Lack(7, 6, "dedicated CPUs in one cell")]),
+    (guest((4, 0, 64)), [Lack(4, 2, "shared CPUs in one cell")]),
     (guest((1, 1, 9999)), [Lack(9999, 3584, "MB of memory in one cell")]),
     (guest((1, 1, 9999), page="4"), [Lack(9999, 3584, "MB of memory in one cell")]),
     (guest((1, 1, 1025), page="2048"), [Lack(513, 256, "pages of 2048 KB in one cell")]),
@@ -26,7 +26,7 @@ HOST = HostTopology(cells=(cell(0, range(8), (0, 1), pages={2048: 256}), cell(1,
     (guest((1, 1, 1024), page="large"), [Lack(1024, 512, "MB of large pages in one cell")]),
     (guest((1, 1, 64), (1, 1, 64), (1, 1, 64)), [Lack(3, 2, "NUMA cells")]),
     (guest((9, 9, 64), devices=(request(3, VF),)),
-     [Lack(9, 6, "dedicated CPUs of one cell"), Lack(3, 2, "PCI devices of alias nic")]),
+     [Lack(9, 6, "dedicated CPUs in one cell"), Lack(3, 2, "PCI devices of alias nic")]),
     (guest((6, 6, 64), (6, 6, 64)), []), (guest((1, 1, 64)), []), (Wanted(), [])])
 def test_lacks(wanted, expected):
     assert lacks(HOST, (), wanted) == expected
