@@ -1,4 +1,4 @@
-"""pytest's fixtures: in a conftest.py, ``from nova.devel import cloud`` (or ``session_cloud``)."""
+"""Fixtures for pytest: in a conftest.py, ``from nova.devel import cloud`` (or ``session_cloud``)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nova.devel.running import RunningCloud
 
 @pytest.fixture
 def cloud() -> Iterator[RunningCloud]:
-    """A new cloud for each test, which takes it about two seconds."""
+    """Start a new cloud for each test, which takes about two seconds."""
     with RunningCloud() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def session_cloud() -> Iterator[RunningCloud]:
-    """One cloud for all tests of a run. What a test leaves in it, the next one finds."""
+    """Start one cloud for all tests of a run. Each test sees the remains of the previous ones."""
     with RunningCloud() as running:
         yield running

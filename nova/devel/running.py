@@ -1,4 +1,4 @@
-"""A cloud for tests: ``RunningCloud`` starts nova-all, says how clients log in, and makes faults happen.
+"""A cloud for tests: ``RunningCloud`` starts nova-all, provides credentials for clients, and injects faults.
 
     with RunningCloud(hosts=3) as cloud:
         compute = openstack.connect(cloud="nova-all").compute      # OS_CLIENT_CONFIG_FILE=cloud.clouds_file
@@ -26,26 +26,26 @@ from keystoneauth1.identity import v3
 
 READY_S, STOP_S = 60.0, 5.0
 _EXPORTED = re.compile(r"^  export (OS_\w+)=(.*)$")
-#: Of a checkout: where the package ``nova`` is.
+#: Top of a checkout, which contains the package ``nova``.
 TOP = Path(__file__).resolve().parents[2]
 CLOUDS_FILE = "--clouds-file"
 
 
 class NotReady(Exception):
-    """The cloud did not start: what it printed."""
+    """Error of a cloud that did not start, with its output."""
 
 
 class RunningCloud:
     """A cloud in a process of its own, on a free port. It ends with ``stop``, with the block, or with this process.
 
-    ``hosts``, ``demo``, ``seed`` and ``speed`` are nova-all's; ``more``: other words of its command line, perhaps
-    ``--clouds-file`` (the default is in a folder of this user's alone). ``program``: what is run, such as
-    ``("nova-all",)``; this Python's own nova if not given.
+    ``hosts``, ``demo``, ``seed`` and ``speed`` are options of nova-all; ``more``: further arguments, possibly
+    ``--clouds-file`` (the default is in a directory that only this user can access). ``program``: the command to run,
+    such as ``("nova-all",)``; by default this Python's own nova.
     """
 
     def __init__(self, hosts: int = 2, demo: bool = False, seed: int | None = None, speed: float = 0.0,
                  more: Sequence[str] = (), program: Sequence[str] = (sys.executable, "-m", "nova.cmd.all")) -> None:
-        """NotReady."""
+        """Start the cloud. Raises NotReady."""
         self._folder = tempfile.TemporaryDirectory(prefix="nova-cloud-")
         if CLOUDS_FILE not in more:
             more = (CLOUDS_FILE, f"{self._folder.name}/clouds.yaml", *more)
@@ -60,7 +60,7 @@ class RunningCloud:
         self._said: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         self.environment: Mapping[str, str] = {}
-        self.said = ""  # what it printed when it was ready
+        self.said = ""  # its output until it was ready
         try:
             self._wait()
         except BaseException:
@@ -76,45 +76,45 @@ class RunningCloud:
 
     @property
     def auth_url(self) -> str:
-        """Keystone's address, with /v3."""
+        """Keystone's URL, with /v3."""
         return self.environment["OS_AUTH_URL"]
 
     @property
     def password(self) -> str:
-        """Of the users demo and admin."""
+        """Password of the users demo and admin."""
         return self.environment["OS_PASSWORD"]
 
     def credentials(self, user: str = "demo", project: str | None = None) -> dict[str, str]:
-        """OS_* variables of a user, in the project of the same name if not said."""
+        """Return the OS_* variables of a user, by default in the project of the same name."""
         return {**self.environment, "OS_USERNAME": user, "OS_PROJECT_NAME": project or user}
 
     def session(self, user: str = "demo", project: str | None = None) -> session.Session:
-        """A session of keystoneauth, as clients take it."""
+        """Return a keystoneauth session, for use by clients."""
         return session.Session(v3.Password(self.auth_url, username=user, password=self.password,
                                            project_name=project or user, user_domain_name="Default",
                                            project_domain_name="Default"))
 
     def fail(self, kind: str, **more: Any) -> None:
-        """A fault from now on: ``boot`` (``name``, ``times``), ``quota`` or ``rpc`` (``times``), ``host`` (``host``).
-        keystoneauth1's BadRequest, NotFound."""
+        """Inject a fault: ``boot`` (``name``, ``times``), ``quota`` or ``rpc`` (``times``), ``host`` (``host``). Raises
+        keystoneauth1's BadRequest or NotFound."""
         self._faults("POST", {"fault": {"kind": kind, **more}})
 
     def heal(self) -> None:
-        """No fault is in force any more, and dead hosts are back."""
+        """Remove all faults, and restart dead hosts."""
         self._faults("DELETE", None)
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """Process id of the cloud."""
         return self._process.pid
 
     def kill(self) -> None:
-        """As kill -9. What ``--state`` named is as it was at that moment."""
+        """Kill the process with SIGKILL. The directory of ``--state`` keeps the state of that moment."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """End it, and remove what it left. May be called twice."""
+        """Stop the cloud, and remove its files. May be called twice."""
         if self._process.poll() is None:
             with contextlib.suppress(OSError):
                 assert self._process.stdin
@@ -136,7 +136,7 @@ class RunningCloud:
         self._said.put(None)
 
     def _wait(self) -> None:
-        """Read until the last line of the summary."""
+        """Read the output until the last line of the summary."""
         said: list[str] = []
         found: dict[str, str] = {}
         while not (said and said[-1].endswith("ends the cloud.")):
@@ -145,7 +145,7 @@ class RunningCloud:
             except queue.Empty:
                 line = None
             if line is None:
-                raise NotReady("\n".join(said[-20:]) or "it printed nothing")
+                raise NotReady("\n".join(said[-20:]) or "no output")
             said.append(line)
             if match := _EXPORTED.match(line):
                 found[match[1]] = match[2]

@@ -1,4 +1,4 @@
-"""What the fakes share: a table of routes, who asks, JSON in and out, errors as answers."""
+"""Common parts of the fakes: a table of routes, authentication, JSON bodies, errors as responses."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class KeptState(Protocol):
     """A state that can outlive its process."""
 
     def packed(self) -> bytes:
-        """All of it that shall be kept."""
+        """Return the serialized state."""
 
     def restore(self, packed: bytes) -> None:
-        """Become what :meth:`packed` told of. msgspec.MsgspecError: it is another's."""
+        """Load a state that :meth:`packed` returned. Raises msgspec.MsgspecError if it is of another kind."""
 
 
 State = TypeVar("State")
-LARGEST_BODY = 114688  # bytes of JSON, as oslo.middleware has it
+LARGEST_BODY = 114688  # bytes of JSON, the limit of oslo.middleware
 
 
 class FakeError(Exception):
-    """What a client is told: an HTTP status and a sentence."""
+    """Error response to a client: an HTTP status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -47,8 +47,8 @@ class FakeError(Exception):
 
 @dataclass(frozen=True)
 class TokenOwner:
-    """Who asks, by a token. ``roles``: names. ``restricted``: the token is got by a credential, which may not make
-    others."""
+    """Owner of a token. ``roles``: names. ``restricted``: the token was issued for a credential, and may not create
+    further credentials."""
 
     user_id: str
     project_id: str | None = None
@@ -58,17 +58,16 @@ class TokenOwner:
 
     @property
     def is_admin(self) -> bool:
-        """Whether administrators' rights go with the token."""
+        """True if the token has administrator rights."""
         return "admin" in self.roles
 
 
-#: Of a token's text; None for one that is not valid.
+#: Function from a token's text to its owner; None if the token is not valid.
 Identify = Callable[[str], TokenOwner | None]
 
 
 class FakeAnswer(NamedTuple):
-    """An answer that says more than its body. ``data``: parts of a body that is no JSON; its length is in the headers.
-    """
+    """A response with status or headers. ``data``: parts of a body that is not JSON; its length is in the headers."""
 
     status: int = 200
     body: Json = None
@@ -78,8 +77,8 @@ class FakeAnswer(NamedTuple):
 
 @dataclass
 class FakeCall:
-    """One request on its way to a handler. ``named``: the path's parameters; ``raw``: the body, of rows that do not
-    stream; ``token``: X-Auth-Token."""
+    """One request for a handler. ``named``: the path's parameters; ``raw``: the body, unless the row streams;
+    ``token``: X-Auth-Token."""
 
     http: webob.Request
     named: Mapping[str, str]
@@ -89,20 +88,20 @@ class FakeCall:
 
     @property
     def caller(self) -> TokenOwner:
-        """Who asks. 401 without a valid token."""
+        """Owner of the request's token. Raises 401 without a valid token."""
         if self.owner is None:
             raise FakeError(401, "The request you have made requires authentication.")
         return self.owner
 
     def body(self) -> Json:
-        """The JSON of the request. 400."""
+        """Return the JSON of the request. Raises 400."""
         try:
             return bodies.decode(self.raw)
         except errors.NovaError as error:
             raise FakeError(400, f"Invalid JSON: {error.message}") from None
 
     def member(self, name: str) -> dict[str, Json]:
-        """The object that is the body's only member of that name. 400 names it."""
+        """Return the object that is the body's only member of that name. Raises 400, which names it."""
         body = self.body()
         if not isinstance(body, dict) or not isinstance(body.get(name), dict):
             raise FakeError(400, f"'{name}' is a required property: an object.")
@@ -113,25 +112,25 @@ Rule = Callable[[FakeCall], bool]
 
 
 def anybody(call: FakeCall) -> bool:
-    """Also who has no token."""
+    """Return True: also for requests without a token."""
     return True
 
 
 def authenticated(call: FakeCall) -> bool:
-    """Who has a valid token. 401."""
+    """Return True for requests with a valid token. Raises 401."""
     return bool(call.caller)
 
 
 def admin(call: FakeCall) -> bool:
-    """Who has the role admin, wherever. 401."""
+    """Return whether the token has the role admin, in any scope. Raises 401."""
     return call.caller.is_admin
 
 
 @dataclass(frozen=True)
 class FakeRoute(Generic[State]):
-    """A row. The handler's answer is JSON with status ``success``, or a FakeAnswer. ``streams``: the handler takes or
-    gives data as a client sends or takes it, and takes the service's lock itself where it needs that. ``passing``: what
-    it changes is not kept."""
+    """A row of the table. The handler returns JSON, sent with status ``success``, or a FakeAnswer. ``streams``: the
+    handler transfers data at the client's speed, and acquires the service's lock itself if needed. ``passing``: its
+    changes are not saved."""
 
     method: str
     path: str
@@ -153,20 +152,20 @@ class FakeService(Generic[State]):
         self._file: Path | None = None
 
     def keep_in(self, file: Path) -> bool:
-        """Go on with the state that is in the file, and write it there after each change; whether there was one. Only
-        for a state that is a KeptState. ValueError: the file is none of ours."""
+        """Load the state from the file, and save it there after each change; return whether the file existed. Only for
+        a state that is a KeptState. Raises ValueError for an invalid file."""
         state: KeptState = cast(KeptState, self.state)
         found = file.exists()
         if found:
             try:
                 state.restore(file.read_bytes())
             except msgspec.MsgspecError as error:
-                raise ValueError(f"{file} cannot be read: {error}. Remove it to begin anew") from None
+                raise ValueError(f"{file} cannot be read: {error}. Remove it to start with an empty state") from None
         self._file = file
         return found
 
     def save(self) -> None:
-        """Write the state, where it is kept: whole or not at all, and for this user alone."""
+        """Save the state to its file, if any: atomically, with access for this user only."""
         if self._file is None:
             return
         with self.lock:
@@ -190,11 +189,11 @@ class FakeService(Generic[State]):
         return response(environ, start_response)
 
     def refused(self, http: webob.Request, error: FakeError) -> FakeAnswer:
-        """An error as this service words it."""
+        """Return an error response in this service's format."""
         raise NotImplementedError
 
     def _handled(self, http: webob.Request) -> webob.Response:
-        """The answer, made into bytes before another request changes what it shows. FakeError."""
+        """Return the response, serialized before another request changes the state. Raises FakeError."""
         row, named = self._found(http)
         token, raw = http.headers.get("X-Auth-Token", ""), b"" if row.streams else _body(http)
         with self.lock:
@@ -208,7 +207,7 @@ class FakeService(Generic[State]):
             return _response(answer if isinstance(answer, FakeAnswer) else FakeAnswer(row.success, answer))
 
     def _found(self, http: webob.Request) -> tuple[FakeRoute[State], Mapping[str, str]]:
-        """The row of the request, and the path's parameters. 404, 405."""
+        """Return the row of the request, and the path's parameters. Raises 404 or 405."""
         path = paths.text_of(http.environ)
         method = "GET" if http.method == "HEAD" else http.method
         found = None if path is None else self.router.match(method, path or "/")
@@ -220,18 +219,19 @@ class FakeService(Generic[State]):
 
 
 def _body(http: webob.Request) -> bytes:
-    """What the client sends, read before the lock is taken: a slow client holds nobody up. 400, 413."""
+    """Read the request's body before the lock is acquired, so that a slow client blocks no others. Raises 400 or
+    413."""
     try:
         raw = http.body_file.read(LARGEST_BODY + 1)
     except OSError:
-        raise FakeError(400, "The body broke off.") from None
+        raise FakeError(400, "The body is incomplete.") from None
     if len(raw) > LARGEST_BODY:
-        raise FakeError(413, f"The body is too large: at most {LARGEST_BODY} bytes are taken.")
+        raise FakeError(413, f"The body is too large: at most {LARGEST_BODY} bytes are accepted.")
     return raw
 
 
 def _response(answer: FakeAnswer) -> webob.Response:
-    """Ranges of data are webob's own work."""
+    """Return the webob response, which supports ranges of data."""
     headers = [(name, value) for name, value in answer.headers.items()]
     if answer.data is not None:
         response = webob.Response(status=answer.status, app_iter=answer.data, conditional_response=True)

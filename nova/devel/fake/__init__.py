@@ -1,4 +1,4 @@
-"""A driver without a hypervisor: for tests, load, and a cloud on a laptop."""
+"""Driver without a hypervisor: for tests, load, and a cloud on a laptop."""
 
 from nova.devel.fake.driver import FakeDriver
 

@@ -1,8 +1,8 @@
-"""Fake guests that arrive while they run.
+"""Live migration of fake guests between hosts.
 
-A destination that makes room for a guest has a folder for its arrival. The source says in it that the guest is on its
-way (``coming``, with the process's id), and at the end renames the guest's record into it: at one moment the guest is
-there and not here. A destination that gave up has removed the folder, and the guest stays.
+A destination that is ready for a guest has a directory for its arrival. The source writes to it that the guest is
+coming (``coming``, with the process id). At the end it renames the guest's record into the directory, which moves the
+guest atomically. A destination that cancelled has removed the directory, so the guest stays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Arrivals:
         self._hypervisor = hypervisor
 
     def folder(self, server_uuid: str) -> Path:
-        """Where this guest arrives. Its own folder is not made here."""
+        """Return the directory for this guest's arrival, without creating it."""
         return self._hypervisor.folder(ARRIVALS) / file_name(server_uuid)
 
     def drop(self, server_uuid: str) -> None:
@@ -32,7 +32,7 @@ class Arrivals:
             shutil.rmtree(self.folder(server_uuid), ignore_errors=True)
 
     def absorb(self, server_uuid: str) -> None:
-        """Whatever has arrived is this host's from now on."""
+        """Take over a guest that has arrived."""
         waiting = self._hypervisor.store.find(server_uuid)
         if waiting is None or not waiting.arriving:
             return
@@ -50,7 +50,7 @@ class Arrivals:
         self._hypervisor.notify(server_uuid, PowerState(arrived.power_state))
 
     def is_coming(self, server_uuid: str) -> bool:
-        """Whether a process that is alive says so."""
+        """Return whether a live process announced the guest."""
         try:
             pid = int((self.folder(server_uuid) / COMING).read_text())
             os.kill(pid, 0)

@@ -1,7 +1,7 @@
-"""Fake guests' consoles: ports that nobody listens on, given and taken as a hypervisor does.
+"""Consoles of fake guests: ports without a listener, allocated and released as by a hypervisor.
 
-Each boot of a guest, and each host that it comes to, gives it another number than it had; the number it leaves is soon
-another guest's. So a test sees a port that changes hands.
+Each boot of a guest, and each host that it moves to, gives it a new number; another guest soon gets its previous
+number. So tests see a port that changes its guest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nova.model.guest.consoles import PROTOCOLS, ConsoleType
 from nova.model.server.states import PowerState
 from nova.virt.interface import ConsolePlace
 
-#: First port of each protocol; a guest's own is its number beyond.
+#: First port of each protocol; a guest's number is added.
 FIRST = {"vnc": 5900, "spice": 16000, "serial": 10000, "mks": 9000}
 FIRST_TLS = 26000
 TICKETS = uuid.UUID("0d7d3b0e-7c5a-4f6e-9a55-6f3f2f0a5a01")  # namespace of the tickets
@@ -39,7 +39,8 @@ class FakeRemoteConsoles(Part):
             return ConsolePlace(port=port, tls_port=FIRST_TLS + guest.display if protocol == "spice" else None)
 
     def _number(self, guest: FakeGuest) -> None:
-        """One that no other running guest of this host has. It is chosen when somebody asks, which nobody can tell."""
+        """Choose a number that no other running guest of this host has. It is chosen on demand, which callers cannot
+        notice."""
         if guest.display_of == self._hypervisor.boot_of(guest):
             return
         taken = {other.display for other in self._hypervisor.store.all()
@@ -49,7 +50,7 @@ class FakeRemoteConsoles(Part):
         guest.display_of = self._hypervisor.boot_of(guest)
 
     def _ticket(self, guest: FakeGuest) -> str:
-        """As a vCenter gives one."""
+        """Return a ticket in the form of vCenter's."""
         number = uuid.uuid5(TICKETS, f"{guest.uuid} {guest.display_of}")
         print_ = ":".join(f"{byte:02X}" for byte in (number.bytes + number.bytes)[:20])
         return json.dumps({"ticket": str(number), "cfgFile": f"[fake] {guest.uuid}/{guest.uuid}.vmx",

@@ -1,4 +1,4 @@
-"""Fake disks, which are no more than a record; and what is kept of them as small real files."""
+"""Disks of fake guests, which are only records, and their snapshots, which are small real files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIB = 1 << 30
 
 
 class FakeDisks(Part):
-    in_pool = False  # guests' disks are where all hosts see them, whether this host knows of the guest or not
+    in_pool = False  # guests' disks are in storage that all hosts see, whether this host has the guest or not
 
     @knobbed
     def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
@@ -42,10 +42,10 @@ class FakeDisks(Part):
         return self.in_pool
 
     def leave_disks(self, server_uuid: str) -> None:
-        """Nothing: they may be shared."""
+        """Do nothing: the disks may be shared."""
 
     def drop_images(self, names: Sequence[str]) -> None:
-        """Nothing is made of images here."""
+        """Do nothing: fake disks do not use images."""
 
     @knobbed
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:

@@ -1,6 +1,6 @@
-"""The fake driver: the whole driver interface, quick and without a hypervisor, with failure knobs.
+"""The fake driver: the whole driver interface, fast and without a hypervisor, with fault injection.
 
-What its parts share is in ``hypervisor.py``.
+``hypervisor.py`` has the code that its parts share.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from nova.model.server.states import PowerState
 from nova.virt import interface
 from nova.virt.pci.providers import children
 
-NODES = uuid.UUID("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")  # namespace of the nodes' uuids: the same at every start
-WATCH_S = 1.0  # how often the knobs' file is looked at for guests that change by themselves
+NODES = uuid.UUID("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")  # namespace of the nodes' uuids, which never change
+WATCH_S = 1.0  # interval of reading the knobs file for spontaneous power changes
 SUPPORTED = tuple((architecture, kind, "hvm") for architecture in ("x86_64", "i686", "aarch64")
                   for kind in ("fake", "kvm", "qemu"))
 CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
@@ -41,12 +41,13 @@ CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
 
 
 def from_conf(conf: Options, host: str) -> FakeDriver:
-    """The driver as ``nova.conf`` says."""
+    """Return the driver configured by ``nova.conf``."""
     return FakeDriver(conf.fake, host, Path(conf.state_path))
 
 
 class FakeDriver(interface.Driver):
-    """``options`` is the group ``[fake]``; with ``state_path`` guests live on in files and knobs are read from one."""
+    """Fake driver. ``options`` is the group ``[fake]``; with ``state_path``, guests are stored in files and knobs are
+    read from one."""
 
     needs_images = False
 
@@ -83,7 +84,7 @@ class FakeDriver(interface.Driver):
             concurrency.spawn(self._watch, name="fake-knobs")
 
     def check_alive(self) -> None:
-        """Nothing: what is pretended always answers."""
+        """Do nothing: a simulated hypervisor always answers."""
 
     def close(self) -> None:
         self._closed.set()
@@ -105,7 +106,7 @@ class FakeDriver(interface.Driver):
     # --- within
 
     def _watch(self) -> None:
-        """Let guests change by themselves as the knobs' file says, until the driver is closed."""
+        """Change guests' power states by the knobs file until the driver is closed."""
         while not self._closed.wait(WATCH_S):
             for rule in self.knobs.power_changes():
                 for guest in self.hypervisor.store.all():

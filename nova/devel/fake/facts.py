@@ -1,4 +1,4 @@
-"""What a fake host tells of its guests and of itself."""
+"""Facts that a fake host reports about its guests and itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nova.model.numa.topology import Packing
 from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.server.states import PowerState
 
-#: action on the host -> what it is then, and the word for it
+#: action on the host -> the host's state afterwards, and the word for the answer
 HOST_WORDS = {"startup": ("on", "startup"), "shutdown": ("off", "shutdown"), "reboot": ("on", "reboot"),
               "maintenance_on": ("maintenance", "on_maintenance"), "maintenance_off": ("on", "off_maintenance")}
 
@@ -29,7 +29,8 @@ class FakeGuestFacts(Part):
 
     @knobbed
     def diagnostics(self, server_uuid: str) -> Diagnostics:
-        """Of a guest that does nothing. It says libvirt, which it stands in for: the API knows only real drivers."""
+        """Return the diagnostics of an idle guest. The driver is libvirt, which it replaces: the API only supports real
+        drivers."""
         guest = self._hypervisor.defined(server_uuid)
         nothing = {"read_bytes": 0, "read_requests": 0, "write_bytes": 0, "write_requests": 0, "errors": 0}
         idle = dict.fromkeys((f"{way}_{what}" for way in ("rx", "tx")
@@ -70,7 +71,7 @@ class FakeHost:
         return HostUptime(booted_at=utcnow() - datetime.timedelta(seconds=int(time.monotonic() - self._started)))
 
     def change_host_power(self, action: str) -> str:
-        """Of a host that is none: it only remembers."""
+        """Record the new power state."""
         if action not in HOST_WORDS:
             raise errors.host.NoSuchAction(action=action)
         self.power, word = HOST_WORDS[action]

@@ -1,4 +1,4 @@
-"""What all parts of the fake driver stand on: a hypervisor that is none, with its guests' records and its knobs."""
+"""Simulated hypervisor: the base of all parts of the fake driver, with its guests' records and its knobs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
 
 class FakeHypervisor:
-    """``options`` is the group ``[fake]``; with ``state_path`` guests live on in files and knobs are read from one."""
+    """Simulated hypervisor. ``options`` is the group ``[fake]``; with ``state_path``, guests are stored in files and
+    knobs are read from one."""
 
     def __init__(self, options: Options, host: str, state_path: Path | None = None) -> None:
         self.options, self.host = options, host
         self.knobs = Knobs(state_path)
         keep = state_path / "fake" if state_path is not None and options.keep_state else None
-        self.room = keep  # where its files are; None: there are none yet
+        self.room = keep  # directory of its files; None if not created yet
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._making_room = threading.Lock()
         self.store = Store(keep / "guests" if keep else None)
@@ -41,7 +42,7 @@ class FakeHypervisor:
         self.calls: deque[tuple[str, str]] = deque(maxlen=10_000)  # (call, uuid), the newest last
 
     def folder(self, name: str) -> Path:
-        """A directory for files of this host's; without kept state one that goes with the process."""
+        """Return a directory for files of this host; without saved state it is deleted with the process."""
         with self._making_room:
             if self.room is None:
                 self._temporary = tempfile.TemporaryDirectory(prefix="nova-fake-")
@@ -53,19 +54,19 @@ class FakeHypervisor:
     # --- its guests
 
     def changed(self, subject: BuildOrder | str) -> Change:
-        """A block in which the guest's record may be changed: of an order, or of a uuid alone. Others wait until it
-        ends; the record is kept then, after an error, too."""
+        """Return a block in which the guest's record may be changed, for an order or a uuid. Others wait for its end.
+        The record is saved then, also after an error."""
         return Change(self.store, subject)
 
     def defined(self, server_uuid: str) -> FakeGuest:
-        """guest.NotDefined."""
+        """Return the record of a defined guest. Raises guest.NotDefined."""
         guest = self.store.find(server_uuid)
         if guest is None or not guest.defined:
             raise errors.guest.NotDefined(uuid=server_uuid)
         return guest
 
     def define(self, order: BuildOrder) -> PowerState:
-        """guest.NoDisks; host.VolumeNotConnected."""
+        """Define the guest and return its power state. Raises guest.NoDisks or host.VolumeNotConnected."""
         found = self.store.find(order.server_uuid)
         if found is None or not (found.disks or boots_from_volume(order)):
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
@@ -82,7 +83,7 @@ class FakeHypervisor:
 
     @staticmethod
     def check_connected(guest: FakeGuest, disk: VolumeDisk) -> None:
-        """host.VolumeNotConnected."""
+        """Raise host.VolumeNotConnected unless the volume is connected."""
         if disk.device.volume_id not in guest.connected:
             raise errors.host.VolumeNotConnected(volume=disk.device.volume_id, uuid=guest.uuid)
 
@@ -91,13 +92,13 @@ class FakeHypervisor:
         return PowerState(guest.power_state) if guest is not None and guest.defined else None
 
     def take_time(self) -> None:
-        """As much as a boot shall, or what else a client may want to see under way."""
+        """Sleep for the configured delay of a boot, so that clients can observe operations in progress."""
         if self.options.boot_delay:
             concurrency.sleep(self.options.boot_delay)
 
     def boot(self, guest: FakeGuest) -> None:
-        """Change the record to that of a guest that has just started, and write a boot's lines to its console. The
-        caller keeps the record, and tells the listener."""
+        """Change the record to that of a guest that has just started, and write boot messages to its console. The
+        caller saves the record and notifies the listener."""
         guest.power_state, guest.saved = PowerState.RUNNING, False
         guest.boots += 1
         guest.say(f"[    0.000000] fake kernel: {guest.instance_name}, {guest.vcpus} vcpus, {guest.memory_mb} MB")
@@ -105,11 +106,11 @@ class FakeHypervisor:
         guest.say(f"{guest.name} login:")
 
     def boot_of(self, guest: FakeGuest) -> str:
-        """What its consoles' ports go with."""
+        """Return the identifier of the boot to which the consoles' ports belong."""
         return f"{self.host} {guest.boots}"
 
-    def change_power(self, server_uuid: str, state: PowerState, said: str = "went down by itself") -> PowerState:
-        """What a guest does by itself: change its power state and let the listener know."""
+    def change_power(self, server_uuid: str, state: PowerState, said: str = "shut itself down") -> PowerState:
+        """Change a guest's power state without an order, and notify the listener."""
         self.defined(server_uuid)
         with self.changed(server_uuid) as guest:
             guest.power_state = state
@@ -117,7 +118,7 @@ class FakeHypervisor:
         return self.notify(server_uuid, state)
 
     def notify(self, server_uuid: str, state: PowerState) -> PowerState:
-        """Let the listener know; ``state``."""
+        """Notify the listener; return ``state``."""
         if self.listener is not None:
             self.listener(GuestState(server_uuid=server_uuid, power_state=state))
         return state
@@ -125,22 +126,22 @@ class FakeHypervisor:
     # --- for tests and knobs
 
     def inspect(self, server_uuid: str) -> FakeGuest | None:
-        """All there is of a guest; None when nothing is left of it."""
+        """Return the record of a guest; None without any remains of it."""
         return self.store.find(server_uuid)
 
     def inspect_source_copy(self, server_uuid: str) -> FakeGuest | None:
-        """The same of its source copy."""
+        """Return the record of the guest's source copy; None if it has none."""
         return self.source_copies.find(server_uuid)
 
     def write_mark(self, server_uuid: str, mark: str, disk: str = "root") -> None:
-        """Write to a guest's disk, as a program inside it would: where the disk's data goes, the mark goes."""
+        """Write a mark to a guest's disk, as a program inside it would: the mark moves with the disk's data."""
         with self.changed(server_uuid) as guest:
             if disk not in guest.disks:
                 raise errors.guest.NoDisks(uuid=server_uuid, names="all")
             guest.marks = {**guest.marks, disk: mark}
 
     def names_of(self, subject: Library) -> tuple[str, ...]:
-        """The server's name, where it is known."""
+        """Return the server's name, if it is known."""
         if isinstance(subject, str):
             guest = self.store.find(subject) or self.source_copies.find(subject)
             return (guest.name,) if guest is not None and guest.name else ()
@@ -149,7 +150,7 @@ class FakeHypervisor:
 
 
 class Part:
-    """Base of the driver's parts."""
+    """Base class of the driver's parts."""
 
     def __init__(self, hypervisor: FakeHypervisor) -> None:
         self._hypervisor = hypervisor
@@ -159,7 +160,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def knobbed(function: F) -> F:
-    """A call of a part: recorded, and failing, waiting or dying as the knobs say. Its first argument names a guest."""
+    """Decorate a call of a part: it is recorded, and fails, waits or dies as the knobs define. Its first argument names
+    a guest."""
     call = function.__name__
 
     @functools.wraps(function)
@@ -176,12 +178,12 @@ def knobbed(function: F) -> F:
 
 
 def disk_name(disk: Disk) -> str:
-    """``root``, ``swap``, ``ephemeral``; a number follows where the disk's index is not 0."""
+    """Return ``root``, ``swap`` or ``ephemeral``, followed by the disk's index if that is not 0."""
     return f"{disk.kind}{disk.index or ''}"
 
 
 class Change:
-    """One guest's record while it is changed: made when it isn't there, kept (or dropped, when empty) at the end."""
+    """Context manager to change one guest's record: created if missing, saved (or removed, if empty) at the end."""
 
     def __init__(self, store: Store, subject: BuildOrder | str) -> None:
         self._store, self._subject = store, subject
@@ -205,5 +207,5 @@ class Change:
 
 
 def file_name(text: str) -> str:
-    """``text`` as the part of a file's name that it may be."""
+    """Return ``text`` as a valid part of a file name."""
     return re.sub(r"[^A-Za-z0-9-]", "_", text)

@@ -1,14 +1,14 @@
 """Failure knobs: make the fake driver fail, wait, block or die at a chosen call.
 
-Within a process: :meth:`Knobs.fail_next`, :meth:`Knobs.delay`, :meth:`Knobs.block`. From outside a running daemon:
-the file ``state_path/fake-knobs.json``, read again at each call::
+Within a process: :meth:`Knobs.fail_next`, :meth:`Knobs.delay`, :meth:`Knobs.block`. From outside a running service: the
+file ``state_path/fake-knobs.json``, read again at each call::
 
     {"rules": [
       {"call": "start_new", "do": "fail", "name": "bad-*", "kind": "host_refused", "message": "no luck"},
       {"call": "create_disks", "do": "delay", "seconds": 2.5},
-      {"call": "start_new", "do": "block"},                       # until the rule leaves the file
+      {"call": "start_new", "do": "block"},                       # until the rule is removed from the file
       {"call": "destroy", "do": "die", "when": "after", "times": 1},  # kill -9 of the process
-      {"call": "*", "do": "power", "name": "vm1", "power_state": 4}   # the guest stops by itself, once
+      {"call": "*", "do": "power", "name": "vm1", "power_state": 4}   # the guest shuts itself down, once
     ]}
 
 While a call is blocked, ``state_path/fake/blocked/CALL.UUID`` exists. Replace the file by a rename, never in place.
@@ -34,13 +34,14 @@ from nova.model.base import Value
 LOG = logging.getLogger(__name__)
 
 FILE = "fake-knobs.json"
-LOOK_AGAIN_S = 0.02  # how soon a released call goes on
+LOOK_AGAIN_S = 0.02  # polling interval of a blocked call
 
 
 class KnobRule(Value):
-    """What to ``do`` (fail, delay, block, die, power) at a ``call``, for servers whose name or uuid matches ``name``.
+    """A rule: what to ``do`` (fail, delay, block, die, power) at a ``call``, for servers whose name or uuid matches
+    ``name``.
 
-    ``times`` None means always. ``kind`` is one of ``errors.KINDS``, or ``crash`` for an exception nobody foresaw.
+    ``times`` None means always. ``kind`` is one of ``errors.KINDS``, or ``crash`` for an unexpected exception.
     """
 
     call: str
@@ -54,8 +55,8 @@ class KnobRule(Value):
     power_state: int = 4
 
     def matches(self, call: str, when: str, names: tuple[str, ...]) -> bool:
-        """Whether the rule speaks of this moment of the call (``when``: before or after its work). One of the server's
-        ``names`` that fits the pattern is enough; it tells capital letters from small ones."""
+        """Return whether the rule applies to the call at this time (``when``: before or after its work). One matching
+        name of ``names`` is enough; the pattern is case-sensitive."""
         return (self.when == when and self.call in (call, "*")
                 and any(fnmatch.fnmatchcase(name, self.name) for name in names))
 
@@ -65,31 +66,31 @@ class _File(Value):
 
 
 class Block:
-    """A call that waits: ``reached`` is set when the first one is there; :meth:`release` lets all go on."""
+    """A blocking rule for calls: ``reached`` is set when the first one blocks; :meth:`release` resumes all."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
         self._released = threading.Event()
 
     def release(self) -> None:
-        """Let go on who waits, and who comes later. It may be called again."""
+        """Resume waiting calls, and let later ones pass. May be called twice."""
         self._released.set()
 
     def wait(self, timeout_s: float = 60.0) -> None:
-        """Say that the call is here, and wait for ``release``. After ``timeout_s`` it goes on all the same."""
+        """Signal that the call has arrived, and wait for ``release``. It continues after ``timeout_s`` anyway."""
         self.reached.set()
         self._released.wait(timeout_s)
 
 
 class _Own:
-    """A rule of this process, and how often it was used."""
+    """A rule of this process, with the number of its uses."""
 
     def __init__(self, rule: KnobRule, block: Block | None) -> None:
         self.rule, self.block, self.used = rule, block, 0
 
 
 class Knobs:
-    """All rules in force. ``state_path`` None: only those of this process."""
+    """All active rules. ``state_path`` None: only those of this process."""
 
     def __init__(self, state_path: Path | None = None) -> None:
         self._file = state_path / FILE if state_path else None
@@ -100,27 +101,26 @@ class Knobs:
         self._last: tuple[KnobRule, ...] = ()
 
     def fail_next(self, call: str, error: str = "bug", name: str = "*", when: str = "before", times: int = 1) -> None:
-        """The next ``times`` calls of ``call`` fail; ``when`` after: only once the work is done."""
+        """Let the next ``times`` calls of ``call`` fail; ``when`` after: only once the work is done."""
         self.add(KnobRule(call=call, do="fail", kind=error, name=name, when=when, times=times))
 
     def delay(self, call: str, seconds: float, name: str = "*") -> None:
-        """Every call of ``call`` waits ``seconds`` before its work, until ``clear``."""
+        """Let every call of ``call`` wait ``seconds`` before its work, until ``clear``."""
         self.add(KnobRule(call=call, do="delay", seconds=seconds, name=name))
 
     def block(self, call: str, name: str = "*", when: str = "before") -> Block:
-        """Calls of ``call`` wait until the answer's ``release()``."""
+        """Let calls of ``call`` wait until ``release()`` of the returned block."""
         block = Block()
         self.add(KnobRule(call=call, do="block", name=name, when=when), block)
         return block
 
     def add(self, rule: KnobRule, block: Block | None = None) -> None:
-        """A rule for this process alone, in force until ``clear``. ``block``: what the calls of a rule that blocks wait
-        for."""
+        """Add a rule for this process only, until ``clear``. ``block``: the block of a blocking rule."""
         with self._lock:
             self._own.append(_Own(rule, block))
 
     def clear(self) -> None:
-        """Forget the rules of this process, and release what is blocked."""
+        """Remove the rules of this process, and resume blocked calls."""
         with self._lock:
             own, self._own = self._own, []
         for each in own:
@@ -128,7 +128,7 @@ class Knobs:
                 each.block.release()
 
     def apply(self, call: str, when: str, names: tuple[str, ...]) -> None:
-        """Do what the rules say at this call; raises what they say."""
+        """Apply the rules to this call; raises their errors."""
         for own in list(self._own):
             if own.rule.matches(call, when, names) and self._take_own(own):
                 self._act(own.rule, call, names, own.block)
@@ -137,7 +137,7 @@ class Knobs:
                 self._act(rule, call, names, None)
 
     def power_changes(self) -> Iterator[KnobRule]:
-        """Power rules of the file; each one once, until it leaves the file."""
+        """Yield each power rule of the file once, until it is removed from the file."""
         for rule in self._from_file():
             if rule.do == "power" and self._take(msgspec.structs.replace(rule, times=1)):
                 yield rule
@@ -148,7 +148,7 @@ class Knobs:
             return own.rule.times is None or own.used <= own.rule.times
 
     def _take(self, rule: KnobRule) -> bool:
-        """Whether a rule of the file has a time left; takes it."""
+        """Return whether a rule of the file has uses left; consumes one."""
         if rule.times is None:
             return True
         with self._lock:
@@ -171,7 +171,7 @@ class Knobs:
             raise errors.guest.FakeInjected(rule.message, call=call)
 
     def _wait_for_file(self, rule: KnobRule, call: str, names: tuple[str, ...]) -> None:
-        """Wait while the file has the rule, and show that we do."""
+        """Wait while the file has the rule; a marker file exists meanwhile."""
         assert self._blocked is not None
         sign = self._blocked / f"{call}.{names[0]}"
         self._blocked.mkdir(parents=True, exist_ok=True)
@@ -195,11 +195,11 @@ class Knobs:
             self._last = decoding.from_json(content, _File).rules
             self._forget_absent()
             return self._last
-        LOG.error("%s is not valid (see nova/devel/fake/knobs.py); the rules before it stay in force", self._file)
+        LOG.error("%s is not valid (see nova/devel/fake/knobs.py); the previous rules stay active", self._file)
         return self._last
 
     def _forget_absent(self) -> None:
-        """A rule that left the file and comes back counts from nought again."""
+        """Reset the use counts of rules that were removed from the file."""
         if not self._used:
             return
         present = {*self._last, *(msgspec.structs.replace(rule, times=1) for rule in self._last)}

@@ -1,4 +1,4 @@
-"""Fake guests paused, suspended, held and rescued, with an agent inside that always answers."""
+"""Fake guests paused, suspended, held and rescued, with a guest agent that always answers."""
 
 from __future__ import annotations
 

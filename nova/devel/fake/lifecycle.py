@@ -1,4 +1,4 @@
-"""Fake guests defined, started, stopped and undefined."""
+"""Lifecycle of fake guests: define, start, stop and undefine."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FakeLifecycle(Part):
         with self._hypervisor.changed(server_uuid) as guest:
             shown = guest.display_of == self._hypervisor.boot_of(guest)
             self._hypervisor.boot(guest)
-            if shown:  # the hypervisor's process stays, and so do its ports
+            if shown:  # the hypervisor's process and its ports stay the same
                 guest.display_of = self._hypervisor.boot_of(guest)
         return True
 

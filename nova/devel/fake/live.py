@@ -1,5 +1,4 @@
-"""Fake guests that change hosts while they run, within a process or between processes.
-"""
+"""Live migration of fake guests, within a process or between processes."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class _Migration:
 
 
 class FakeLiveMoves(Part):
-    #: whether disks lie on storage that all fake hosts share: for tests, which set it on both
+    #: whether all fake hosts share the disks' storage; tests set it on both hosts
     shares_storage = False
     cpu = CPU
 
@@ -128,7 +127,7 @@ class FakeLiveMoves(Part):
         with self._hypervisor.store.lock:
             here = copy_of(self._hypervisor.defined(server_uuid))
             self._hypervisor.store.hand_over(copy_of(here), target / ARRIVED)
-            left = here  # what has to be cleared away: its taps, and disks that are nobody's any more
+            left = here  # remains to clean up: its taps, and disks without an owner
             left.defined, left.power_state, left.vcpus, left.memory_mb = False, PowerState.NOSTATE, 0, 0
             left.volumes = {}
             if shared:

@@ -1,4 +1,4 @@
-"""Fake guests that change hosts while they are off. What is offered carries the disks' content itself."""
+"""Cold migration of fake guests. The source's offer contains the content of the disks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nova.model.guest.orders import DiskOnSource, GuestOnSource, MoveOrder
 from nova.model.server.states import PowerState
 from nova.virt.interface import LocalImages
 
-GUEST = "guest"  # the fact that has the record
+GUEST = "guest"  # name of the fact that contains the record
 
 
 class FakeColdMoves(Part):
@@ -80,12 +80,13 @@ class FakeColdMoves(Part):
 
 
 def copy_of(guest: FakeGuest) -> FakeGuest:
-    """A record with the same content that shares nothing with ``guest``."""
+    """Return a deep copy of the record."""
     return decoding.from_json(msgspec.json.encode(guest), FakeGuest)
 
 
 def offer(host: str, guest: FakeGuest) -> GuestOnSource:
-    """What ``host`` tells of a guest that leaves it: its disks by name, with the whole record as a fact."""
+    """Return the source's offer for a guest that leaves ``host``: its disks by name, with the whole record as a
+    fact."""
     disks = tuple(DiskOnSource(kind=disk.rstrip("0123456789"), name=disk, format="raw",
                                size_bytes=guest.sizes.get(disk, 0) << 30) for disk in guest.disks)
     return GuestOnSource(host=host, cpu="fake", disks=disks, power_state=PowerState(guest.power_state),

@@ -1,7 +1,7 @@
-"""Fake guests' interfaces: plugged, and coming and going.
+"""Interfaces of fake guests: plugging, attaching and detaching.
 
-A guest that does not give up its interface is a rule for ``release_interface`` (``conflict``): it is called where a
-real guest would be asked.
+A rule for ``release_interface`` (``conflict``) simulates a guest that does not release its interface: it is called when
+a real guest would be asked.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FakeHotPlug(Part):
 
     @knobbed
     def release_interface(self, order: InterfaceOrder) -> None:
-        """What the guest is asked; it always does, but for what the knobs say."""
+        """Ask the guest to release the interface; it always does, unless the knobs say otherwise."""
 
 def _state(guest: FakeGuest) -> PowerState:
     return PowerState(guest.power_state) if guest.defined else PowerState.NOSTATE

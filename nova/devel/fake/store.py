@@ -1,4 +1,4 @@
-"""What the fake hypervisor has: one record a guest, in memory and (so that guests outlive the daemon) in files."""
+"""Guests of the fake hypervisor: one record per guest, in memory and (so that guests outlive the service) in files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-CONSOLE_LINES = 1000  # kept of each guest's console
+CONSOLE_LINES = 1000  # limit of each guest's console
 
 
 class FakeGuest(msgspec.Struct, kw_only=True):
-    """All there is of one guest: nothing is left of it when it has no definition, no disks, no taps and no volumes."""
+    """Record of one guest. It is deleted when it has no definition, no disks, no taps and no volumes."""
 
     uuid: str
     name: str = ""
@@ -34,40 +34,39 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     power_state: int = PowerState.NOSTATE
     disks: list[str] = []
     taps: list[str] = []
-    macs: list[str] = []  # of the taps, in their order
+    macs: list[str] = []  # of the taps, in the same order
     config_drive: dict[str, bytes] = {}
     console: list[str] = []
     vcpus: int = 0
     memory_mb: int = 0
     disk_gb: int = 0
-    sizes: dict[str, int] = {}  # GB, of the disks that have one
-    marks: dict[str, str] = {}  # disk -> what a test wrote to it: it comes along wherever the disk's data does
-    boots: int = 0  # how often it booted: its memory lives on while this stays the same
+    sizes: dict[str, int] = {}  # GB, of disks that have a size
+    marks: dict[str, str] = {}  # disk -> text that a test wrote to it; it moves with the disk's data
+    boots: int = 0  # number of boots; while it is unchanged, the guest's memory is unchanged
     saved: bool = False  # its memory is on a disk of the host
-    rescue_image: str = ""  # what it was booted from instead of its root disk
+    rescue_image: str = ""  # image that it was booted from in place of its root disk
     rescue_drive: dict[str, bytes] = {}
     passwords: dict[str, str] = {}
     crashes: int = 0
-    display: int = -1  # what its consoles' ports are counted by
-    display_of: str = ""  # the host and boot that it is of
-    packing: Packing | None = None  # what it holds of the host's topology
-    connected: dict[str, str] = {}  # volume -> what its host reaches it by
-    given_up: tuple[str, ...] = ()  # volumes that it let go of later than it was asked to
-    files: dict[str, tuple[str, ...]] = {}  # volume -> files that lie over its first one, the newest first
-    replaced: dict[str, str] = {}  # volume -> the one that took its place and its id
+    display: int = -1  # offset of its consoles' ports
+    display_of: str = ""  # host and boot for which ``display`` is valid
+    packing: Packing | None = None  # resources of the host's topology that it holds
+    connected: dict[str, str] = {}  # volume -> kind of its connection
+    given_up: tuple[str, ...] = ()  # volumes that it released after the detach timed out
+    files: dict[str, tuple[str, ...]] = {}  # volume -> overlay files on its first file, the newest first
+    replaced: dict[str, str] = {}  # volume -> the volume that replaced it and has its id
     volumes: dict[str, int] = {}  # volume -> size in GB, as the guest sees it
-    source_copy: bool = False  # it left, and may come back
-    order: BuildOrder | None = None  # the newest, without what only the first boot needs
-    arriving: bool = False  # room was made for it, and its old host may send it at any time
+    source_copy: bool = False  # the guest left this host, and may come back
+    order: BuildOrder | None = None  # the newest, without the facts for the first boot only
+    arriving: bool = False  # prepared for a live migration; the source host may send it at any time
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left of the guest: no definition, no disks, no taps, no volumes. Such a record is not
-        kept."""
+        """True for a guest without definition, disks, taps and volumes. Such a record is not saved."""
         return not (self.defined or self.disks or self.taps or self.connected or self.source_copy)
 
     def drop_disks(self, keep: Collection[str] = ()) -> None:
-        """Take the disks away, but for the kinds that stay."""
+        """Remove the disks, except those of the kinds to keep."""
         self.disks = [disk for disk in self.disks if disk.rstrip("0123456789") in keep]
         self.sizes = {disk: size for disk, size in self.sizes.items() if disk in self.disks}
         self.marks = {disk: mark for disk, mark in self.marks.items() if disk in self.disks}
@@ -88,7 +87,7 @@ class Store:
         self.lock = threading.RLock()
 
     def load(self) -> None:
-        """Find again what an earlier process left running."""
+        """Load the guests that an earlier process saved."""
         if self._directory is None:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -96,21 +95,21 @@ class Store:
             try:
                 guest = decoding.from_json(path.read_bytes(), FakeGuest)
             except msgspec.MsgspecError:
-                LOG.error("%s is damaged and left out: remove it", path)
+                LOG.error("%s is damaged and was skipped; remove it", path)
                 continue
             self._guests[guest.uuid] = guest
 
     def all(self) -> list[FakeGuest]:
-        """Of every guest, the kept record itself; the list is the caller's own."""
+        """Return all records (not copies) in a new list."""
         with self.lock:
             return list(self._guests.values())
 
     def find(self, uuid: str) -> FakeGuest | None:
-        """The kept record itself, not a copy; None when there is none."""
+        """Return the record itself, not a copy; None if the guest is unknown."""
         return self._guests.get(uuid)
 
     def hand_over(self, guest: FakeGuest, target: Path) -> None:
-        """Give the guest away, as it is now, to whoever reads ``target``: at one moment it is there and not here."""
+        """Move the guest in its present state to ``target``, atomically, for the host that reads it."""
         with self.lock:
             own = self._directory / f"{guest.uuid}.json" if self._directory is not None else None
             fresh = target.with_suffix(".new") if own is None else own
@@ -124,7 +123,7 @@ class Store:
             self._guests.pop(guest.uuid, None)
 
     def keep(self, guest: FakeGuest) -> None:
-        """Keep the guest as it is now; an empty one is forgotten."""
+        """Save the guest in its present state; an empty one is deleted."""
         if guest.empty:
             self._guests.pop(guest.uuid, None)
         else:

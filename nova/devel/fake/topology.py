@@ -1,4 +1,4 @@
-"""A made-up layout of processors, memory and devices, from a few words. Pure."""
+"""Parser of a simulated topology of CPUs, memory and devices, given in a short text. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova.model.numa.topology import Cpus, HostCell, HostTopology, Pages, PciDev
 from nova.model.placement.providers import ClassInventory
 
 CELLS = re.compile(r"(\d+) cells? x (\d+) cpus? x (\d+) MB")
-#: What may follow, after commas -> the word that it sets.
+#: Comma-separated options -> the setting of each.
 MORE: dict[str, re.Pattern[str]] = {
     "dedicated": re.compile(r"(\d+) dedicated"), "threads": re.compile(r"(\d+) threads?"),
     "pages": re.compile(r"(\d+) x (\d+) KB pages?"), "devices": re.compile(r"(\d+) devices?")}
@@ -28,21 +28,22 @@ class Made:
 
 
 def parse(text: str) -> Made:
-    """From "2 cells x 4 cpus x 8192 MB, 2 dedicated, 2 threads, 64 x 2048 KB pages, 2 devices". config.FakeTopology."""
+    """Parse a topology such as "2 cells x 4 cpus x 8192 MB, 2 dedicated, 2 threads, 64 x 2048 KB pages, 2 devices".
+    Raises config.FakeTopology."""
     first, *rest = (" ".join(part.split()) for part in text.split(","))
     start, said = CELLS.fullmatch(first), _said(rest)
     if start is None:
-        raise errors.config.FakeTopology(reason="it must begin like 2 cells x 4 cpus x 8192 MB")
+        raise errors.config.FakeTopology(reason="it must begin in the form 2 cells x 4 cpus x 8192 MB")
     count, cpus, memory_mb = (int(part) for part in start.groups())
     dedicated = said["dedicated"][0][0] if said["dedicated"] else (cpus + 1) // 2
     threads = said["threads"][0][0] if said["threads"] else 1
     devices = said["devices"][0][0] if said["devices"] else 0
-    for wrong, reason in ((not count or not cpus or not memory_mb, "there must be some of each"),
-                          (dedicated > cpus, f"a cell of {cpus} processors has no {dedicated} to dedicate"),
-                          (not threads or cpus % threads, f"{cpus} processors are not cores of {threads} threads"),
-                          (devices > MOST_DEVICES, f"there may be {MOST_DEVICES} devices at most"),
+    for wrong, reason in ((not count or not cpus or not memory_mb, "each number must be at least 1"),
+                          (dedicated > cpus, f"a cell of {cpus} CPUs cannot have {dedicated} dedicated ones"),
+                          (not threads or cpus % threads, f"{cpus} CPUs cannot form cores of {threads} threads"),
+                          (devices > MOST_DEVICES, f"the maximum is {MOST_DEVICES} devices"),
                           (sum(n * kb for n, kb in said["pages"]) > memory_mb * 1024,
-                           "the pages take more than a cell's memory")):
+                           "the pages exceed a cell's memory")):
         if wrong:
             raise errors.config.FakeTopology(reason=reason)
 
@@ -65,7 +66,7 @@ def _said(parts: list[str]) -> dict[str, list[Cpus]]:
         word, match = next(((word, match) for word, pattern in MORE.items() if (match := pattern.fullmatch(part))),
                            ("", None))
         if match is None:
-            raise errors.config.FakeTopology(reason=f"its part {number} says nothing (there are: 2 dedicated, 2 "
+            raise errors.config.FakeTopology(reason=f"part {number} is unknown (valid are: 2 dedicated, 2 "
                                              "threads, 64 x 2048 KB pages, 2 devices)")
         found[word].append(tuple(int(group) for group in match.groups()))
     return found
@@ -82,6 +83,6 @@ def _pcpus(count: int) -> tuple[ClassInventory, ...]:
 
 
 def _devices(count: int, cells: int) -> tuple[PciDevice, ...]:
-    """In turns on the cells: bus 1 at cell 0, bus 2 at cell 1."""
+    """Return devices that alternate between the cells: bus 1 at cell 0, bus 2 at cell 1."""
     return tuple(PciDevice(address=f"0000:{number % cells + 1:02x}:{number // cells // 8:02x}.{number // cells % 8}",
                            vendor_id=VENDOR, product_id=PRODUCT, cell=number % cells) for number in range(count))

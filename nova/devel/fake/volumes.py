@@ -1,7 +1,7 @@
-"""Fake guests' disks on volumes: connected, and coming and going.
+"""Volumes of fake guests: connecting, attaching and detaching.
 
-A guest that does not give up its volume is a rule for ``release_volume`` (``conflict``): it is called where a real
-guest would be asked.
+A rule for ``release_volume`` (``conflict``) simulates a guest that does not release its volume: it is called when a
+real guest would be asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KINDS = frozenset({"fake", "rbd", "nfs", "local", "iscsi"})
 
 class FakeVolumes(Part):
     def connector(self) -> Connector:
-        """Without words of a real back end."""
+        """Return the connector without fields of a real back end."""
         return {"platform": "x86_64", "os_type": "linux", "ip": "127.0.0.1", "host": self._hypervisor.host,
                 "multipath": False}
 
@@ -56,13 +56,13 @@ class FakeVolumes(Part):
 
     @knobbed
     def given_up(self, server_uuid: str) -> frozenset[str]:
-        """Those of which a test says so, of a guest that runs."""
+        """Return the volumes that a test marked as released late, if the guest runs."""
         found = self._hypervisor.store.find(server_uuid)
         return frozenset(found.given_up) if found is not None and found.power_state not in OFF else frozenset()
 
     @knobbed
     def volume_counts(self, server_uuid: str) -> tuple[VolumeCounts, ...]:
-        """A fake guest reads each of its volumes once: one sector."""
+        """Return counters as if the guest had read one sector of each volume."""
         found = self._hypervisor.store.find(server_uuid)
         volumes = sorted(found.volumes) if found is not None and found.power_state not in OFF else ()
         return tuple(VolumeCounts(server_uuid=server_uuid, volume_id=one, reads=1, read_bytes=512) for one in volumes)
@@ -117,19 +117,19 @@ class FakeVolumes(Part):
 
     @knobbed
     def release_volume(self, order: VolumeOrder) -> None:
-        """What the guest is asked; it always does, but for what the knobs say."""
+        """Ask the guest to release the volume; it always does, unless the knobs say otherwise."""
 
 
 def _successor(order: VolumeOrder) -> VolumeDisk:
-    """host.VolumeNotConnected: the order names none."""
+    """Return the order's successor. Raises host.VolumeNotConnected if it has none."""
     if order.successor is None:
         raise errors.host.VolumeNotConnected(volume=order.disk.device.volume_id, uuid=order.server_uuid)
     return order.successor
 
 
 def _kind(guest: FakeGuest, disk: VolumeDisk) -> str:
-    """What the volume is reached by: the order's word, or that of the one before. host.VolumeKind,
-    host.VolumeNotConnected."""
+    """Return the volume's kind of connection: the order's, or that of the previous connection. Raises host.VolumeKind
+    or host.VolumeNotConnected."""
     if disk.connection is None:
         FakeHypervisor.check_connected(guest, disk)
         return guest.connected[disk.device.volume_id]

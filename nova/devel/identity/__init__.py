@@ -1,1 +1,1 @@
-"""A small Keystone: tokens, users, projects, roles and credentials, in memory."""
+"""Small in-memory Keystone: tokens, users, projects, roles and credentials."""

@@ -1,4 +1,4 @@
-"""FakeKeystone's application credentials: a user's own, for one project, with roles that the user has there."""
+"""Application credentials of FakeKeystone: a user's own, for one project, with roles of the user in it."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from nova.devel.service import FakeCall, FakeError, FakeRoute
 from nova.model.base import Json, utcnow
 
 TIME = "%Y-%m-%dT%H:%M:%S.%f"
-#: As clients send it, and whether it may be null.
+#: Types of the members that clients send; null is allowed for some.
 MEMBERS: dict[str, tuple[type, ...]] = {
     "name": (str,), "description": (str, type(None)), "secret": (str, type(None)), "roles": (list, type(None)),
     "expires_at": (str, type(None)), "unrestricted": (bool, type(None)), "access_rules": (list, type(None))}
 
 
 def owner(call: FakeCall) -> bool:
-    """The user that the path names, and no other, be it an administrator."""
+    """Return whether the caller is the user in the path; administrators are not allowed."""
     return call.caller.user_id == call.named["user_id"]
 
 
 def owner_or_admin(call: FakeCall) -> bool:
-    """The user that the path names, or an administrator."""
+    """Return whether the caller is the user in the path, or an administrator."""
     return owner(call) or call.caller.is_admin
 
 
 def create(directory: Directory, call: FakeCall) -> Json:
-    """POST: the only answer that has the secret. 400 names the member; 403 by a token that was got by an application
-    credential which may not do that; 409 when the user has one of that name."""
+    """POST a credential. Only this response contains the secret. Raises 400, which names the member; 403 for a token of
+    a restricted application credential; 409 if the user has a credential of that name."""
     caller, given = call.caller, call.member("application_credential")
     _check(given)
     if caller.restricted:
         raise FakeError(403, "This application credential may not manage application credentials: it is restricted.")
     if caller.project_id is None:
-        raise FakeError(400, "Application credentials are made with a token that has a project.")
+        raise FakeError(400, "Application credentials require a project-scoped token.")
     if any((one["user_id"], one["name"]) == (caller.user_id, given["name"]) for one in directory.credentials.values()):
         raise FakeError(409, f"Conflict occurred attempting to store application_credential - Duplicate entry found "
                              f"with name {given['name']}.")
@@ -52,7 +52,7 @@ def create(directory: Directory, call: FakeCall) -> Json:
 
 
 def list_all(directory: Directory, call: FakeCall) -> Json:
-    """GET: the user's, by ``name`` where the query says one."""
+    """GET the user's credentials, filtered by ``name`` if the query has it."""
     name = call.http.GET.get("name")
     found = [one for one in directory.credentials.values()
              if one["user_id"] == call.named["user_id"] and name in (None, one["name"])]
@@ -61,12 +61,12 @@ def list_all(directory: Directory, call: FakeCall) -> Json:
 
 
 def show(directory: Directory, call: FakeCall) -> Json:
-    """GET of one. 404, also for another user's."""
+    """GET one credential. Raises 404, also for another user's."""
     return {"application_credential": _shown(call, _own(directory, call))}
 
 
 def delete(directory: Directory, call: FakeCall) -> None:
-    """DELETE. 403 as for create."""
+    """DELETE a credential. Raises 403 like ``create``."""
     if call.caller.restricted:
         raise FakeError(403, "This application credential may not manage application credentials: it is restricted.")
     directory.remove_credential(_own(directory, call)["id"])
@@ -86,25 +86,26 @@ def _check(given: Mapping[str, Json]) -> None:
     if not given.get("name"):
         raise FakeError(400, "'name' is a required property of a new application_credential.")
     if given.get("access_rules"):
-        raise FakeError(400, "Invalid input for field 'access_rules': this fake would not hold calls against them.")
+        raise FakeError(400, "Invalid input for field 'access_rules': this fake does not support them.")
 
 
 def _ends(given: Mapping[str, Json]) -> str | None:
-    """When it ends, in UTC, as Keystone writes it. 400 for no time, or one that has been."""
+    """Return the expiry time in UTC, in Keystone's format. Raises 400 for an invalid or past time."""
     if not given.get("expires_at"):
         return None
     try:
         ends = datetime.datetime.fromisoformat(given["expires_at"])
     except ValueError:
-        raise FakeError(400, "Invalid input for field 'expires_at': it is not a time of ISO 8601.") from None
+        raise FakeError(400, "Invalid input for field 'expires_at': it is not a valid ISO 8601 time.") from None
     ends = ends.astimezone(datetime.UTC).replace(tzinfo=None) if ends.tzinfo else ends
     if ends <= utcnow():
-        raise FakeError(400, "Invalid input for field 'expires_at': it has been.")
+        raise FakeError(400, "Invalid input for field 'expires_at': it is in the past.")
     return ends.strftime(TIME)
 
 
 def _roles(directory: Directory, call: FakeCall, given: Mapping[str, Json]) -> list[dict[str, Json]]:
-    """The roles that are wanted, by id or name; all that the token has, where none is. 400 for one that it has not."""
+    """Return the requested roles, by id or name; all roles of the token by default. Raises 400 for a role that the
+    token lacks."""
     scope = TokenScope(ScopeKind.PROJECT, call.caller.project_id or "")
     held = {role_id: name for role_id, name in directory.roles_of(call.caller.user_id, scope).items()
             if name in call.caller.roles}

@@ -1,4 +1,4 @@
-"""What FakeKeystone knows: its things by kind, who has which role where, application credentials and tokens."""
+"""Data of FakeKeystone: resources by kind, role assignments, application credentials and tokens."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from nova.model.base import Json, Time
 
 REGION = "RegionOne"
 INTERFACES = ("public", "internal", "admin")
-#: Who has a role has this one, too, as a cloud that Keystone bootstraps.
+#: Role -> implied role, as in a cloud that Keystone bootstraps.
 IMPLIED = {"admin": "manager", "manager": "member", "member": "reader"}
-#: Kinds that a role is given of, to or for.
+#: Kinds that take part in role assignments.
 GRANTED = ("domains", "projects", "users", "groups", "roles")
 
 
 class ScopeKind:
-    """What a token or a role is for."""
+    """Kinds of scope of a token or a role assignment."""
 
     PROJECT, DOMAIN, SYSTEM, UNSCOPED = "project", "domain", "system", "unscoped"
 
 
 class TokenScope(NamedTuple):
-    """``id`` of the project or the domain; "all" of the system."""
+    """Scope of a token. ``id``: of the project or the domain; "all" for the system."""
 
     kind: str
     id: str = ""
@@ -48,7 +48,7 @@ class Membership(NamedTuple):
 
 
 class RoleGrant(NamedTuple):
-    """``user_id``: a user's, or that of a group, whose members have the role."""
+    """A role assignment. ``user_id``: of a user, or of a group, whose members have the role."""
 
     user_id: str
     scope: TokenScope
@@ -57,7 +57,7 @@ class RoleGrant(NamedTuple):
 
 @dataclass(frozen=True)
 class IssuedToken:
-    """What a token stands for. Whether that is still so is looked up at each use."""
+    """Content of a token. Its validity is checked at each use."""
 
     user_id: str
     scope: TokenScope
@@ -70,24 +70,25 @@ class IssuedToken:
 
 @dataclass(frozen=True)
 class Digest:
-    """A secret that is kept to compare with, and not to be read."""
+    """A hashed secret, for comparison only."""
 
     salt: bytes = field(repr=False)
     value: bytes = field(repr=False)
 
     @classmethod
     def of(cls, secret: str) -> Digest:
-        """A new one. One round: tests make users by the hundred, and nothing is kept."""
+        """Hash a secret with a new salt, in one round: tests create hundreds of users, and nothing is saved."""
         salt = secrets.token_bytes(16)
         return cls(salt, hashlib.sha256(salt + secret.encode()).digest())
 
     def is_of(self, secret: str) -> bool:
-        """Whether it was made of this secret."""
+        """Return whether this is the hash of the secret."""
         return hmac.compare_digest(self.value, hashlib.sha256(self.salt + secret.encode()).digest())
 
 
 class Directory:
-    """Not thread-safe: its service holds a lock. Things are dictionaries, as Keystone's JSON has them."""
+    """All data of the service. Not thread-safe: the service holds a lock. Resources are dictionaries in the form of
+    Keystone's JSON."""
 
     def __init__(self, token_lifetime_s: int = 3600) -> None:
         self.token_lifetime = datetime.timedelta(seconds=token_lifetime_s)
@@ -101,32 +102,32 @@ class Directory:
         self.tokens: dict[str, IssuedToken] = {}
 
     def packed(self) -> bytes:
-        """All but tokens: who comes back after a restart asks for a new one."""
+        """Return all data except tokens: clients request new ones after a restart."""
         return msgspec.msgpack.encode(_Packed(self.things, self.passwords, sorted(self.grants),
                                               sorted(self.memberships), self.credentials, self.credential_secrets,
                                               self.ec2_keys))
 
     def restore(self, packed: bytes) -> None:
-        """Become what was packed."""
+        """Load packed data."""
         found = decoding.from_msgpack(packed, _Packed)
         self.things, self.passwords, self.credentials = found.things, found.passwords, found.credentials
         self.credential_secrets, self.ec2_keys = found.credential_secrets, found.ec2_keys
         self.grants, self.memberships, self.tokens = set(found.grants), set(found.memberships), {}
 
     def get(self, plural: str, thing_id: str) -> dict[str, Json]:
-        """One thing. 404."""
+        """Return one resource. Raises 404."""
         found = self.things[plural].get(thing_id)
         if found is None:
             raise FakeError(404, f"Could not find {BY_PLURAL[plural].singular}: {thing_id}.")
         return found
 
     def by_name(self, plural: str, name: str, domain_id: str | None = None) -> dict[str, Json] | None:
-        """The thing of that name, in the domain where the kind has domains."""
+        """Return the resource of that name, in the domain if the kind has domains."""
         return next((one for one in self.things[plural].values()
                      if one["name"] == name and one.get("domain_id") == domain_id), None)
 
     def add(self, plural: str, given: Mapping[str, Json], thing_id: str | None = None) -> dict[str, Json]:
-        """A new thing, of a new id where none is said. 400, 409."""
+        """Add a resource, with a new id unless one is given. Raises 400 or 409."""
         thing = made(BY_PLURAL[plural], given)
         thing["id"] = thing_id or thing["id"]
         self._check_references(thing)
@@ -136,7 +137,7 @@ class Directory:
         return thing
 
     def change(self, plural: str, thing_id: str, given: Mapping[str, Json]) -> dict[str, Json]:
-        """The thing with these members set. 400, 404, 409."""
+        """Set these members of the resource, and return it. Raises 400, 404 or 409."""
         old = self.get(plural, thing_id)
         check_change(BY_PLURAL[plural], old, given)
         new = {**old, **given}
@@ -147,7 +148,7 @@ class Directory:
         return new
 
     def remove(self, plural: str, thing_id: str) -> None:
-        """The thing goes, with what makes no sense without it. 403 for a domain that is enabled; 404."""
+        """Delete the resource and its dependents. Raises 403 for an enabled domain, or 404."""
         thing = self.get(plural, thing_id)
         if plural == "domains":
             if thing["enabled"]:
@@ -170,23 +171,24 @@ class Directory:
                          if thing_id not in (one["user_id"], one["project_id"])}
 
     def remove_credential(self, credential_id: str) -> None:
-        """It opens nothing any more, and neither do tokens that it opened."""
+        """Delete the credential, which also invalidates its tokens."""
         self.credentials.pop(credential_id, None)
         self.credential_secrets.pop(credential_id, None)
 
     def set_password(self, user_id: str, password: str) -> None:
-        """The only one from now on; the user's tokens end."""
+        """Replace the user's password, and revoke the user's tokens."""
         self.passwords[user_id] = Digest.of(password)
         self.tokens = {text: one for text, one in self.tokens.items() if one.user_id != user_id}
 
     def roles_of(self, user_id: str, scope: TokenScope, implied: bool = True) -> dict[str, str]:
-        """The names of the roles that a user has there, by id. ``implied``: with those of the user's groups, too."""
+        """Return a user's roles in the scope: names by id. ``implied``: include implied roles and those of the user's
+        groups."""
         who = self._as(user_id) if implied else {user_id}
         ids = {one.role_id for one in self.grants if one.user_id in who and one.scope == scope}
         return self.with_implied(ids) if implied else {one: self.things["roles"][one]["name"] for one in ids}
 
     def with_implied(self, role_ids: Iterable[str]) -> dict[str, str]:
-        """These roles and those that they imply: names by id."""
+        """Return these roles and the roles that they imply: names by id."""
         found: dict[str, str] = {}
         waiting = list(role_ids)
         while waiting:
@@ -198,17 +200,17 @@ class Directory:
         return found
 
     def scopes_of(self, user_id: str, kind: str) -> Sequence[TokenScope]:
-        """Where a user, or a group of the user, has a role, enabled or not."""
+        """Return the scopes, enabled or not, in which a user, or a group of the user, has a role."""
         who = self._as(user_id)
         return sorted({one.scope for one in self.grants if one.user_id in who and one.scope.kind == kind})
 
     def _as(self, user_id: str) -> set[str]:
-        """Whose roles a user has."""
+        """Return the ids of the user and the user's groups."""
         return {user_id, *(one.group_id for one in self.memberships if one.user_id == user_id)}
 
     def catalog(self, project_id: str | None) -> Iterator[tuple[dict[str, Json], list[dict[str, Json]]]]:
-        """Each service that is enabled, with its endpoints. One whose address has a project in it is left out where
-        there is no project."""
+        """Yield each enabled service with its endpoints. Without a project, endpoints with a project in their URL are
+        left out."""
         for service in self.things["services"].values():
             if service["enabled"]:
                 found = [{**one, "url": url} for one in self.things["endpoints"].values()
@@ -217,16 +219,16 @@ class Directory:
                 yield service, found
 
     def _check_references(self, thing: Mapping[str, Json]) -> None:
-        """400: a member names nothing. A project's parent may be its domain."""
+        """Raise 400 if a member refers to a missing resource. A project's parent may be its domain."""
         for name, plural in REFERENCES.items():
             wanted = thing.get(name)
             known = wanted in self.things[plural] or (name == "parent_id" and wanted in self.things["domains"])
             if wanted is not None and not known:
-                raise FakeError(400, f"Invalid input for field '{name}': there is no {BY_PLURAL[plural].singular} of "
+                raise FakeError(400, f"Invalid input for field '{name}': no {BY_PLURAL[plural].singular} has "
                                      "that id.")
 
     def _check_unique(self, plural: str, thing: Mapping[str, Json], beside: str | None = None) -> None:
-        """409: another thing, ``beside`` this one, has what is to be unique."""
+        """Raise 409 if a resource other than ``beside`` has the same unique members."""
         kind = BY_PLURAL[plural]
         for thing_id, one in self.things[plural].items():
             if kind.unique and thing_id != beside and all(one[name] == thing[name] for name in kind.unique):
@@ -243,7 +245,7 @@ Things = dict[str, dict[str, Json]]
 
 
 class _Packed(msgspec.Struct, array_like=True):
-    """What older releases have not written is empty."""
+    """Saved data. Members that older releases did not write are empty."""
 
     things: dict[str, Things]
     passwords: dict[str, Digest]
@@ -255,7 +257,7 @@ class _Packed(msgspec.Struct, array_like=True):
 
 
 def _address(template: str, project_id: str | None) -> str | None:
-    """An endpoint's address with the project in it where it has a place for one."""
+    """Return an endpoint's URL with the project filled in, if it has a placeholder for it."""
     for place in ("$(project_id)s", "%(project_id)s", "$(tenant_id)s", "%(tenant_id)s"):
         if place in template:
             if project_id is None:

@@ -1,6 +1,6 @@
-"""FakeKeystone's EC2 credentials: a user's keys for one project, and the checks of what is signed with them.
+"""EC2 credentials of FakeKeystone: a user's keys for one project, and the verification of signatures made with them.
 
-It has two doors to the same things, as Keystone: ``/v3/users/ID/credentials/OS-EC2`` and ``/v3/credentials``.
+Like Keystone, it has two APIs for the same resources: ``/v3/users/ID/credentials/OS-EC2`` and ``/v3/credentials``.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from nova.model.base import Json
 
 KIND = "ec2"
 NOT_FOUND = "EC2 access key not found."
-SCOPE_SERVICES = ("s3", "iam", "sts")  # of a signature of version 4 at s3tokens
+SCOPE_SERVICES = ("s3", "iam", "sts")  # in the scope of a version 4 signature at s3tokens
 
 
 # -- the keys
 
 def unrestricted(call: FakeCall) -> bool:
-    """Whoever has not got the token by a restricted credential: a key has all roles of its user, and no end."""
+    """Return whether the token is not from a restricted credential: a key has all roles of its user, and no expiry."""
     return not call.caller.restricted
 
 
 def unrestricted_owner_or_admin(call: FakeCall) -> bool:
-    """The same of the user that the path names, or an administrator."""
+    """Return whether the token is unrestricted, and of the user in the path or an administrator."""
     return unrestricted(call) and owner_or_admin(call)
 
 
 def create(directory: Directory, call: FakeCall) -> Json:
-    """POST .../OS-EC2. 403 where the user has no role in the project; 404: there is no such project."""
+    """POST .../OS-EC2: create a key. Raises 403 if the user has no role in the project, 404 for an unknown project."""
     given = call.body()
     project_id = given.get("tenant_id") if isinstance(given, dict) else None
     if not isinstance(project_id, str):
@@ -72,24 +72,24 @@ def _add(directory: Directory, user_id: str, project_id: str, access: str, secre
 
 
 def key_id(access: str) -> str:
-    """What a credential is called at ``/v3/credentials``."""
+    """Return the credential's id at ``/v3/credentials``."""
     return hashlib.sha256(access.encode()).hexdigest()
 
 
 def list_all(directory: Directory, call: FakeCall) -> Json:
-    """GET .../OS-EC2."""
+    """GET .../OS-EC2: list the user's keys."""
     return {"credentials": [_as_ec2(call, one) for one in directory.ec2_keys.values()
                             if one["user_id"] == call.named["user_id"]],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
 
 def show(directory: Directory, call: FakeCall) -> Json:
-    """GET .../OS-EC2/ACCESS. 404, also for another user's."""
+    """GET .../OS-EC2/ACCESS: show a key. Raises 404, also for another user's."""
     return {"credential": _as_ec2(call, _own(directory, call))}
 
 
 def delete(directory: Directory, call: FakeCall) -> None:
-    """DELETE .../OS-EC2/ACCESS."""
+    """DELETE .../OS-EC2/ACCESS: delete a key."""
     del directory.ec2_keys[_own(directory, call)["id"]]
 
 
@@ -107,13 +107,13 @@ def _as_ec2(call: FakeCall, found: Mapping[str, Json]) -> dict[str, Json]:
             "links": {"self": call.http.application_url + path}}
 
 
-# -- the same as credentials of type ec2
+# -- the same keys as credentials of type ec2
 
 def create_typed(directory: Directory, call: FakeCall) -> Json:
-    """POST /v3/credentials. Keys may be the caller's own words. 400 for other types."""
+    """POST /v3/credentials: create a key; the caller may choose access and secret. Raises 400 for other types."""
     given = call.member("credential")
     if given.get("type") != KIND:
-        raise FakeError(400, f"Invalid input for field 'type': this fake keeps {KIND} alone.")
+        raise FakeError(400, f"Invalid input for field 'type': this fake only supports {KIND}.")
     try:
         blob = json.loads(given.get("blob", ""))
         access, secret, project_id = blob["access"], blob["secret"], given["project_id"]
@@ -128,7 +128,7 @@ def create_typed(directory: Directory, call: FakeCall) -> Json:
 
 
 def list_typed(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/credentials, by ``user_id`` and ``type``: an administrator's are everybody's."""
+    """GET /v3/credentials: list keys, by ``user_id`` and ``type``; administrators see those of all users."""
     wanted = call.http.GET
     shown = [] if wanted.get("type", KIND) != KIND else [
         _as_typed(call, one) for one in directory.ec2_keys.values()
@@ -138,12 +138,12 @@ def list_typed(directory: Directory, call: FakeCall) -> Json:
 
 
 def show_typed(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/credentials/ID."""
+    """GET /v3/credentials/ID: show a key."""
     return {"credential": _as_typed(call, _typed(directory, call))}
 
 
 def delete_typed(directory: Directory, call: FakeCall) -> None:
-    """DELETE /v3/credentials/ID."""
+    """DELETE /v3/credentials/ID: delete a key."""
     del directory.ec2_keys[_typed(directory, call)["id"]]
 
 
@@ -166,21 +166,21 @@ def _as_typed(call: FakeCall, found: Mapping[str, Json]) -> dict[str, Json]:
             "blob": blob, "links": {"self": f"{call.http.application_url}/v3/credentials/{found['id']}"}}
 
 
-# -- what is signed with them
+# -- verification of signatures
 
 def service(call: FakeCall) -> bool:
-    """Who may ask about others' signatures: services and administrators. 401."""
+    """Return whether the caller may verify signatures of other users: services and administrators. Raises 401."""
     return bool(call.caller.roles & tokens.VALIDATORS)
 
 
 def ec2_token(directory: Directory, call: FakeCall) -> FakeAnswer:
-    """POST /v3/ec2tokens."""
+    """POST /v3/ec2tokens: issue a token for a signed EC2 request."""
     text, body = _token(directory, call, _of_ec2)
     return FakeAnswer(200, body, {"X-Subject-Token": text})
 
 
 def s3_token(directory: Directory, call: FakeCall) -> FakeAnswer:
-    """POST /v3/s3tokens: Keystone does not tell the token's text."""
+    """POST /v3/s3tokens: verify a signed S3 request; like Keystone, without the token's text."""
     _, body = _token(directory, call, _of_s3)
     return FakeAnswer(200, body)
 
@@ -202,7 +202,7 @@ def _token(directory: Directory, call: FakeCall, read: Callable[[Mapping[str, Js
 
 
 def _of_ec2(given: Mapping[str, Json]) -> Signature:
-    """The signature of the request that the asking service describes."""
+    """Return the signature of the described request."""
     headers = {name.lower(): value for name, value in given["headers"].items()}
     is_v4 = "authorization" in headers or "X-Amz-Algorithm" in given["params"]
     name = "X-Amz-Signature" if is_v4 else "Signature"
@@ -212,16 +212,16 @@ def _of_ec2(given: Mapping[str, Json]) -> Signature:
                             body_hash=given["body_hash"])
     signature = ec2_signature(request, time.time(), SKEW_S)
     if (signature.access, signature.value) != (given["access"], given["signature"]):
-        raise ValueError("it describes another signature")
+        raise ValueError("the request describes another signature")
     return signature
 
 
 def _of_s3(given: Mapping[str, Json]) -> Signature:
-    """Version 4 as far as Keystone knows it, or else S3's own version 2."""
+    """Return a signature of version 4, as far as Keystone supports it, or of S3's own version 2."""
     try:
         text = base64.urlsafe_b64decode(given["token"]).decode("utf-8", "surrogateescape")
     except binascii.Error:
-        raise ValueError("no base64") from None
+        raise ValueError("invalid base64") from None
     if not text.startswith("AWS4"):
         return Signature("s3v2", given["access"], given["signature"], (text,), "sha1")
     algorithm, at, scope, _digest = text.split("\n")
@@ -233,7 +233,7 @@ def _of_s3(given: Mapping[str, Json]) -> Signature:
 
 
 def new_key(directory: Directory, user_id: str, project_id: str) -> tuple[str, str]:
-    """(access, secret) of a new one, without HTTP. FakeError as of :func:`create`."""
+    """Create a key without HTTP, and return (access, secret). Raises FakeError like :func:`create`."""
     found = _add(directory, user_id, project_id, uuid.uuid4().hex, secrets.token_hex(16))
     return found["access"], found["secret"]
 

@@ -1,4 +1,4 @@
-"""Who has which role where: FakeKeystone's grants and the list of role assignments."""
+"""Role assignments of FakeKeystone, and their list."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from nova.devel.identity.directory import SYSTEM, Directory, RoleGrant, ScopeKin
 from nova.devel.service import FakeCall, FakeError, FakeRoute, admin
 from nova.model.base import Json
 
-#: Kinds that have roles, and how paths name them.
+#: Kinds that have roles, and their parameter in paths.
 WHO = (("users", "user_id"), ("groups", "group_id"))
 
 
 def _grant(directory: Directory, call: FakeCall) -> RoleGrant:
-    """What the path names. 404 for a part of it that is not there."""
+    """Return the assignment in the path. Raises 404 if a part of it does not exist."""
     return RoleGrant(_who(directory, call), _scope(directory, call),
                      directory.get("roles", call.named["role_id"])["id"])
 
 
 def _who(directory: Directory, call: FakeCall) -> str:
-    """The user's id, or the group's."""
+    """Return the user's id, or the group's."""
     return next(directory.get(plural, call.named[name])["id"] for plural, name in WHO if name in call.named)
 
 
@@ -32,32 +32,32 @@ def _scope(directory: Directory, call: FakeCall) -> TokenScope:
 
 
 def give(directory: Directory, call: FakeCall) -> None:
-    """PUT .../users/{user_id}/roles/{role_id}, or of a group; again is no error."""
+    """PUT .../users/{user_id}/roles/{role_id}, or of a group: assign a role; repeating it is not an error."""
     directory.grants.add(_grant(directory, call))
 
 
 def look(directory: Directory, call: FakeCall) -> None:
-    """HEAD, GET of the same: 204 or 404."""
+    """HEAD or GET the assignment: 204 or 404."""
     if _grant(directory, call) not in directory.grants:
         raise FakeError(404, f"Could not find role assignment with role: {call.named['role_id']}.")
 
 
 def take(directory: Directory, call: FakeCall) -> None:
-    """DELETE of the same."""
+    """DELETE the assignment."""
     look(directory, call)
     directory.grants.remove(_grant(directory, call))
 
 
 def list_given(directory: Directory, call: FakeCall) -> Json:
-    """GET .../users/{user_id}/roles, or of a group: as they were given, without those that they imply."""
+    """GET .../users/{user_id}/roles, or of a group: list assigned roles, without implied ones."""
     ids = directory.roles_of(_who(directory, call), _scope(directory, call), implied=False)
     return {"roles": [directory.things["roles"][one] for one in ids],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
 
 def assignments(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/role_assignments. ``effective``: with implied roles, and of groups' members in the place of groups;
-    ``include_names``: names beside ids."""
+    """GET /v3/role_assignments. ``effective``: include implied roles, and replace groups by their members;
+    ``include_names``: add names to the ids."""
     query = call.http.GET
     wanted = {"users": query.get("user.id"), "groups": query.get("group.id"), "role": query.get("role.id"),
               "project": query.get("scope.project.id"), "domain": query.get("scope.domain.id"),
@@ -69,7 +69,7 @@ def assignments(directory: Directory, call: FakeCall) -> Json:
 
 
 def _said(call: FakeCall, name: str) -> bool:
-    """A flag of the query: there, and not said to be off."""
+    """Return whether a flag of the query is set and not disabled."""
     return name in call.http.GET and call.http.GET[name].lower() not in ("0", "false")
 
 
@@ -79,7 +79,7 @@ def _effective(directory: Directory) -> Iterable[RoleGrant]:
 
 
 def _users(directory: Directory, who: str) -> list[str]:
-    """A group's members, or the user."""
+    """Return a group's members, or the user."""
     return [one.user_id for one in directory.memberships if one.group_id == who] if _is_group(directory, who) else [who]
 
 

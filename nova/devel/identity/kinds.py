@@ -1,4 +1,4 @@
-"""The kinds of things that Keystone keeps, as tables: their members, what is unique, and what they are found by."""
+"""Kinds of Keystone's resources, as tables: members, uniqueness, and filters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DEFAULT_DOMAIN = "default"
 REQUIRED = object()
 LONGEST = 255  # characters of a name
 TEXT, NULL_TEXT, YES_NO, OBJECT, LIST = (str,), (str, type(None)), (bool,), (dict,), (list,)
-#: How messages call these.
+#: Names of the types in messages.
 SHOWN = {str: "a string", type(None): "null", bool: "a boolean", dict: "an object", list: "an array"}
 
 
 class Member(NamedTuple):
-    """A member of a thing's JSON: the types that it may have, and its value where a new thing leaves it out."""
+    """A member of a resource's JSON: its valid types, and its default for a new resource."""
 
     types: tuple[type, ...] = TEXT
     default: Json = REQUIRED
@@ -26,8 +26,8 @@ class Member(NamedTuple):
 
 
 class IdentityKind(NamedTuple):
-    """``unique``: the members that no two things share; ``found_by``: what a list may be filtered by. Members that are
-    not named here are kept as they are."""
+    """A kind of resource. ``unique``: members that no two resources share; ``found_by``: filters of lists. Other
+    members are stored unchanged."""
 
     plural: str
     singular: str
@@ -70,13 +70,13 @@ KINDS = (
         ("name", "domain_id")),
 )
 BY_PLURAL = {kind.plural: kind for kind in KINDS}
-#: Members whose value names a thing of another kind.
+#: Members that refer to a resource of another kind.
 REFERENCES = {"domain_id": "domains", "service_id": "services", "region_id": "regions", "parent_region_id": "regions",
               "parent_id": "projects"}
 
 
 def made(kind: IdentityKind, given: Mapping[str, Json]) -> dict[str, Json]:
-    """A new thing of what a client sent. 400 names the member."""
+    """Return a new resource from a client's request. Raises 400, which names the member."""
     check(kind, given)
     missing = [name for name, member in kind.members.items() if member.default is REQUIRED and name not in given]
     if missing:
@@ -87,19 +87,19 @@ def made(kind: IdentityKind, given: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def check(kind: IdentityKind, given: Mapping[str, Json]) -> None:
-    """Types and names. 400 names the member."""
+    """Check types and names. Raises 400, which names the member."""
     for name, value in given.items():
         member = kind.members.get(name)
         if member is not None and not isinstance(value, member.types):
             allowed = " or ".join(SHOWN[one] for one in member.types)
-            raise FakeError(400, f"Invalid input for field '{name}': {allowed} is wanted.")
+            raise FakeError(400, f"Invalid input for field '{name}': {allowed} is required.")
     name = given.get("name", "x")
     if "name" in kind.unique and not (name.strip() and len(name) <= LONGEST):
-        raise FakeError(400, f"Invalid input for field 'name': 1 to {LONGEST} characters are wanted.")
+        raise FakeError(400, f"Invalid input for field 'name': 1 to {LONGEST} characters are required.")
 
 
 def check_change(kind: IdentityKind, old: Mapping[str, Json], given: Mapping[str, Json]) -> None:
-    """What an update may say. 400 names the member."""
+    """Check an update. Raises 400, which names the member."""
     check(kind, given)
     for name, value in given.items():
         fixed = name == "id" or (name in kind.members and not kind.members[name].may_change)

@@ -1,5 +1,5 @@
-"""FakeKeystone's domains, projects, users, roles, regions, services and endpoints: five operations each, of one table.
-"""
+"""Domains, projects, users, roles, regions, services and endpoints of FakeKeystone: five operations each, from one
+table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operation = Callable[[Directory, FakeCall], Json]
 
 
 def list_all(kind: IdentityKind) -> Operation:
-    """GET of the kind, filtered by what it may be found by."""
+    """Return the GET of the kind's list, with its filters."""
     def run(directory: Directory, call: FakeCall) -> Json:
         wanted = {name: call.http.GET[name] for name in kind.found_by if name in call.http.GET}
         if kind.plural == "projects" and wanted.get("is_domain", "").lower() in ("true", "1"):
@@ -25,7 +25,7 @@ def list_all(kind: IdentityKind) -> Operation:
 
 
 def create(kind: IdentityKind) -> Operation:
-    """POST. What has a domain is of the token's, where none is said. 400, 409."""
+    """Return the POST of the kind. The domain defaults to the token's. Raises 400 or 409."""
     def run(directory: Directory, call: FakeCall) -> Json:
         given = dict(call.member(kind.singular))
         if "domain_id" in kind.members and kind.plural != "roles" and given.get("domain_id") is None:
@@ -41,15 +41,15 @@ def create(kind: IdentityKind) -> Operation:
 
 
 def show(kind: IdentityKind) -> Operation:
-    """GET of one. 404."""
+    """Return the GET of one resource. Raises 404."""
     def run(directory: Directory, call: FakeCall) -> Json:
         return {kind.singular: shown(call, kind.plural, directory.get(kind.plural, call.named[_parameter(kind)]))}
     return run
 
 
 def show_project(directory: Directory, call: FakeCall) -> Json:
-    """GET of one, with the projects above it (``parents_as_list``, ``parents_as_ids``) and below it (``subtree_as_..``)
-    where the query asks for them. 404."""
+    """GET one project, with its ancestors (``parents_as_list``, ``parents_as_ids``) and descendants (``subtree_as_..``)
+    if the query requests them. Raises 404."""
     projects = directory.things["projects"]
     project = directory.get("projects", call.named["project_id"])
     below = {key: [one["id"] for one in projects.values() if one["parent_id"] == key] for key in projects}
@@ -63,7 +63,7 @@ def show_project(directory: Directory, call: FakeCall) -> Json:
 
 
 def _above(projects: Mapping[str, Mapping[str, Json]], project: Mapping[str, Json]) -> Json:
-    """Of ids, from the nearest; the domain at the end is no project. None without any."""
+    """Return nested ids of the ancestors, the nearest first, without the domain. None if there are none."""
     parent = projects.get(project["parent_id"] or "")
     return {parent["id"]: _above(projects, parent)} if parent else None
 
@@ -77,7 +77,7 @@ def _flat(ids: Json) -> list[str]:
 
 
 def update(kind: IdentityKind) -> Operation:
-    """PATCH. 400, 404, 409."""
+    """Return the PATCH of the kind. Raises 400, 404 or 409."""
     def run(directory: Directory, call: FakeCall) -> Json:
         thing = directory.change(kind.plural, call.named[_parameter(kind)], call.member(kind.singular))
         return {kind.singular: shown(call, kind.plural, thing)}
@@ -85,44 +85,44 @@ def update(kind: IdentityKind) -> Operation:
 
 
 def delete(kind: IdentityKind) -> Operation:
-    """DELETE. 403, 404."""
+    """Return the DELETE of the kind. Raises 403 or 404."""
     def run(directory: Directory, call: FakeCall) -> None:
         directory.remove(kind.plural, call.named[_parameter(kind)])
     return run
 
 
 def set_own_password(directory: Directory, call: FakeCall) -> None:
-    """POST /v3/users/{user_id}/password. 400, 401 for a wrong old one."""
+    """POST /v3/users/{user_id}/password: change the own password. Raises 400, or 401 for a wrong old password."""
     given, user_id = call.member("user"), call.named["user_id"]
     for name in ("original_password", "password"):
         if not isinstance(given.get(name), str):
             raise FakeError(400, f"'{name}' is a required property: a string.")
     old = directory.passwords.get(user_id)
     if old is None or not old.is_of(given["original_password"]):
-        raise FakeError(401, "The original password does not fit.")
+        raise FakeError(401, "The original password is incorrect.")
     directory.set_password(user_id, given["password"])
 
 
 def projects_of_user(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/users/{user_id}/projects: where the user has a role."""
+    """GET /v3/users/{user_id}/projects: list the projects in which the user has a role."""
     user_id = directory.get("users", call.named["user_id"])["id"]
     return page(call, "projects", scoped(directory, user_id, ScopeKind.PROJECT))
 
 
 def scoped(directory: Directory, user_id: str, kind: str) -> Iterable[dict[str, Json]]:
-    """The enabled projects or domains where a user has a role."""
+    """Return the enabled projects or domains in which a user has a role."""
     found = [directory.things[f"{kind}s"][scope.id] for scope in directory.scopes_of(user_id, kind)]
     return [one for one in found if one["enabled"]]
 
 
 def page(call: FakeCall, plural: str, things: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
-    """A list as Keystone answers it, all in one page."""
+    """Return a list in Keystone's form, as a single page."""
     return {plural: [shown(call, plural, one) for one in things],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
 
 def shown(call: FakeCall, plural: str, thing: Mapping[str, Json]) -> dict[str, Json]:
-    """A thing with the link to itself."""
+    """Return a resource with its link."""
     return {**thing, "links": {"self": f"{call.http.application_url}/v3/{plural}/{thing['id']}"}}
 
 
@@ -136,7 +136,7 @@ def _text(value: Json) -> str:
 
 
 def _parameter(kind: IdentityKind) -> str:
-    """The parameter's name in the path."""
+    """Return the parameter's name in the path."""
     return f"{kind.singular}_id"
 
 
@@ -148,7 +148,7 @@ def _in_domain(call: FakeCall) -> bool:
     return call.caller.is_admin or call.caller.domain_id == call.named["domain_id"]
 
 
-#: Who but administrators may see one of a kind.
+#: Kinds whose resources non-administrators may see, with the rule.
 SHOW_RULES: dict[str, Rule] = {"projects": _in_scope, "domains": _in_domain, "users": owner_or_admin}
 
 

@@ -1,4 +1,4 @@
-"""Log-in to FakeKeystone's tokens, and what a token is good for: at each use, by what is known then."""
+"""Tokens of FakeKeystone: login and validation. Each use of a token checks the current data."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from nova.devel.identity.kinds import DEFAULT_DOMAIN
 from nova.devel.service import FakeAnswer, FakeCall, FakeError, TokenOwner
 from nova.model.base import Json, Time, utcnow
 
-#: How long after its end a token is still known to services that ask for it (``allow_expired``): work that began in
-#: time may end.
+#: Time after its expiry in which services can still validate a token (``allow_expired``), so that work in progress can
+#: end.
 KEPT_EXPIRED = datetime.timedelta(hours=48)
-#: How many of those, the newest: each command of a client logs in, a CI's by the hundred thousand in that time.
+#: Number of such tokens to keep, the newest: each client command logs in, in a CI hundreds of thousands of times.
 MOST_EXPIRED = 1000
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 VALIDATORS = {"admin", "service"}
-EC2 = "ec2credential"  # the method of tokens that are got by a signature
+EC2 = "ec2credential"  # method of tokens issued for a signature
 NO = "The request you have made requires authentication."
 
 
 def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
-    """POST /v3/auth/tokens. 400 names the member, 401 says nothing of what was wrong."""
+    """POST /v3/auth/tokens: issue a token. Raises 400, which names the member, or 401 without details."""
     auth = call.member("auth")
     identity = _object(auth, "identity")
     methods = identity.get("methods")
     if not isinstance(methods, list) or len(methods) != 1 or methods[0] not in list(METHODS):
-        raise FakeError(400, f"Invalid input for field 'methods': one of {', '.join(METHODS)} is wanted.")
+        raise FakeError(400, f"Invalid input for field 'methods': one of {', '.join(METHODS)} is required.")
     proven = METHODS[methods[0]](directory, _object(identity, methods[0]))
     scope = _scope(directory, auth, proven)
     now = utcnow()
@@ -42,7 +42,8 @@ def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
 
 def issue_for(directory: Directory, user_id: str, scope: TokenScope, methods: tuple[str, ...]
               ) -> tuple[str, dict[str, Json]]:
-    """A token, and its JSON, for who has proven it otherwise. 401 where the user, the project or the roles are gone."""
+    """Issue a token for a user who was authenticated otherwise, and return it with its JSON. Raises 401 if the user,
+    the project or the roles do not exist any more."""
     if not _is_enabled(directory, user_id) or not _is_open(directory, scope):
         raise FakeError(401, NO)
     now = utcnow()
@@ -51,7 +52,7 @@ def issue_for(directory: Directory, user_id: str, scope: TokenScope, methods: tu
 
 
 def _keep(directory: Directory, issued: IssuedToken) -> str:
-    """A new text that stands for the token. 401 where it would have no role."""
+    """Return a new text for the token. Raises 401 if the token would have no role."""
     if issued.scope != UNSCOPED and not _roles(directory, issued):
         raise FakeError(401, NO)
     text, now = secrets.token_urlsafe(32), issued.issued_at
@@ -62,26 +63,26 @@ def _keep(directory: Directory, issued: IssuedToken) -> str:
 
 
 def _worth_keeping(tokens: Mapping[str, IssuedToken], now: Time) -> dict[str, IssuedToken]:
-    """Those that are good, and the newest of those that ended not long ago."""
+    """Return the valid tokens, and the newest of the recently expired ones."""
     ended = [text for text, one in tokens.items() if one.expires_at <= now]
     forgotten = {*ended[:-MOST_EXPIRED], *(text for text in ended if tokens[text].expires_at + KEPT_EXPIRED <= now)}
     return {text: one for text, one in tokens.items() if text not in forgotten}
 
 
 def validate(directory: Directory, call: FakeCall) -> FakeAnswer:
-    """GET, HEAD /v3/auth/tokens: what a token says, to services and to its owner. 404 for one that is not valid."""
+    """GET or HEAD /v3/auth/tokens: show a token to services and to its owner. Raises 404 for an invalid one."""
     text, issued = _subject(directory, call, VALIDATORS)
     return FakeAnswer(200, token_body(directory, issued, "nocatalog" not in call.http.GET), {"X-Subject-Token": text})
 
 
 def revoke(directory: Directory, call: FakeCall) -> None:
-    """DELETE /v3/auth/tokens: one's own, or anybody's by an administrator."""
+    """DELETE /v3/auth/tokens: revoke a token, either the caller's or, for administrators, any."""
     text, _issued = _subject(directory, call, {"admin"})
     del directory.tokens[text]
 
 
 def identify(directory: Directory, text: str) -> TokenOwner | None:
-    """Who a token is of, now; None for one that is not valid."""
+    """Return the current owner of a token; None if it is invalid."""
     issued = _valid(directory, text)
     if issued is None:
         return None
@@ -93,7 +94,7 @@ def identify(directory: Directory, text: str) -> TokenOwner | None:
 
 
 def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = True) -> dict[str, Json]:
-    """The JSON of a token."""
+    """Return the JSON of a token."""
     user = directory.things["users"][issued.user_id]
     domain = directory.things["domains"][user["domain_id"]]
     token = fixture.V3Token(user_id=user["id"], user_name=user["name"], user_domain_id=domain["id"],
@@ -114,7 +115,7 @@ def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = T
 
 
 def catalog_body(directory: Directory, scope: TokenScope) -> list[dict[str, Json]]:
-    """Services with their endpoints, as a token has them."""
+    """Return services with their endpoints, in a token's form."""
     project_id = scope.id if scope.kind == ScopeKind.PROJECT else None
     return [{"id": service["id"], "type": service["type"], "name": service["name"], "endpoints": [
                 {name: one[name] for name in ("id", "interface", "region", "region_id", "url")}
@@ -124,13 +125,13 @@ def catalog_body(directory: Directory, scope: TokenScope) -> list[dict[str, Json
 
 
 def token_scope(directory: Directory, call: FakeCall) -> TokenScope:
-    """The scope of the caller's token."""
+    """Return the scope of the caller's token."""
     issued = _valid(directory, call.token)
     return issued.scope if issued else UNSCOPED
 
 
 class _Proven:
-    """Who has logged in, and what bounds the token."""
+    """Authenticated user, with the limits of the token."""
 
     def __init__(self, user_id: str, methods: tuple[str, ...], expires_at: Time = Time.max,
                  credential: Mapping[str, Json] | None = None) -> None:
@@ -149,8 +150,8 @@ def _by_password(directory: Directory, given: Mapping[str, Json]) -> _Proven:
 
 
 def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
-    """The new token ends with the old one. One of an application credential makes no other: that would be more than
-    the credential was given."""
+    """Authenticate by a token; the new one expires with it. Tokens of application credentials are refused: the new
+    token would have more rights than the credential."""
     issued = _valid(directory, _text(given, "id"))
     if issued is None:
         raise FakeError(401, NO)
@@ -160,7 +161,7 @@ def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
 
 
 def _by_credential(directory: Directory, given: Mapping[str, Json]) -> _Proven:
-    """By id, or by name and user."""
+    """Authenticate by credential: id, or name and user."""
     secret = _text(given, "secret")
     if "id" in given:
         found = directory.credentials.get(_text(given, "id"))
@@ -181,7 +182,7 @@ METHODS: dict[str, Callable[[Directory, Mapping[str, Json]], _Proven]] = {
 
 
 def _scope(directory: Directory, auth: Mapping[str, Json], proven: _Proven) -> TokenScope:
-    """What the token is asked to be for. Without a word it is for the user's own project, if there is a role."""
+    """Return the requested scope. By default it is the user's own project, if the user has a role there."""
     wanted = auth.get("scope")
     if proven.project_id is not None:
         if wanted:
@@ -194,7 +195,7 @@ def _scope(directory: Directory, auth: Mapping[str, Json], proven: _Proven) -> T
     if wanted in ("unscoped", {"unscoped": {}}):
         return UNSCOPED
     if not isinstance(wanted, dict) or len(wanted) != 1 or next(iter(wanted)) not in ("project", "domain", "system"):
-        raise FakeError(400, "Invalid input for field 'scope': project, domain, system or unscoped is wanted.")
+        raise FakeError(400, "Invalid input for field 'scope': project, domain, system or unscoped is required.")
     if "system" in wanted:
         return SYSTEM
     kind, named = next(iter(wanted)), _object(wanted, next(iter(wanted)))
@@ -206,7 +207,7 @@ def _scope(directory: Directory, auth: Mapping[str, Json], proven: _Proven) -> T
 
 
 def _is_open(directory: Directory, scope: TokenScope) -> bool:
-    """Whether a token may be for that: it is there and enabled, and so is a project's domain."""
+    """Return whether a token may have that scope: it exists and is enabled, as is a project's domain."""
     if scope.kind not in (ScopeKind.PROJECT, ScopeKind.DOMAIN):
         return True
     found = directory.things[f"{scope.kind}s"].get(scope.id)
@@ -221,7 +222,7 @@ def _is_enabled(directory: Directory, user_id: str) -> bool:
 
 
 def _roles(directory: Directory, issued: IssuedToken) -> dict[str, str]:
-    """Names by id. Of an application credential those that it was given, as far as the user still has them."""
+    """Return the roles: names by id. An application credential has its own roles, as far as its user still has them."""
     held = directory.roles_of(issued.user_id, issued.scope)
     if issued.credential_id is None:
         return held
@@ -231,7 +232,7 @@ def _roles(directory: Directory, issued: IssuedToken) -> dict[str, str]:
 
 
 def _valid(directory: Directory, text: str, or_expired: bool = False) -> IssuedToken | None:
-    """The token, if it is good for anything now."""
+    """Return the token if it is valid now."""
     issued = directory.tokens.get(text)
     if issued is None or not _is_enabled(directory, issued.user_id) or not _is_open(directory, issued.scope):
         return None
@@ -243,7 +244,8 @@ def _valid(directory: Directory, text: str, or_expired: bool = False) -> IssuedT
 
 
 def _subject(directory: Directory, call: FakeCall, roles: Set[str]) -> tuple[str, IssuedToken]:
-    """The token that the request is about: anybody's for these roles, one's own for others. 401, 403, 404."""
+    """Return the token in the request: any token for these roles, own tokens for other callers. Raises 401, 403 or
+    404."""
     text = call.http.headers.get("X-Subject-Token", "")
     caller = call.caller
     asks_for_others = bool(roles & caller.roles)
@@ -267,7 +269,7 @@ def _say_scope(directory: Directory, token: Json, scope: TokenScope) -> None:
 
 
 def _user(directory: Directory, named: Mapping[str, Json]) -> dict[str, Json]:
-    """401 as for a wrong password: nobody learns who has an account."""
+    """Return the user. Raises 401 as for a wrong password, so that callers cannot find out which users exist."""
     found = _named(directory, "users", named)
     if found is None or not _is_enabled(directory, found["id"]):
         raise FakeError(401, NO)
@@ -275,7 +277,8 @@ def _user(directory: Directory, named: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _named(directory: Directory, plural: str, named: Mapping[str, Json]) -> dict[str, Json] | None:
-    """The thing that is meant: by id, or by name and (but for domains) domain. 400 names the member."""
+    """Return the resource with that id, or with that name and (except for domains) domain. Raises 400, which names the
+    member."""
     if "id" in named:
         return directory.things[plural].get(_text(named, "id"))
     name = _text(named, "name")

@@ -1,1 +1,1 @@
-"""A small Glance: images, their data and members, in memory and in files."""
+"""Small Glance: images, their data and members, in memory and in files."""

@@ -1,4 +1,4 @@
-"""Where FakeGlance keeps images' data: in memory, or as files of a folder that its caller named."""
+"""Data of FakeGlance's images: in memory, or as files in a directory chosen by the caller."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-PART = 65536  # bytes that are read at a time
+PART = 65536  # bytes per read
 
 
 class DataFacts(NamedTuple):
-    """What Glance says of data: bytes, MD5 and SHA-512 in hex."""
+    """Glance's facts about data: bytes, MD5 and SHA-512 in hex."""
 
     size: int
     checksum: str
@@ -22,14 +22,15 @@ class DataFacts(NamedTuple):
 
 
 class DataFolder:
-    """``folder`` None: in memory. Data are whole or not there: they come under a name of their own first."""
+    """Store of image data. ``folder`` None: in memory. Data are written to a temporary name first, so that they are
+    never incomplete."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.in_memory: dict[str, bytes] = {}
 
     def keep(self, image_id: str, parts: Iterable[bytes]) -> DataFacts:
-        """Read all parts and keep them. What ``parts`` raises goes through, and nothing is kept then."""
+        """Read all parts and store them. Errors of ``parts`` are passed on, and then no data are stored."""
         md5, sha512, size = hashlib.md5(usedforsecurity=False), hashlib.sha512(), 0
         with self._written(image_id) as out:
             for part in parts:
@@ -39,13 +40,13 @@ class DataFolder:
         return DataFacts(size, md5.hexdigest(), sha512.hexdigest())
 
     def open(self, image_id: str) -> BinaryIO:
-        """The data, to be read also when the image is deleted meanwhile."""
+        """Open the data; they stay readable if the image is deleted meanwhile."""
         if self.folder is None:
             return io.BytesIO(self.in_memory[image_id])
         return (self.folder / image_id).open("rb")
 
     def forget(self, image_id: str) -> None:
-        """The data go, if there are any."""
+        """Delete the data, if there are any."""
         self.in_memory.pop(image_id, None)
         if self.folder is not None:
             (self.folder / image_id).unlink(missing_ok=True)
@@ -67,7 +68,7 @@ class DataFolder:
 
 
 class DataParts:
-    """What a file holds from where it stands, ``left`` bytes at most, part by part. WSGI servers close it."""
+    """Iterator over the parts of a file from its present position, at most ``left`` bytes. WSGI servers close it."""
 
     def __init__(self, source: BinaryIO, left: int) -> None:
         self.source, self.left = source, left
@@ -83,10 +84,10 @@ class DataParts:
         return part
 
     def app_iter_range(self, start: int, stop: int) -> DataParts:
-        """Bytes of a range, as webob asks for them."""
+        """Return the bytes of a range, for webob."""
         self.source.seek(start)
         return DataParts(self.source, stop - start)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.source.close()

@@ -1,4 +1,4 @@
-"""Glance in small: ``FakeGlance`` speaks the Image API v2: upload, download, metadata, tags, members, schemas.
+"""Minimal Glance: ``FakeGlance`` supports the Image API v2: upload, download, metadata, tags, members, schemas.
 
 Source: the Image API reference; facts of the real service in tests/fakes/glance.py.
 """
@@ -34,23 +34,23 @@ from nova.model.base import Json
 from nova.web.query import query_pairs
 
 PATCH_TYPE = "application/openstack-images-v2.1-json-patch"
-OLD_PATCH_TYPE = "application/openstack-images-v2.0-json-patch"  # whose operations name what they do otherwise
+OLD_PATCH_TYPE = "application/openstack-images-v2.0-json-patch"  # the operations of this type have another form
 DATA_TYPE = "application/octet-stream"
 VERSIONS = (("v2.17", "CURRENT"), ("v2.9", "SUPPORTED"), ("v2.0", "SUPPORTED"))
 
 
 class FakeGlance(FakeService[ImageShelf]):
-    """A WSGI application. ``identify``: whose a token is, such as FakeKeystone's; ``folder``: where images' data are
-    kept, in memory if not given. Uploads are as large as the server in front lets through: clients send them in chunks.
-    """
+    """Glance as a WSGI application. ``identify``: function that returns a token's owner, such as FakeKeystone's;
+    ``folder``: directory for images' data, in memory by default. The server limits the size of uploads, which clients
+    send in chunks."""
 
     def __init__(self, identify: Identify, folder: Path | None = None) -> None:
         lock = threading.RLock()
         super().__init__("fake Glance", ImageShelf(DataFolder(folder), lock), ROUTES, identify, lock)
 
     def add(self, data: Iterable[bytes], owner: TokenOwner, **members: Json) -> str:
-        """An image to begin with, of the owner's project; its id. ``members`` are of Glance's JSON, formats among them.
-        FakeError as for a request; where ``data`` fail, the record stays and waits for others."""
+        """Add an image of the owner's project, and return its id. ``members`` are those of Glance's JSON, including
+        formats. Raises FakeError as for a request; if ``data`` fail, the record stays and waits for data."""
         with self.lock:
             image = self.state.insert(records.new(members, owner))
             _end_upload(self.state, image["id"], self.state.data.keep(image["id"], data))
@@ -65,7 +65,7 @@ class FakeGlance(FakeService[ImageShelf]):
 
 
 def list_versions(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
-    """GET /, /versions: the API's versions."""
+    """GET / or /versions: list the API's versions."""
     links = [{"rel": "self", "href": f"{call.http.application_url}/v2/"}]
     status = 200 if call.http.path_info.startswith("/versions") else 300
     return FakeAnswer(status, {"versions": [{"id": version, "status": standing, "links": links}
@@ -73,14 +73,14 @@ def list_versions(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
 
 
 def create(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
-    """POST /v2/images: a record that waits for its data. 400, 403, 409."""
+    """POST /v2/images: create a record, which waits for its data. Raises 400, 403 or 409."""
     check_writer(call.caller)
     image = shelf.insert(records.new(call.body(), call.caller))
     return FakeAnswer(201, image, {"Location": f"{call.http.application_url}{image['self']}"})
 
 
 def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/images. 400 names the parameter."""
+    """GET /v2/images: list images. Raises 400, which names the parameter."""
     try:
         query = query_pairs(call.http.environ)
     except errors.NovaError as error:
@@ -89,12 +89,12 @@ def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def show(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/images/{image_id}. 404, also for an image that the caller may not see."""
+    """GET /v2/images/{image_id}: show an image. Raises 404, also if the caller may not see it."""
     return shelf.seen(call)
 
 
 def update(shelf: ImageShelf, call: FakeCall) -> Json:
-    """PATCH /v2/images/{image_id}. 400, 403, 404, 409, 415."""
+    """PATCH /v2/images/{image_id}: change an image. Raises 400, 403, 404, 409 or 415."""
     image = shelf.own(call)
     _check_type(call, PATCH_TYPE, OLD_PATCH_TYPE)
     patch = call.body()
@@ -105,7 +105,7 @@ def update(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def delete(shelf: ImageShelf, call: FakeCall) -> None:
-    """DELETE /v2/images/{image_id}: record, members and data. 403 while it is protected."""
+    """DELETE /v2/images/{image_id}: delete record, members and data. Raises 403 for a protected image."""
     image = shelf.own(call)
     if image["protected"]:
         raise FakeError(403, f"Image {image['id']} is protected and cannot be deleted.")
@@ -115,8 +115,8 @@ def delete(shelf: ImageShelf, call: FakeCall) -> None:
 
 
 def upload(shelf: ImageShelf, call: FakeCall) -> None:
-    """PUT /v2/images/{image_id}/file, once. 409 when there are data, or formats are missing; 410 when the image is
-    deleted meanwhile. An upload that breaks off leaves the image as it was before."""
+    """PUT /v2/images/{image_id}/file: upload data, once. Raises 409 if the image has data or lacks formats, 410 if the
+    image is deleted meanwhile. An interrupted upload leaves the image unchanged."""
     with shelf.lock:
         image = shelf.own(call)
         _check_type(call, DATA_TYPE)
@@ -134,7 +134,8 @@ def upload(shelf: ImageShelf, call: FakeCall) -> None:
 
 
 def _end_upload(shelf: ImageShelf, image_id: str, facts: DataFacts | None) -> None:
-    """The record says what came, or that nothing did (None). The record may be another dictionary than before."""
+    """Set the record to the result of an upload; None: it failed. The record's dictionary may have been replaced
+    since."""
     image = shelf.images.get(image_id)
     if image is None:
         shelf.data.forget(image_id)
@@ -146,8 +147,8 @@ def _end_upload(shelf: ImageShelf, image_id: str, facts: DataFacts | None) -> No
 
 
 def download(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
-    """GET /v2/images/{image_id}/file, whole or a range of it. 204 while there are no data; 403 for one that was
-    deactivated, but for administrators."""
+    """GET /v2/images/{image_id}/file: download data or a range of them. Returns 204 without data. Raises 403 for a
+    deactivated image, except for administrators."""
     with shelf.lock:
         image = shelf.seen(call)
         if image["status"] == "deactivated" and not call.caller.is_admin:
@@ -160,24 +161,24 @@ def download(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
 
 
 def deactivate(shelf: ImageShelf, call: FakeCall) -> None:
-    """POST /v2/images/{image_id}/actions/deactivate."""
+    """POST /v2/images/{image_id}/actions/deactivate: deactivate an image."""
     _turn(shelf, call, "active", "deactivated")
 
 
 def reactivate(shelf: ImageShelf, call: FakeCall) -> None:
-    """POST /v2/images/{image_id}/actions/reactivate."""
+    """POST /v2/images/{image_id}/actions/reactivate: reactivate an image."""
     _turn(shelf, call, "deactivated", "active")
 
 
 def add_tag(shelf: ImageShelf, call: FakeCall) -> None:
-    """PUT /v2/images/{image_id}/tags/{tag}; again is no error."""
+    """PUT /v2/images/{image_id}/tags/{tag}: add a tag; repeating it is not an error."""
     image, tag = shelf.own(call), call.named["tag"]
     records.check("tags", [tag])
     image["tags"] = sorted({*image["tags"], tag})
 
 
 def remove_tag(shelf: ImageShelf, call: FakeCall) -> None:
-    """DELETE of the same. 404."""
+    """DELETE a tag. Raises 404."""
     image, tag = shelf.own(call), call.named["tag"]
     if tag not in image["tags"]:
         raise FakeError(404, f"Image {image['id']} has no tag {tag}.")
@@ -185,20 +186,20 @@ def remove_tag(shelf: ImageShelf, call: FakeCall) -> None:
 
 
 def list_tasks(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/images/{image_id}/tasks: none, since nothing is imported here. 404."""
+    """GET /v2/images/{image_id}/tasks: list import tasks, of which this fake has none. Raises 404."""
     shelf.seen(call)
     return {"tasks": []}
 
 
 def show_schema(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/schemas/{name}."""
+    """GET /v2/schemas/{name}: show a JSON schema. Raises 404."""
     if call.named["name"] not in SCHEMAS:
-        raise FakeError(404, f"There is no schema {call.named['name']}.")
+        raise FakeError(404, f"Unknown schema {call.named['name']}.")
     return SCHEMAS[call.named["name"]]
 
 
 def _turn(shelf: ImageShelf, call: FakeCall, old: str, new: str) -> None:
-    """Again is no error. 403 for an image that is neither."""
+    """Change the status; repeating it is not an error. Raises 403 for an image with another status."""
     image = shelf.own(call)
     if image["status"] not in (old, new):
         raise FakeError(403, f"Image status transition from {image['status']} to {new} is not allowed")
@@ -208,16 +209,16 @@ def _turn(shelf: ImageShelf, call: FakeCall, old: str, new: str) -> None:
 def _check_type(call: FakeCall, *wanted: str) -> None:
     sent = (call.http.content_type or "").lower()
     if sent not in wanted:
-        raise FakeError(415, f"Unsupported Content-Type: {wanted[0]} is wanted.")
+        raise FakeError(415, f"Unsupported Content-Type: {wanted[0]} is required.")
 
 
 def _sent(call: FakeCall) -> Iterator[bytes]:
-    """The data as the client sends them. 400 when it breaks off."""
+    """Yield the data as the client sends them. Raises 400 if they are incomplete."""
     try:
         while part := call.http.body_file.read(PART):
             yield part
     except OSError:
-        raise FakeError(400, "The data broke off.") from None
+        raise FakeError(400, "The data are incomplete.") from None
 
 
 _ONE = "/v2/images/{image_id}"

@@ -1,4 +1,4 @@
-"""Lists of FakeGlance's images: who sees which, filters, sorting and pages."""
+"""Lists of FakeGlance's images: visibility, filters, sorting and pages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from nova.devel.image.records import VISIBILITIES
 from nova.devel.service import FakeError, TokenOwner
 from nova.model.base import Json
 
-#: Of an image: project to what it said of being a member.
+#: Members of an image: project -> membership.
 Members = Mapping[str, Mapping[str, Json]]
 DEFAULT_LIMIT, MOST = 25, 1000
 SORTED_BY = ("name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at", "owner",
              "visibility", "min_disk", "min_ram", "protected")
 MEMBER_STATUSES = ("pending", "accepted", "rejected")
-#: Members that are times, and how a filter compares them.
+#: Members that are times, and the comparisons of their filters.
 TIMES = ("created_at", "updated_at")
 _COMPARED: Mapping[str, Callable[[Json, Json], bool]] = {
     "eq": operator.eq, "neq": operator.ne, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt,
     "lte": operator.le}
-#: What stands in a query and is no filter of a member or property.
+#: Query parameters that do not filter by a member or property.
 _OF_THE_PAGE = ("limit", "marker", "sort", "sort_key", "sort_dir", "visibility", "member_status", "tag", "size_min",
                 "size_max")
 
@@ -30,14 +30,14 @@ Query = Sequence[tuple[str, str]]
 
 
 def may_see(image: Mapping[str, Json], members: Members, owner: TokenOwner) -> bool:
-    """Whether one who knows its id sees it."""
+    """Return whether a caller who knows the image's id may see it."""
     return (owner.is_admin or image["visibility"] in ("public", "community") or _is_own(image, owner)
             or (image["visibility"] == "shared" and owner.project_id in members))
 
 
 def page(images: Iterable[dict[str, Json]], members: Mapping[str, Members], query: Query,
          owner: TokenOwner) -> dict[str, Json]:
-    """The body of a list. 400 names the parameter."""
+    """Return the body of a list. Raises 400, which names the parameter."""
     said = dict(query)
     listed = [one for one in images if _is_listed(one, members.get(one["id"], {}), said, owner)
               and _fits(one, query)]
@@ -62,7 +62,8 @@ def _is_own(image: Mapping[str, Json], owner: TokenOwner) -> bool:
 
 
 def _is_listed(image: Mapping[str, Json], members: Members, said: Mapping[str, str], owner: TokenOwner) -> bool:
-    """Others' community images only where they are asked for; shared ones as the project said it wants them."""
+    """Return whether the image is listed: other projects' community images only on request, shared images by their
+    member status."""
     wanted = said.get("visibility")
     if wanted not in (None, "all", *VISIBILITIES):
         raise FakeError(400, f"Invalid visibility value: {wanted}")
@@ -79,7 +80,7 @@ def _is_listed(image: Mapping[str, Json], members: Members, said: Mapping[str, s
 
 
 def _fits(image: Mapping[str, Json], query: Query) -> bool:
-    """Whether all filters let it through. Hidden images are listed only where ``os_hidden`` asks for them."""
+    """Return whether the image passes all filters. Hidden images are only listed if ``os_hidden`` requests them."""
     said = dict(query)
     if "os_hidden" not in said and image["os_hidden"]:
         return False
@@ -93,7 +94,8 @@ def _fits(image: Mapping[str, Json], query: Query) -> bool:
 
 
 def _is_then(time: str, wanted: str) -> bool:
-    """``gte:2026-11-24T10:00:00Z`` and its like; without a word before it, equal. 400."""
+    """Compare a time with a filter such as ``gte:2026-11-24T10:00:00Z``; the default comparison is equality. Raises
+    400."""
     word, colon, text = wanted.partition(":")
     if word not in _COMPARED:
         word, text = "eq", wanted
@@ -108,7 +110,7 @@ def _utc(time: datetime.datetime) -> datetime.datetime:
 
 
 def _choices(value: str) -> list[str]:
-    """``in:one,"two, three"`` is any of these."""
+    """Return the values of a filter: ``in:one,"two, three"`` matches either."""
     if not value.startswith("in:"):
         return [value.lower() if value.lower() in ("true", "false") else value]
     inside, found = False, [""]
@@ -133,12 +135,12 @@ def _number(said: Mapping[str, str], name: str, default: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise FakeError(400, f"{name} must be an integer that is not negative.")
+        raise FakeError(400, f"{name} must be a non-negative integer.")
     return int(text)
 
 
 def _sort(images: list[dict[str, Json]], query: Query) -> None:
-    """By ``sort=name:asc,size:desc``, or by pairs of sort_key and sort_dir; newest first where none is said."""
+    """Sort by ``sort=name:asc,size:desc``, or by pairs of sort_key and sort_dir; by default, the newest first."""
     for key, direction in reversed([*_orders(query), ("created_at", "desc"), ("id", "desc")]):
         if key not in SORTED_BY:
             raise FakeError(400, f"Invalid sort key: {key}. It must be one of {', '.join(SORTED_BY)}.")
@@ -166,10 +168,10 @@ def _orders(query: Query) -> list[tuple[str, str]]:
 
 
 def _after(images: list[dict[str, Json]], marker: str | None) -> int:
-    """Where the page begins."""
+    """Return the index at which the page begins. Raises 400 for an unknown marker."""
     if marker is None:
         return 0
     found = [at for at, one in enumerate(images) if one["id"] == marker]
     if not found:
-        raise FakeError(400, f"The marker {marker} is no image of this list.")
+        raise FakeError(400, f"The marker {marker} is not in this list.")
     return found[0] + 1

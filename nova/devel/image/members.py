@@ -1,4 +1,4 @@
-"""Projects that FakeGlance's shared images are shared with."""
+"""Members of FakeGlance's shared images: projects that the images are shared with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova.model.base import Json
 
 
 def create(shelf: ImageShelf, call: FakeCall) -> Json:
-    """POST {"member": project}: the owner offers the image. 400, 403, 409."""
+    """POST {"member": project}: share the image with a project. Raises 400, 403 or 409."""
     image, body = shelf.own(call), call.body()
     project_id = body.get("member") if isinstance(body, dict) else None
     if not isinstance(project_id, str) or not 0 < len(project_id) <= LONGEST:
@@ -27,7 +27,7 @@ def create(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET: the owner sees all, a member itself. 404 for others."""
+    """GET: list members; the owner sees all, a member only itself. Raises 404 for other callers."""
     image = shelf.seen(call)
     if image["visibility"] != "shared":
         raise FakeError(403, "Only shared images have members.")
@@ -36,12 +36,12 @@ def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def show(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET of one. 404, also for one that the caller may not see."""
+    """GET one member. Raises 404, also if the caller may not see it."""
     return _found(shelf, call)
 
 
 def update(shelf: ImageShelf, call: FakeCall) -> Json:
-    """PUT {"status": ...}: the member takes the offer or not; the owner cannot say it for it. 400, 403, 404."""
+    """PUT {"status": ...}: accept or reject the image; only the member may do so. Raises 400, 403 or 404."""
     member, body = _found(shelf, call), call.body()
     status = body.get("status") if isinstance(body, dict) else None
     if status not in list(MEMBER_STATUSES):
@@ -53,7 +53,7 @@ def update(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def delete(shelf: ImageShelf, call: FakeCall) -> None:
-    """DELETE: the owner takes the offer back. 403, 404."""
+    """DELETE: unshare the image. Raises 403 or 404."""
     image = shelf.own(call)
     del shelf.members[image["id"]][_found(shelf, call)["member_id"]]
 
@@ -62,7 +62,7 @@ def _found(shelf: ImageShelf, call: FakeCall) -> dict[str, Json]:
     image = shelf.seen(call)
     member = shelf.members.get(image["id"], {}).get(call.named["member_id"])
     if member is None or not _may_see(image, member, call):
-        raise FakeError(404, f"{call.named['member_id']} is no member of image {image['id']}.")
+        raise FakeError(404, f"{call.named['member_id']} is not a member of image {image['id']}.")
     return member
 
 

@@ -1,4 +1,4 @@
-"""FakeGlance's metadata definitions, which nobody changes: what Horizon offers for images, flavors, aggregates and
+"""Metadata definitions of FakeGlance, which are read-only: Horizon offers them for images, flavors, aggregates and
 servers."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SINCE = "2026-01-01T00:00:00Z"
 
 
 class MetadefUse(NamedTuple):
-    """Where a namespace is for a type of resource: ``prefix`` of its properties' names; ``target``: of a server's
+    """Association of a namespace with a resource type. ``prefix``: of its properties' names; ``target``: a server's
     metadata or scheduler hints."""
 
     prefix: str = ""
@@ -23,7 +23,7 @@ class MetadefUse(NamedTuple):
 
 
 class MetadefNamespace(NamedTuple):
-    """``uses``: by type of resource. ``properties``: JSON schemas by name."""
+    """A namespace of metadata definitions. ``uses``: by resource type. ``properties``: JSON schemas by name."""
 
     title: str
     description: str
@@ -37,18 +37,18 @@ def _count(title: str) -> Mapping[str, Json]:
 
 NAMESPACES: Mapping[str, MetadefNamespace] = {
     "OS::Compute::VirtCPUTopology": MetadefNamespace(
-        "Virtual CPU Topology", "How many sockets, cores and threads a guest sees.",
+        "Virtual CPU Topology", "Numbers of sockets, cores and threads of the guest.",
         {IMAGE: MetadefUse("hw_"), FLAVOR: MetadefUse("hw:")},
         {"cpu_sockets": _count("vCPU Sockets"), "cpu_cores": _count("vCPU Cores"),
          "cpu_threads": _count("vCPU Threads")}),
     "OS::Operations::Notes": MetadefNamespace(
-        "Notes", "Who looks after it, and what for.", {AGGREGATE: MetadefUse(), SERVER: MetadefUse("", "metadata")},
+        "Notes", "Contact and purpose.", {AGGREGATE: MetadefUse(), SERVER: MetadefUse("", "metadata")},
         {name: {"title": name.title(), "description": name.title(), "type": "string"} for name in ("contact", "use")}),
     "OS::Nova::SchedulerHints": MetadefNamespace(
-        "Scheduler Hints", "Where a server shall be.", {SERVER: MetadefUse("", "scheduler_hints")},
+        "Scheduler Hints", "Placement of a server relative to others.", {SERVER: MetadefUse("", "scheduler_hints")},
         {name: {"title": title, "description": title, "type": "string"}
-         for name, title in (("same_host", "Same host as this server"), ("different_host", "Another host than it"))})}
-#: Of clients' models: each member may be anything.
+         for name, title in (("same_host", "Same host as this server"), ("different_host", "Other host than it"))})}
+#: For the models of clients: members of any type.
 SCHEMAS: Mapping[str, Json] = {
     name: {"name": name, "properties": {member: {} for member in members}, "additionalProperties": True}
     for name, members in {"namespace": ("namespace", "display_name", "description", "visibility", "properties"),
@@ -59,7 +59,7 @@ SCHEMAS: Mapping[str, Json] = {
 
 
 def list_namespaces(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/metadefs/namespaces, of those types of resources that are asked for (``resource_types``)."""
+    """GET /v2/metadefs/namespaces: list namespaces of the requested resource types (``resource_types``)."""
     wanted = {one for one in call.http.GET.get("resource_types", "").split(",") if one}
     found = [_shown(name) for name, one in sorted(NAMESPACES.items()) if not wanted or wanted & one.uses.keys()]
     if call.http.GET.get("marker"):
@@ -68,7 +68,7 @@ def list_namespaces(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def show_namespace(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET of one, with its properties: named as those of ``resource_type`` are. 404."""
+    """GET one namespace, with its properties, whose names have the prefix of ``resource_type``. Raises 404."""
     name = call.named["name"]
     if name not in NAMESPACES:
         raise FakeError(404, f"Metadata definition namespace {name} was not found.")
@@ -79,15 +79,15 @@ def show_namespace(shelf: ImageShelf, call: FakeCall) -> Json:
 
 
 def list_types(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/metadefs/resource_types."""
+    """GET /v2/metadefs/resource_types: list resource types."""
     return {"resource_types": [{"name": name, "created_at": SINCE, "updated_at": SINCE}
                                for name in (AGGREGATE, FLAVOR, IMAGE, SERVER)]}
 
 
 def show_schema(shelf: ImageShelf, call: FakeCall) -> Json:
-    """GET /v2/schemas/metadefs/{name}. 404."""
+    """GET /v2/schemas/metadefs/{name}: show a JSON schema. Raises 404."""
     if call.named["name"] not in SCHEMAS:
-        raise FakeError(404, f"There is no schema {call.named['name']}.")
+        raise FakeError(404, f"Unknown schema {call.named['name']}.")
     return SCHEMAS[call.named["name"]]
 
 

@@ -1,4 +1,4 @@
-"""An image's record as Glance v2 shows it: its members, what may stand in them, and how a JSON patch changes it."""
+"""Image records in the form of Glance v2: members, their valid values, and changes by a JSON patch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 class ImageMember(NamedTuple):
-    """``fits``: whether a value may stand there; ``wanted`` says it in words. ``default``: of a new image."""
+    """A member of a record. ``fits`` checks a value; ``wanted`` describes the valid values. ``default``: of a new
+    image."""
 
     fits: Callable[[Json], bool]
     wanted: str
@@ -27,7 +28,7 @@ class ImageMember(NamedTuple):
 
 
 def _is_text(value: Json) -> bool:
-    """Glance's database takes three bytes a letter."""
+    """Return whether the value is text that Glance's database accepts: at most three bytes per character."""
     return isinstance(value, str) and all(ord(letter) <= 0xFFFF for letter in value)
 
 
@@ -45,7 +46,7 @@ def _tags(value: Json) -> bool:
 
 _NUMBER = ImageMember(_number, f"an integer from 0 to {MOST_NUMBER}", 0)
 _YES_NO = ImageMember(lambda value: isinstance(value, bool), "a boolean", False)
-#: What clients set.
+#: Members that clients set.
 MEMBERS: dict[str, ImageMember] = {
     "name": ImageMember(lambda value: value is None or (_is_text(value) and len(value) <= LONGEST),
                         f"a string of at most {LONGEST} characters, of at most 3 bytes each in UTF-8"),
@@ -54,7 +55,7 @@ MEMBERS: dict[str, ImageMember] = {
     "disk_format": _one_of(DISK_FORMATS), "container_format": _one_of(CONTAINER_FORMATS),
     "min_disk": _NUMBER, "min_ram": _NUMBER, "protected": _YES_NO, "os_hidden": _YES_NO,
     "tags": ImageMember(_tags, f"an array of strings of at most {LONGEST} characters")}
-#: What Glance alone sets.
+#: Members that only Glance sets.
 READ_ONLY = ("status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at", "updated_at",
              "self", "file", "schema", "stores", "direct_url", "locations")
 NO_DATA: Mapping[str, Json] = {"status": "queued", "size": None, "virtual_size": None, "checksum": None,
@@ -62,15 +63,15 @@ NO_DATA: Mapping[str, Json] = {"status": "queued", "size": None, "virtual_size":
 
 
 def new(given: Json, owner: TokenOwner) -> dict[str, Json]:
-    """The record of a new image. 400 names the member, 403 where it is not the caller's to set."""
+    """Return the record of a new image. Raises 400, which names the member, or 403 if the caller may not set it."""
     if not isinstance(given, dict):
-        raise FakeError(400, "Provided object does not match schema 'image': an object is wanted.")
+        raise FakeError(400, "Provided object does not match schema 'image': an object is required.")
     for name, value in given.items():
         if name != "id":
             check(name, value)
     image_id = given.get("id", str(uuid.uuid4()))
     if not isinstance(image_id, str) or not _UUID.fullmatch(image_id):
-        raise FakeError(400, "Provided object does not match schema 'image': id: a UUID is wanted.")
+        raise FakeError(400, "Provided object does not match schema 'image': id: a UUID is required.")
     now = time_text()
     image = {name: member.default for name, member in MEMBERS.items()}
     image |= {**NO_DATA, "owner": owner.project_id, **given, "id": image_id, "created_at": now, "updated_at": now,
@@ -81,23 +82,24 @@ def new(given: Json, owner: TokenOwner) -> dict[str, Json]:
 
 
 def check(name: str, value: Json) -> None:
-    """One member or custom property. 400, 403."""
+    """Check a member or custom property. Raises 400 or 403."""
     if name in READ_ONLY or name == "id":
         raise FakeError(403, f"Attribute '{name}' is read-only.")
     if not 0 < len(name) <= LONGEST:
         raise FakeError(400, f"Provided object does not match schema 'image': names have 1 to {LONGEST} characters.")
     member = MEMBERS.get(name)
     if member is None and not _is_text(value):
-        raise FakeError(400, f"Provided object does not match schema 'image': {name}: a string is wanted.")
+        raise FakeError(400, f"Provided object does not match schema 'image': {name}: a string is required.")
     if member is not None and not member.fits(value):
-        raise FakeError(400, f"Provided object does not match schema 'image': {name}: {member.wanted} is wanted.")
+        raise FakeError(400, f"Provided object does not match schema 'image': {name}: {member.wanted} is required.")
 
 
 VERBS = ("add", "replace", "remove")
 
 
 def patched(old: Mapping[str, Json], patch: Json, owner: TokenOwner) -> dict[str, Json]:
-    """The record after a patch of ``openstack-images-v2.1-json-patch``. 400, 403; 409 for what is not there."""
+    """Return the record after a patch of ``openstack-images-v2.1-json-patch``. Raises 400, 403, or 409 for a missing
+    property."""
     if not isinstance(patch, list):
         raise FakeError(400, "The request body must be a JSON array of operation objects.")
     image = dict(old)
@@ -106,13 +108,13 @@ def patched(old: Mapping[str, Json], patch: Json, owner: TokenOwner) -> dict[str
     if image["visibility"] != old["visibility"] or image["owner"] != old["owner"]:
         _check_rights(old, image, owner)
     if old["status"] != "queued" and any(image[one] != old[one] for one in ("disk_format", "container_format")):
-        raise FakeError(403, "Attributes disk_format and container_format cannot be changed once there are data.")
+        raise FakeError(403, "Attributes disk_format and container_format cannot be changed after the upload.")
     return {**image, "tags": sorted(set(image["tags"])), "updated_at": time_text()}
 
 
 def modern(patch: Json) -> Json:
-    """A patch of ``openstack-images-v2.0-json-patch`` as one of v2.1: ``{"add": "/name", "value": 1}`` has there
-    ``op`` and ``path``. What is neither stays as it is."""
+    """Convert a patch of ``openstack-images-v2.0-json-patch`` to v2.1: ``{"add": "/name", "value": 1}`` becomes ``op``
+    and ``path``. Other operations are not changed."""
     if not isinstance(patch, list):
         return patch
     return [_modern_operation(operation) if isinstance(operation, dict) else operation for operation in patch]
@@ -146,7 +148,7 @@ def _apply(image: dict[str, Json], operation: Json) -> None:
 
 
 def _check_rights(old: Mapping[str, Json], new: Mapping[str, Json], owner: TokenOwner) -> None:
-    """403: only administrators publish, and give images to others."""
+    """Raise 403 unless the caller may publish the image or set its owner: only administrators may."""
     if owner.is_admin:
         return
     if new["visibility"] == "public" and old["visibility"] != "public":
@@ -156,5 +158,5 @@ def _check_rights(old: Mapping[str, Json], new: Mapping[str, Json], owner: Token
 
 
 def time_text() -> str:
-    """Now, as Glance writes it."""
+    """Return the current time in Glance's format."""
     return utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")

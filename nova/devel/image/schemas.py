@@ -1,4 +1,4 @@
-"""The JSON schemas that FakeGlance shows: clients read from them what is an image's own member and what a property."""
+"""JSON schemas of FakeGlance, by which clients distinguish an image's members from its properties."""
 
 from __future__ import annotations
 

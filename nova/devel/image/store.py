@@ -1,4 +1,4 @@
-"""What FakeGlance has: records, members and data of images, and which of them a caller may see or change."""
+"""Store of FakeGlance: records, members and data of images, and the callers' access to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from nova.model.base import Json
 
 
 class ImageShelf:
-    """Changed under ``lock`` only. ``images``: by id; ``members``: by the image's id and the member's."""
+    """Store of images, changed under ``lock`` only. ``images``: by id; ``members``: by the image's id and the
+    member's."""
 
     def __init__(self, data: DataFolder, lock: threading.RLock) -> None:
         self.data, self.lock = data, lock
@@ -23,18 +24,18 @@ class ImageShelf:
         self.members: dict[str, dict[str, dict[str, Json]]] = {}
 
     def packed(self) -> bytes:
-        """All records; the data are kept by themselves."""
+        """Return all records; data are stored separately."""
         return msgspec.msgpack.encode((self.images, self.used_ids, self.members))
 
     def restore(self, packed: bytes) -> None:
-        """Become what was packed. An upload that was under way has broken off."""
+        """Load packed records. Uploads that were in progress count as failed."""
         self.images, self.used_ids, self.members = decoding.from_msgpack(packed, _PACKED)
         for image in self.images.values():
             if image["status"] == "saving":
                 image["status"] = "queued"
 
     def insert(self, image: dict[str, Json]) -> dict[str, Json]:
-        """The new image. 409 for an id that is or was an image's: an upload to the old one may still run."""
+        """Add a new image. Raises 409 for an id that is or was in use: an upload to the old image may still run."""
         if image["id"] in self.used_ids:
             raise FakeError(409, f"Image ID {image['id']} already exists!")
         self.used_ids.add(image["id"])
@@ -42,7 +43,7 @@ class ImageShelf:
         return image
 
     def seen(self, call: FakeCall) -> dict[str, Json]:
-        """The image that the path names. 404, also where the caller may not see it."""
+        """Return the image in the path. Raises 404, also if the caller may not see it."""
         image_id = call.named["image_id"]
         image = self.images.get(image_id)
         if image is None or not may_see(image, self.members.get(image_id, {}), call.caller):
@@ -50,10 +51,10 @@ class ImageShelf:
         return image
 
     def own(self, call: FakeCall) -> dict[str, Json]:
-        """The same, to be changed: 403 for what is another project's."""
+        """Return the image in the path for a change. Raises 403 for another project's image."""
         image, caller = self.seen(call), call.caller
         if not caller.is_admin and (caller.project_id is None or image["owner"] != caller.project_id):
-            raise FakeError(403, f"You are not permitted to modify image {image['id']}: it is another project's.")
+            raise FakeError(403, f"You are not permitted to modify image {image['id']}: it belongs to another project.")
         check_writer(caller)
         return image
 
@@ -63,6 +64,6 @@ _PACKED: type[tuple[Records, set[str], dict[str, Records]]] = tuple[Records, set
 
 
 def check_writer(caller: TokenOwner) -> None:
-    """403 for a token that may only read, or has no project to own images."""
+    """Raise 403 for a token that may only read, or has no project to own images."""
     if not caller.roles - {"reader"} or (caller.project_id is None and not caller.is_admin):
-        raise FakeError(403, "You are not permitted to make or change images: a project's member may.")
+        raise FakeError(403, "You are not permitted to create or change images: a role in a project is required.")

@@ -1,1 +1,1 @@
-"""A small Neutron: networks, subnets, ports, routers and security groups, in memory."""
+"""Small in-memory Neutron: networks, subnets, ports, routers and security groups."""

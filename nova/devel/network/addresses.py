@@ -1,4 +1,4 @@
-"""Addresses of FakeNeutron's subnets: pools, gateways, and the next that is free."""
+"""Addresses of FakeNeutron's subnets: pools, gateways, and allocation."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from nova.devel.network.kinds import PORT, SUBNET, NetworkError
 from nova.devel.network.store import NetworkShelf, Thing
 from nova.model.base import Json
 
-AUTOMATIC = ("slaac", "dhcpv6-stateless")  # IPv6 address modes in which the MAC makes the address
+AUTOMATIC = ("slaac", "dhcpv6-stateless")  # IPv6 address modes that derive the address from the MAC
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Pool = tuple[int, int]
 
 
 def first_and_last(network: Network) -> Pool:
-    """Of the addresses that hosts may have."""
+    """Return the first and last address for hosts."""
     first, last = int(network.network_address), int(network.broadcast_address)
-    few = last - first < 2  # of one or two addresses each is a host's
+    few = last - first < 2  # with one or two addresses, all are for hosts
     return (first, last) if few else (first + 1, last - (network.version == 4))
 
 
 def usual_gateway(network: Network) -> str:
-    """The first address."""
+    """Return the first address for hosts."""
     return _text(first_and_last(network)[0], network)
 
 
 def pools_around(network: Network, gateway: str | None) -> list[dict[str, str]]:
-    """All addresses that hosts may have but the gateway's."""
+    """Return pools of all host addresses except the gateway's."""
     first, last = first_and_last(network)
     taken = int(ipaddress.ip_address(gateway)) if gateway else None
     inside = taken is not None and first <= taken <= last
@@ -37,7 +37,8 @@ def pools_around(network: Network, gateway: str | None) -> list[dict[str, str]]:
 
 
 def check_pools(pools: Sequence[Mapping[str, str]], network: Network, gateway: str | None) -> None:
-    """400: outside of the subnet, or from the end to the start; 409: they overlap, or the gateway is in one."""
+    """Check pools. Raises 400 for a pool outside of the subnet or in reverse order; 409 if pools overlap or contain the
+    gateway."""
     ranges = sorted(_ends(one) for one in pools)
     for pool, (start, end) in zip(sorted(pools, key=_ends), ranges, strict=True):
         inside = all(ipaddress.ip_address(pool[name]) in network for name in ("start", "end"))
@@ -54,8 +55,8 @@ def check_pools(pools: Sequence[Mapping[str, str]], network: Network, gateway: s
 
 def allocate(shelf: NetworkShelf, network_id: str, wanted: Sequence[Mapping[str, str]] | None, mac: str,
              port_id: str = "") -> list[dict[str, str]]:
-    """Addresses of a port: those that are wanted, else one of each IP version that the network has. What the port has
-    itself may be wanted again. 400, 404; 409: one is in use, or none is left."""
+    """Return a port's addresses: the requested ones, or else one of each IP version of the network. The port's present
+    addresses may be requested again. Raises 400, 404, or 409 if an address is in use or none is free."""
     subnets = shelf.where(SUBNET, network_id=network_id)
     used = {one["ip_address"] for port in shelf.where(PORT, network_id=network_id) if port["id"] != port_id
             for one in port["fixed_ips"]}
@@ -78,7 +79,7 @@ def allocate(shelf: NetworkShelf, network_id: str, wanted: Sequence[Mapping[str,
 
 
 def new_mac(shelf: NetworkShelf) -> str:
-    """One that no port has."""
+    """Return a MAC address that no port has."""
     used = {port["mac_address"] for port in shelf.of(PORT).values()}
     while True:
         made = "fa:16:3e:" + ":".join(f"{one:02x}" for one in uuid.uuid4().bytes[:3])
@@ -101,7 +102,7 @@ def _none_left(network_id: str) -> NetworkError:
 
 
 def _subnet_of(wanted: Mapping[str, Json], subnets: Sequence[Thing]) -> Thing:
-    """Where a wanted address is. 400."""
+    """Return the subnet of a requested address. Raises 400."""
     address = wanted.get("ip_address")
     for subnet in subnets:
         if wanted.get("subnet_id", subnet["id"]) == subnet["id"] and (
@@ -109,13 +110,13 @@ def _subnet_of(wanted: Mapping[str, Json], subnets: Sequence[Thing]) -> Thing:
             return subnet
     if address is None:
         raise NetworkError(400, "InvalidInput", f"Invalid input for operation: Failed to create port: subnet "
-                           f"{wanted.get('subnet_id')} is not of the port's network.")
+                           f"{wanted.get('subnet_id')} is not in the port's network.")
     raise NetworkError(400, "InvalidIpForNetwork", f"IP address {address} is not a valid IP for any of the subnets on "
                        "the specified network.")
 
 
 def _next(subnet: Thing, used: set[str], mac: str) -> str | None:
-    """The next free address of a subnet."""
+    """Return the next free address of a subnet; None if there is none."""
     network = ipaddress.ip_network(subnet["cidr"])
     if subnet["ipv6_address_mode"] in AUTOMATIC:
         return _text(int(network.network_address) + _interface_of(mac), network)
@@ -130,13 +131,13 @@ def _next(subnet: Thing, used: set[str], mac: str) -> str | None:
 
 
 def _interface_of(mac: str) -> int:
-    """EUI-64 of a MAC address."""
+    """Return the EUI-64 interface id of a MAC address."""
     parts = [int(one, 16) for one in mac.split(":")]
     return int.from_bytes(bytes([parts[0] ^ 2, *parts[1:3], 0xFF, 0xFE, *parts[3:]]))
 
 
 def _same_text(address: str | None) -> str | None:
-    """As addresses are kept: IPv6 is written in many ways."""
+    """Return an address in the stored form: IPv6 has several notations."""
     return str(ipaddress.ip_address(address)) if address else None
 
 
@@ -145,5 +146,5 @@ def _ends(pool: Mapping[str, str]) -> Pool:
 
 
 def _text(number: int, network: Network) -> str:
-    """4294967296 is an address of one version alone: the network tells."""
+    """Return a number as an address of the network's IP version, as numbers like 4294967296 are ambiguous."""
     return str(ipaddress.IPv4Address(number) if network.version == 4 else ipaddress.IPv6Address(number))

@@ -1,4 +1,4 @@
-"""What all of FakeNeutron's resources have: list, show, create (one or many), update and delete."""
+"""Common operations of FakeNeutron's resources: list, show, create (one or many), update and delete."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Given = Mapping[str, Json]
 
 
 class NetworkResource(NamedTuple):
-    """A kind, and what is its own: ``make`` (project, what is given) puts a new one on the shelf; ``change`` writes
-    what is given; ``remove`` takes it away. ``look``: what must be there before a list. Each raises NetworkError."""
+    """A kind of resource with its own functions: ``make`` (project, members) adds a new one to the store; ``change``
+    writes members; ``remove`` deletes one. ``look``: prepares a list. Each raises NetworkError."""
 
     kind: NeutronKind
     make: Callable[[NetworkShelf, TokenOwner, str, Given], Thing]
@@ -25,18 +25,18 @@ class NetworkResource(NamedTuple):
     look: Callable[[NetworkShelf, FakeCall], None] = lambda shelf, call: None
 
     def list_all(self, shelf: NetworkShelf, call: FakeCall) -> Json:
-        """GET. 400."""
+        """GET: list resources. Raises 400."""
         self.look(shelf, call)
         return lists.page(shelf, self.kind, call)
 
     def show(self, shelf: NetworkShelf, call: FakeCall) -> Json:
-        """GET of one. 404, also for one that the caller may not see."""
+        """GET one resource. Raises 404, also if the caller may not see it."""
         thing = shelf.seen(self.kind, call.named["key"], call.caller)
         shown = shelf.shown(self.kind, thing, call.caller)
         return {self.kind.name: lists.with_fields(shown, lists.query_of(call))}
 
     def create(self, shelf: NetworkShelf, call: FakeCall) -> Json:
-        """POST of one, or of many: then all of them or none. 400, 403, 404, 409."""
+        """POST one resource or many, which are created all or not at all. Raises 400, 403, 404 or 409."""
         body, kind = call.body(), self.kind
         many = body.get(kind.plural) if isinstance(body, dict) else None
         with shelf.whole():
@@ -54,7 +54,7 @@ class NetworkResource(NamedTuple):
         return shelf.shown(self.kind, self.make(shelf, call.caller, project_id, members), call.caller)
 
     def update(self, shelf: NetworkShelf, call: FakeCall) -> Json:
-        """PUT of what changes. 400, 403, 404, 409, 412."""
+        """PUT changes of a resource. Raises 400, 403, 404, 409 or 412."""
         thing = shelf.own(self.kind, call.named["key"], call.caller)
         check_revision(thing, call)
         given = checked(self.kind, call.member(self.kind.name), call.caller, is_new=False)
@@ -63,7 +63,7 @@ class NetworkResource(NamedTuple):
         return {self.kind.name: shelf.shown(self.kind, thing, call.caller)}
 
     def delete(self, shelf: NetworkShelf, call: FakeCall) -> None:
-        """DELETE. 403, 404; 409: it is in use."""
+        """DELETE a resource. Raises 403, 404, or 409 if it is in use."""
         thing = shelf.own(self.kind, call.named["key"], call.caller)
         check_revision(thing, call)
         with shelf.whole():
@@ -71,7 +71,7 @@ class NetworkResource(NamedTuple):
 
     @property
     def routes(self) -> tuple[FakeRoute[NetworkShelf], ...]:
-        """Rows of all this."""
+        """Routes of all operations."""
         one = f"{self.kind.path}/{{key}}"
         return (FakeRoute("GET", self.kind.path, self.list_all), FakeRoute("GET", one, self.show),
                 FakeRoute("POST", self.kind.path, self.create, success=201), FakeRoute("PUT", one, self.update),
@@ -79,7 +79,7 @@ class NetworkResource(NamedTuple):
 
 
 def written(shelf: NetworkShelf, caller: TokenOwner, thing: Thing, given: Given) -> None:
-    """Write it: of what needs no more care."""
+    """Write the members, for kinds without further rules."""
     touch(thing, given)
 
 
@@ -87,44 +87,44 @@ def written(shelf: NetworkShelf, caller: TokenOwner, thing: Thing, given: Given)
 
 
 def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[NetworkShelf], ...]:
-    """Rows of one kind's tags (standard-attr-tag)."""
+    """Return the routes of one kind's tags (standard-attr-tag)."""
     all_of, one = f"{kind.path}/{{key}}/tags", f"{kind.path}/{{key}}/tags/{{tag}}"
 
     def found(shelf: NetworkShelf, call: FakeCall) -> Thing:
         return (shelf.seen if call.http.method in ("GET", "HEAD") else shelf.own)(kind, call.named["key"], call.caller)
 
     def list_tags(shelf: NetworkShelf, call: FakeCall) -> Json:
-        """GET. 404."""
+        """GET all tags. Raises 404."""
         return {"tags": found(shelf, call)["tags"]}
 
     def replace_tags(shelf: NetworkShelf, call: FakeCall) -> Json:
-        """PUT of all. 400, 403, 404."""
+        """PUT all tags. Raises 400, 403 or 404."""
         body = call.body()
         tags = body.get("tags") if isinstance(body, dict) else None
         if not isinstance(tags, list) or not all(isinstance(tag, str) and 0 < len(tag) <= 255 for tag in tags):
-            raise NetworkError(400, "HTTPBadRequest", "Invalid input for tags: an array of strings is wanted")
+            raise NetworkError(400, "HTTPBadRequest", "Invalid input for tags: an array of strings is required")
         touch(found(shelf, call), {"tags": sorted(set(tags))})
         return {"tags": sorted(set(tags))}
 
     def add_tag(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
-        """PUT of one; again is no error. 403, 404."""
+        """PUT one tag; repeating it is not an error. Raises 403 or 404."""
         thing = found(shelf, call)
         touch(thing, {"tags": sorted({*thing["tags"], call.named["tag"]})})
         return FakeAnswer(201)
 
     def has_tag(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
-        """GET of one. 404."""
+        """GET one tag. Raises 404."""
         _check_tag(found(shelf, call), call.named["tag"])
         return FakeAnswer(204)
 
     def remove_tag(shelf: NetworkShelf, call: FakeCall) -> None:
-        """DELETE of one. 403, 404."""
+        """DELETE one tag. Raises 403 or 404."""
         thing, tag = found(shelf, call), call.named["tag"]
         _check_tag(thing, tag)
         touch(thing, {"tags": [one for one in thing["tags"] if one != tag]})
 
     def remove_tags(shelf: NetworkShelf, call: FakeCall) -> None:
-        """DELETE of all. 403, 404."""
+        """DELETE all tags. Raises 403 or 404."""
         touch(found(shelf, call), {"tags": []})
 
     return (FakeRoute("GET", all_of, list_tags), FakeRoute("PUT", all_of, replace_tags),

@@ -1,4 +1,4 @@
-"""What FakeNeutron's resources are made of: members that clients set, what may stand in them, and who sets and sees
+"""Kinds of FakeNeutron's resources: members that clients set, their valid values, and the rights to set and see
 them."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VNIC_TYPES = ("normal", "direct", "macvtap", "baremetal", "direct-physical", "vi
 
 
 class NetworkError(FakeError):
-    """What a client is told. ``kind``: the error's name in Neutron's body."""
+    """Error response to a client. ``kind``: the error's type in Neutron's body."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(status, message)
@@ -31,9 +31,9 @@ class NetworkError(FakeError):
 
 
 class NetworkMember(NamedTuple):
-    """``fits``: whether a value may stand there; ``wanted`` says it in words. ``default``: of a new one; ``required``:
-    a new one has none. ``post``, ``put``: whether it is set then. ``guarded``: only administrators and services set it;
-    ``hidden``: nor do others see it."""
+    """A member of a resource. ``fits`` checks a value; ``wanted`` describes the valid values. ``default``: for a new
+    resource; ``required``: it has no default. ``post``, ``put``: whether clients may set it then. ``guarded``: only
+    administrators and services set it; ``hidden``: only they see it."""
 
     fits: Callable[[Json], bool]
     wanted: str
@@ -46,12 +46,12 @@ class NetworkMember(NamedTuple):
 
 
 def is_privileged(owner: TokenOwner) -> bool:
-    """Administrators, and services such as nova."""
+    """Return whether the owner is an administrator, or a service such as nova."""
     return owner.is_admin or "service" in owner.roles
 
 
 def is_address(value: Json) -> bool:
-    """An IPv4 or IPv6 address as text."""
+    """Return whether the value is an IPv4 or IPv6 address as text."""
     try:
         ipaddress.ip_address(value if isinstance(value, str) else "")
     except ValueError:
@@ -60,7 +60,7 @@ def is_address(value: Json) -> bool:
 
 
 def is_prefix(value: Json) -> bool:
-    """A network in CIDR; bits of a host are let through."""
+    """Return whether the value is a network in CIDR notation; host bits are allowed."""
     try:
         ipaddress.ip_network(value if isinstance(value, str) else "", strict=False)
     except ValueError:
@@ -77,7 +77,7 @@ def _list_of(fits: Callable[[Json], bool]) -> Callable[[Json], bool]:
 
 
 def _object_with(**members: Callable[[Json], bool]) -> Callable[[Json], bool]:
-    """Whether it is an object of these members alone, each of which may be missing."""
+    """Return a check for an object with only these members, each of which is optional."""
     return lambda value: isinstance(value, dict) and all(name in members and members[name](one)
                                                          for name, one in value.items())
 
@@ -124,7 +124,7 @@ def _one_of(*values: Json, **more: Json) -> NetworkMember:
 
 @dataclass(frozen=True)
 class NeutronKind:
-    """A kind of resource. ``name``: of one, in bodies and quotas; ``title``: of errors, such as PortNotFound."""
+    """A kind of resource. ``name``: singular, in bodies and quotas; ``title``: in errors, such as PortNotFound."""
 
     name: str
     title: str
@@ -132,16 +132,16 @@ class NeutronKind:
 
     @property
     def plural(self) -> str:
-        """In bodies of lists."""
+        """Plural name, in bodies of lists."""
         return f"{self.name}s"
 
     @property
     def path(self) -> str:
-        """Of the list."""
+        """Path of the list."""
         return f"/v2.0/{self.plural.replace('_', '-')}"
 
     def missing(self, key: str) -> NetworkError:
-        """404, of an id that leads nowhere."""
+        """Return a 404 error for an unknown id."""
         return NetworkError(404, f"{self.title}NotFound",
                             f"{self.name.replace('_', ' ').capitalize()} {key} could not be found.")
 
@@ -195,7 +195,8 @@ KINDS = (NETWORK, SUBNET, PORT, GROUP, RULE, ROUTER, FLOATING)
 
 
 def checked(kind: NeutronKind, given: Mapping[str, Json], caller: TokenOwner, is_new: bool) -> dict[str, Json]:
-    """What clients set of one, as they said it. 400 names the member, 403 where it is not the caller's to set."""
+    """Check the members that a client sets, and return them. Raises 400, which names the member, or 403 if the caller
+    may not set it."""
     found = dict(given)
     if is_new:
         _check_project(found, caller)
@@ -206,7 +207,7 @@ def checked(kind: NeutronKind, given: Mapping[str, Json], caller: TokenOwner, is
             raise NetworkError(400, "HTTPBadRequest", f"Attribute '{name}' not allowed in {verb}" if member
                                else f"Unrecognized attribute(s) '{name}'")
         if not member.fits(value):
-            raise NetworkError(400, "HTTPBadRequest", f"Invalid input for {name}. Reason: {member.wanted} is wanted.")
+            raise NetworkError(400, "HTTPBadRequest", f"Invalid input for {name}. Reason: {member.wanted} is required.")
         if member.guarded and value != member.default and not is_privileged(caller):
             raise NetworkError(403, "HTTPForbidden", f"(rule:{'create' if is_new else 'update'}_{kind.name}:{name}) is "
                                "disallowed by policy")
@@ -218,7 +219,7 @@ def checked(kind: NeutronKind, given: Mapping[str, Json], caller: TokenOwner, is
 
 
 def _check_project(given: dict[str, Json], caller: TokenOwner) -> None:
-    """Whose it shall be is taken out. 400, 403."""
+    """Remove the project from the members and check it. Raises 400."""
     said = {str(given.pop(name)) for name in ("tenant_id", "project_id") if name in given}
     if len(said) > 1:
         raise NetworkError(400, "HTTPBadRequest", "'project_id' and 'tenant_id' do not match")

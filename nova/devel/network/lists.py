@@ -1,4 +1,4 @@
-"""Lists of FakeNeutron's resources: filters, members that are asked for, order and pages."""
+"""Lists of FakeNeutron's resources: filters, requested members, order and pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAGS: Mapping[str, Callable[[set[str], set[str]], bool]] = {
 
 
 def query_of(call: FakeCall) -> dict[str, list[str]]:
-    """What the query says, by name: a name may stand there more than once. 400."""
+    """Return the query's values by name; a name may be repeated. Raises 400."""
     found: dict[str, list[str]] = {}
     try:
         pairs = query_pairs(call.http.environ)
@@ -32,7 +32,7 @@ def query_of(call: FakeCall) -> dict[str, list[str]]:
 
 
 def page(shelf: NetworkShelf, kind: NeutronKind, call: FakeCall) -> Json:
-    """The body of a list. 400 names the parameter."""
+    """Return the body of a list. Raises 400, which names the parameter."""
     said = query_of(call)
     things = [shelf.shown(kind, one, call.caller) for one in shelf.of(kind).values()
               if shelf.may_see(kind, one, call.caller)]
@@ -40,7 +40,7 @@ def page(shelf: NetworkShelf, kind: NeutronKind, call: FakeCall) -> Json:
 
 
 def page_of(things: Sequence[Thing], plural: str, said: Said, call: FakeCall) -> Json:
-    """The same, of what the caller sees."""
+    """Return the body of a list of resources that the caller may see."""
     found = [one for one in things if all(_fits(one, name, values) for name, values in said.items()
                                           if name not in OF_THE_PAGE)]
     _sort(found, said)
@@ -56,13 +56,13 @@ def page_of(things: Sequence[Thing], plural: str, said: Said, call: FakeCall) ->
 
 
 def with_fields(thing: Thing, said: Said) -> Thing:
-    """Those members that were asked for; all of them where nothing was said."""
+    """Return only the requested members; all of them by default."""
     wanted = said.get("fields")
     return {name: value for name, value in thing.items() if not wanted or name in wanted}
 
 
 def _fits(thing: Thing, name: str, values: Sequence[str]) -> bool:
-    """Any of the values will do. 400 for a member that there is not."""
+    """Return whether the resource matches any of the values. Raises 400 for an unknown member."""
     if name in _TAGS:
         return _TAGS[name](set(thing.get("tags", ())), {tag for value in values for tag in value.split(",")})
     if name not in thing:
@@ -76,7 +76,7 @@ def _fits(thing: Thing, name: str, values: Sequence[str]) -> bool:
 
 
 def _has_address(thing: Thing, name: str, wanted: str) -> bool:
-    """``ip_address=10.0.0.3``, ``subnet_id=...``, or a part of an address."""
+    """Match ``ip_address=10.0.0.3``, ``subnet_id=...``, or a part of an address."""
     if name == "ip_address_substr":
         return any(wanted in one["ip_address"] for one in thing["fixed_ips"])
     return any(one.get(name) == wanted for one in thing["fixed_ips"])
@@ -89,14 +89,14 @@ def _number(text: str) -> int:
 
 
 def _sort(things: list[Thing], said: Said) -> None:
-    """By pairs of sort_key and sort_dir; else as they were made."""
+    """Sort by pairs of sort_key and sort_dir; by default, in order of creation."""
     keys, directions = said.get("sort_key", ()), said.get("sort_dir", ())
     if directions and len(keys) != len(directions):
         raise NetworkError(400, "HTTPBadRequest", "The number of sort_keys and sort_dirs must be same")
     for at in reversed(range(len(keys))):
         key, direction = keys[at], directions[at] if directions else "asc"
         if direction not in ("asc", "desc"):
-            raise NetworkError(400, "HTTPBadRequest", f"sort_dir {direction} is none of asc, desc")
+            raise NetworkError(400, "HTTPBadRequest", f"sort_dir {direction} must be asc or desc")
         if any(not isinstance(one.get(key), str | int | None) or key not in one for one in things):
             raise NetworkError(400, "HTTPBadRequest", f"'{key}' is invalid attribute for sort_keys")
         things.sort(key=_sortable(key), reverse=direction == "desc")
@@ -107,10 +107,10 @@ def _sortable(key: str) -> Callable[[Thing], tuple[bool, Json]]:
 
 
 def _after(things: Sequence[Thing], marker: str) -> int:
-    """Where the page begins."""
+    """Return the index at which the page begins. Raises 400 for an unknown marker."""
     if not marker:
         return 0
     found = [at for at, one in enumerate(things) if one["id"] == marker]
     if not found:
-        raise NetworkError(400, "HTTPBadRequest", f"Invalid marker: {marker} is not of this list")
+        raise NetworkError(400, "HTTPBadRequest", f"Invalid marker: {marker} is not in this list")
     return found[0] + 1

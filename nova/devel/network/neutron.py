@@ -1,7 +1,7 @@
-"""Neutron in small: ``FakeNeutron`` speaks the Network API v2.0: networks, subnets, ports, security groups, routers,
+"""Minimal Neutron: ``FakeNeutron`` supports the Network API v2.0: networks, subnets, ports, security groups, routers,
 floating addresses and quotas.
 
-Source: the Network API reference. There are no agents: what is bound is connected, and no packet goes anywhere.
+Source: the Network API reference. It has no agents: bound ports count as connected, and no packets are transferred.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeS
 from nova.model.base import Json
 
 API_ID = "v2.0"
-#: Alias -> name of what is served, beyond networks, subnets and ports.
+#: Alias -> name of the extensions served, in addition to networks, subnets and ports.
 EXTENSIONS: Mapping[str, str] = {
     "agent": "agent", "allowed-address-pairs": "Allowed Address Pairs", "availability_zone": "Availability Zone",
     "binding": "Port Binding", "binding-extended": "Port Bindings Extended", "dns-integration": "DNS Integration",
@@ -39,8 +39,9 @@ EXTENSIONS: Mapping[str, str] = {
 
 
 class FakeNeutron(FakeService[NetworkShelf]):
-    """A WSGI application. ``identify``: whose a token is, such as FakeKeystone's; ``tell``: is given what a real one
-    would tell nova of servers' ports, after the request that made it so, and must not wait."""
+    """Neutron as a WSGI application. ``identify``: function that returns a token's owner, such as FakeKeystone's;
+    ``tell``: receives the events for nova about servers' ports, after the request that caused them. It must not
+    block."""
 
     def __init__(self, identify: Identify, tell: Callable[[Sequence[PortNews]], None] | None = None) -> None:
         super().__init__("fake Neutron", NetworkShelf(), ROUTES, identify)
@@ -64,25 +65,25 @@ class FakeNeutron(FakeService[NetworkShelf]):
 
 
 def list_versions(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /: the one version."""
+    """GET /: list the only version."""
     return {"versions": [{"id": API_ID, "status": "CURRENT", "links": [
         {"rel": "self", "href": f"{call.http.application_url}/{API_ID}/"}]}]}
 
 
 def list_resources(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0: what there is below it."""
+    """GET /v2.0: list the resources below it."""
     return {"resources": [{"name": kind.name, "collection": kind.plural, "links": [
         {"rel": "self", "href": f"{call.http.application_url}{kind.path}"}]} for kind in KINDS]}
 
 
 def list_extensions(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/extensions."""
+    """GET /v2.0/extensions: list extensions."""
     said = lists.query_of(call)
     return {"extensions": [lists.with_fields(_extension(alias), said) for alias in EXTENSIONS]}
 
 
 def show_extension(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/extensions/{alias}. 404."""
+    """GET /v2.0/extensions/{alias}: show an extension. Raises 404."""
     alias = call.named["alias"]
     if alias not in EXTENSIONS:
         raise NetworkError(404, "HTTPNotFound", f"Extension with alias {alias} does not exist")
@@ -95,17 +96,17 @@ def _extension(alias: str) -> dict[str, Json]:
 
 
 def list_agents(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/agents: none."""
+    """GET /v2.0/agents: list agents, of which there are none."""
     return {"agents": []}
 
 
 def show_agent(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/agents/{key}. 404."""
+    """GET /v2.0/agents/{key}: raise 404."""
     raise NetworkError(404, "AgentNotFound", f"Agent {call.named['key']} could not be found.")
 
 
 def list_zones(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/availability_zones."""
+    """GET /v2.0/availability_zones: list zones."""
     zones = [{"name": subnets.ZONE, "resource": resource, "state": "available"}
              for resource in ("network", "router")]
     return lists.page_of(zones, "availability_zones", lists.query_of(call), call)

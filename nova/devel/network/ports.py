@@ -1,4 +1,4 @@
-"""FakeNeutron's ports and their bindings to hosts: a port is ACTIVE as soon as it is bound, for there are no agents."""
+"""Ports of FakeNeutron, and their bindings to hosts. Without agents, a port is ACTIVE as soon as it is bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_BINDING = ("binding:host_id", "binding:profile", "binding:vnic_type", "admin_
 
 
 def make(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """400, 403, 404; 409: addresses are in use, or none is left."""
+    """Create a port for a client. Raises 400, 403, 404, or 409 if addresses are in use or none is free."""
     network = shelf.seen(NETWORK, given["network_id"], caller)
     if not (is_privileged(caller) or network["shared"] or is_own(network, caller)):
         raise NetworkError(403, "HTTPForbidden", f"Tenant {project_id} not allowed to create port on this network")
@@ -30,7 +30,7 @@ def make(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given)
 
 
 def place(shelf: NetworkShelf, network: Thing, project_id: str, members: Given) -> Thing:
-    """A new port, whoever it is for: with a MAC, addresses, and a binding where it has a host. 400, 409."""
+    """Create a port for any owner, with a MAC, addresses, and a binding if it has a host. Raises 400 or 409."""
     mac = (members.get("mac_address") or addresses.new_mac(shelf)).lower()
     _check_mac(shelf, network["id"], mac)
     fixed_ips = addresses.allocate(shelf, network["id"], members.get("fixed_ips"), mac)
@@ -45,7 +45,7 @@ def place(shelf: NetworkShelf, network: Thing, project_id: str, members: Given) 
 
 
 def change(shelf: NetworkShelf, caller: TokenOwner, port: Thing, given: Given) -> None:
-    """400, 403, 404, 409. Nova is told of addresses and of whether it is connected."""
+    """Change a port, and notify nova of its addresses and its connection. Raises 400, 403, 404 or 409."""
     network = shelf.of(NETWORK)[port["network_id"]]
     _check_owner(given, network, caller)
     fields, before = dict(given), port["status"]
@@ -72,7 +72,7 @@ def change(shelf: NetworkShelf, caller: TokenOwner, port: Thing, given: Given) -
 
 
 def remove(shelf: NetworkShelf, caller: TokenOwner, port: Thing) -> None:
-    """409: it is a router's."""
+    """Delete a port. Raises 409 if it is a router's."""
     if port["device_owner"] in OF_ROUTERS and port["device_id"]:
         raise NetworkError(409, "ServicePortInUse", f"Port {port['id']} cannot be deleted directly via the port API: "
                            f"has device owner {port['device_owner']}.")
@@ -80,7 +80,7 @@ def remove(shelf: NetworkShelf, caller: TokenOwner, port: Thing) -> None:
 
 
 def forget(shelf: NetworkShelf, port: Thing) -> None:
-    """It goes, whoever's it is; floating addresses lead to it no more."""
+    """Delete a port of any owner, and disassociate its floating addresses."""
     shelf.remove(PORT, port)
     shelf.bindings.pop(port["id"], None)
     _follow(shelf, {**port, "fixed_ips": []})
@@ -88,7 +88,7 @@ def forget(shelf: NetworkShelf, port: Thing) -> None:
 
 
 def _follow(shelf: NetworkShelf, port: Thing) -> None:
-    """Floating addresses lead to no address that the port has not."""
+    """Disassociate floating addresses from addresses that the port no longer has."""
     has = [one["ip_address"] for one in port["fixed_ips"]]
     for floating in shelf.where(FLOATING, port_id=port["id"]):
         if floating["fixed_ip_address"] not in has:
@@ -96,7 +96,7 @@ def _follow(shelf: NetworkShelf, port: Thing) -> None:
 
 
 def _check_owner(given: Given, network: Thing, caller: TokenOwner) -> None:
-    """403: what is the network's owner's to say, and which ports are routers'."""
+    """Raise 403 for members that only the network's owner may set, and for device owners of routers' ports."""
     if is_privileged(caller):
         return
     if given.get("device_owner", "").startswith("network:"):
@@ -115,7 +115,8 @@ def _check_mac(shelf: NetworkShelf, network_id: str, mac: str) -> None:
 
 def _groups(shelf: NetworkShelf, caller: TokenOwner, project_id: str, wanted: Sequence[str] | None,
             secure: bool) -> list[str]:
-    """Of a port: the project's default one where nothing is said. 404; 409: without port security it has none."""
+    """Return a port's groups; the project's default group if none are given. Raises 404, or 409 for groups without port
+    security."""
     if wanted and not secure:
         raise NetworkError(409, "PortSecurityPortHasSecurityGroup", "Port has security group associated. Cannot "
                            "disable port security or IP address until security group is removed.")
@@ -131,7 +132,7 @@ def _groups(shelf: NetworkShelf, caller: TokenOwner, project_id: str, wanted: Se
 
 
 def _bind(shelf: NetworkShelf, port: Thing) -> None:
-    """The active binding is as the port says; there may be inactive ones of other hosts."""
+    """Set the active binding from the port; inactive bindings to other hosts may exist."""
     host, mine = port["binding:host_id"], shelf.bindings.setdefault(port["id"], {})
     for other in [name for name, one in mine.items() if one["status"] == "ACTIVE" and name != host]:
         del mine[other]
@@ -148,22 +149,22 @@ def _binding(host: str, vnic_type: str, profile: Mapping[str, Json], status: str
 
 
 def privileged(call: FakeCall) -> bool:
-    """Administrators and services. 401."""
+    """Return whether the caller is an administrator or a service. Raises 401."""
     return is_privileged(call.caller)
 
 
 def list_bindings(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/ports/{key}/bindings. 404."""
+    """GET /v2.0/ports/{key}/bindings: list bindings. Raises 404."""
     shelf.seen(PORT, call.named["key"], call.caller)
     return {"bindings": list(shelf.bindings.get(call.named["key"], {}).values())}
 
 
 def create_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """POST: an inactive one of another host. 400, 404, 409."""
+    """POST: create an inactive binding to another host. Raises 400, 404 or 409."""
     port, given = shelf.seen(PORT, call.named["key"], call.caller), call.member("binding")
     host, mine = given.get("host"), shelf.bindings.setdefault(port["id"], {})
     if not isinstance(host, str) or not host or not isinstance(given.get("profile", {}), dict):
-        raise NetworkError(400, "HTTPBadRequest", "Invalid input for host: a host's name is wanted.")
+        raise NetworkError(400, "HTTPBadRequest", "Invalid input for host: a host name is required.")
     if host in mine:
         raise NetworkError(409, "PortBindingAlreadyExists", f"Binding for port {port['id']} on host {host} already "
                            "exists.")
@@ -172,12 +173,12 @@ def create_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
 
 
 def show_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET of one host's. 404."""
+    """GET the binding to one host. Raises 404."""
     return {"binding": _found(shelf, call)[1]}
 
 
 def activate_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """PUT .../activate: the port is on that host. 404, 409."""
+    """PUT .../activate: activate the binding to that host. Raises 404 or 409."""
     port, wanted = _found(shelf, call)
     if wanted["status"] == "ACTIVE":
         raise NetworkError(409, "PortBindingAlreadyActive", f"Binding for port {port['id']} on host "
@@ -191,7 +192,7 @@ def activate_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
 
 
 def delete_binding(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
-    """DELETE of one host's: a port without its active one is bound to none. 404."""
+    """DELETE the binding to one host; without its active binding, a port is unbound. Raises 404."""
     port, binding = _found(shelf, call)
     del shelf.bindings[port["id"]][binding["host"]]
     if port["binding:host_id"] == binding["host"]:

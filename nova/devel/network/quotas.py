@@ -1,4 +1,4 @@
-"""FakeNeutron's quotas: what a project may have, and what it has."""
+"""Quotas of FakeNeutron: limits of projects, and their usage."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from nova.model.base import Json
 
 
 def list_all(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/quotas: of projects whose quotas are not the defaults."""
+    """GET /v2.0/quotas: list projects with non-default quotas."""
     return {"quotas": [{**_limits(shelf, project_id), "tenant_id": project_id, "project_id": project_id}
                        for project_id in shelf.quotas]}
 
 
 def show(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/quotas/{project_id}. 403 of another's."""
+    """GET /v2.0/quotas/{project_id}: show limits. Raises 403 for another project."""
     return {"quota": _limits(shelf, _project(call))}
 
 
 def show_defaults(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/quotas/{project_id}/default. 403."""
+    """GET /v2.0/quotas/{project_id}/default: show the defaults. Raises 403."""
     _project(call)
     return {"quota": dict(QUOTAS)}
 
 
 def show_details(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/quotas/{project_id}/details: with what is used. 403."""
+    """GET /v2.0/quotas/{project_id}/details: show limits and usage. Raises 403."""
     project_id = _project(call)
     return {"quota": {name: {"limit": limit, "used": shelf.used(project_id, name), "reserved": 0}
                       for name, limit in _limits(shelf, project_id).items()}}
 
 
 def own_project(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """GET /v2.0/quotas/tenant, /v2.0/quotas/project: whose the token is."""
+    """GET /v2.0/quotas/tenant or /v2.0/quotas/project: show the project of the token."""
     name = call.http.path_info.rpartition("/")[2]
     return {name: {f"{name}_id": call.caller.project_id}}
 
 
 def update(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """PUT: some of them. 400."""
+    """PUT: set some limits. Raises 400."""
     given, project_id = call.member("quota"), call.named["project_id"]
     for name, limit in given.items():
         if name not in QUOTAS:
             raise NetworkError(400, "HTTPBadRequest", f"Unrecognized attribute(s) '{name}'")
         if not isinstance(limit, int) or isinstance(limit, bool) or not -1 <= limit < 2 ** 31:
             raise NetworkError(400, "HTTPBadRequest", f"Invalid input for {name}. Reason: an integer from -1 "
-                               "is wanted.")
+                               "is required.")
     shelf.quotas[project_id] = {**shelf.quotas.get(project_id, {}), **given}
     return {"quota": _limits(shelf, project_id)}
 
 
 def reset(shelf: NetworkShelf, call: FakeCall) -> None:
-    """DELETE: the defaults again. 404: they are that."""
+    """DELETE: restore the defaults. Raises 404 if they are in force."""
     if shelf.quotas.pop(call.named["project_id"], None) is None:
         raise NetworkError(404, "TenantQuotaNotFound", f"Quota for tenant {call.named['project_id']} could "
                            "not be found.")

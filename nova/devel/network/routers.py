@@ -1,4 +1,4 @@
-"""FakeNeutron's routers, their interfaces and gateways, and the floating addresses that go through them."""
+"""Routers of FakeNeutron, their interfaces and gateways, and the floating addresses routed by them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _bad(what: str, words: str) -> NetworkError:
 
 
 def make_router(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """400, 403; 404: no such external network."""
+    """Create a router. Raises 400, 403, or 404 for an unknown external network."""
     router = shelf.insert(ROUTER, project_id, {**given, "external_gateway_info": None, "status": "ACTIVE",
                                                "availability_zones": [ZONE], "flavor_id": None})
     _set_gateway(shelf, caller, router, given.get("external_gateway_info"))
@@ -32,7 +32,7 @@ def make_router(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given:
 
 
 def change_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing, given: Given) -> None:
-    """400, 403, 404; 409: floating addresses need the gateway."""
+    """Change a router. Raises 400, 403, 404, or 409 if floating addresses need the gateway."""
     if "external_gateway_info" in given:
         _set_gateway(shelf, caller, router, given["external_gateway_info"])
     touch(router, {name: value or [] if name == "routes" else value for name, value in given.items()
@@ -40,7 +40,7 @@ def change_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing, given:
 
 
 def remove_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing) -> None:
-    """409: it has interfaces."""
+    """Delete a router. Raises 409 if it has interfaces."""
     if shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         raise NetworkError(409, "RouterInUse", f"Router {router['id']} still has ports")
     _drop_gateway(shelf, router)
@@ -48,7 +48,7 @@ def remove_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing) -> Non
 
 
 def _set_gateway(shelf: NetworkShelf, caller: TokenOwner, router: Thing, wanted: Given | None) -> None:
-    """The router's port on an external network; None: it has none."""
+    """Set the router's port on an external network; None removes it."""
     old = router["external_gateway_info"]
     if not wanted or old and old["network_id"] != wanted["network_id"]:
         if shelf.where(FLOATING, router_id=router["id"]):
@@ -80,7 +80,7 @@ def _drop_gateway(shelf: NetworkShelf, router: Thing) -> None:
 
 
 def add_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """PUT /v2.0/routers/{key}/add_router_interface, with a subnet or a port. 400, 403, 404, 409."""
+    """PUT /v2.0/routers/{key}/add_router_interface, with a subnet or a port. Raises 400, 403, 404 or 409."""
     router, (name, key) = shelf.own(ROUTER, call.named["key"], call.caller), _named(call)
     with shelf.whole():
         port = _plug_port(shelf, call, router, key) if name == "port_id" else _plug_subnet(shelf, call, router, key)
@@ -111,7 +111,7 @@ def _plug_port(shelf: NetworkShelf, call: FakeCall, router: Thing, key: str) -> 
 
 
 def _check_overlaps(shelf: NetworkShelf, router: Thing, subnet: Thing) -> None:
-    """400: the router is there already, or would not know which way to send."""
+    """Raise 400 if the router has a port on the subnet, or on an overlapping one."""
     for port in shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         for other in [shelf.of(SUBNET)[one["subnet_id"]] for one in port["fixed_ips"]]:
             if other["id"] == subnet["id"]:
@@ -122,7 +122,8 @@ def _check_overlaps(shelf: NetworkShelf, router: Thing, subnet: Thing) -> None:
 
 
 def remove_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
-    """PUT .../remove_router_interface, with a subnet or a port. 400, 403, 404; 409: floating addresses need it."""
+    """PUT .../remove_router_interface, with a subnet or a port. Raises 400, 403, 404, or 409 if floating addresses need
+    it."""
     router, (name, key) = shelf.own(ROUTER, call.named["key"], call.caller), _named(call)
     for port in shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         subnets = [one["subnet_id"] for one in port["fixed_ips"]]
@@ -142,7 +143,7 @@ def remove_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
 
 
 def _named(call: FakeCall) -> tuple[str, str]:
-    """subnet_id or port_id, and the id. 400."""
+    """Return (subnet_id or port_id, its value). Raises 400."""
     body = call.body()
     found = [(name, body[name]) for name in ("port_id", "subnet_id") if isinstance(body, dict) and name in body]
     if not found or not isinstance(found[0][1], str):
@@ -160,7 +161,7 @@ def _interface(router: Thing, port: Thing) -> Thing:
 
 
 def make_floating(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """400, 404; 409: no address is left."""
+    """Create a floating address. Raises 400, 404, or 409 if no address is free."""
     network = shelf.seen(NETWORK, given["floating_network_id"], caller)
     if not network["router:external"]:
         raise _bad("floatingip", f"Network {network['id']} is not a valid external network.")
@@ -177,14 +178,14 @@ def make_floating(shelf: NetworkShelf, caller: TokenOwner, project_id: str, give
 
 
 def change_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, given: Given) -> None:
-    """400, 404; 409: the port has one."""
+    """Change a floating address. Raises 400, 404, or 409 if the port has one."""
     if "port_id" in given or "fixed_ip_address" in given:
         _lead(shelf, caller, floating, {"port_id": floating["port_id"], **given})
     touch(floating, {"description": given.get("description", floating["description"])})
 
 
 def remove_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing) -> None:
-    """Its address is free again."""
+    """Delete a floating address, which frees its address."""
     _tell(shelf, floating["port_id"])
     for port in shelf.where(PORT, device_id=floating["id"], device_owner=FLOATING_PORT):
         ports.forget(shelf, port)
@@ -192,7 +193,8 @@ def remove_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing) ->
 
 
 def _lead(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, given: Given) -> None:
-    """It leads to a port's address, or (port_id null) nowhere. Nova is told of both servers."""
+    """Associate the floating address with a port's address, or (port_id null) with none. Nova is notified about both
+    servers."""
     before = floating["port_id"]
     floating.update(NOWHERE)
     if given.get("port_id"):
@@ -217,7 +219,7 @@ def _tell(shelf: NetworkShelf, port_id: str | None) -> None:
 
 
 def _address(port: Thing, wanted: str | None) -> str:
-    """Of the port's IPv4 addresses. 400."""
+    """Return one of the port's IPv4 addresses. Raises 400."""
     found = [one["ip_address"] for one in port["fixed_ips"] if ipaddress.ip_address(one["ip_address"]).version == 4]
     if wanted is not None and wanted not in found:
         raise _bad("floatingip", f"Port {port['id']} does not have fixed ip {wanted}.")
@@ -230,7 +232,7 @@ def _address(port: Thing, wanted: str | None) -> str:
 
 
 def _router_between(shelf: NetworkShelf, port: Thing, address: str, external_id: str) -> str:
-    """404: nothing leads from the port's subnet to the floating address's network."""
+    """Return the router between the port's subnet and the floating address's network. Raises 404 if there is none."""
     subnet = next(one["subnet_id"] for one in port["fixed_ips"] if one["ip_address"] == address)
     for plugged in shelf.where(PORT, device_owner=INTERFACE, network_id=port["network_id"]):
         router = shelf.of(ROUTER)[plugged["device_id"]]

@@ -1,4 +1,4 @@
-"""FakeNeutron's security groups and their rules. Each project has a default group, which is made when it is needed."""
+"""Security groups of FakeNeutron, and their rules. Each project's default group is created on demand."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from nova.model.base import Json
 NUMBERS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
 WITH_PORTS = ("tcp", "udp", "sctp", "udplite", "dccp")
 ICMP = ("icmp", "ipv6-icmp")
-#: What makes two rules the same, beside the protocol.
+#: Members by which rules are compared, in addition to the protocol.
 SAME = ("security_group_id", "direction", "ethertype", "port_range_min", "port_range_max", "remote_ip_prefix",
         "remote_group_id")
 
 
 def look_for_default(shelf: NetworkShelf, call: FakeCall) -> None:
-    """The default group of the caller, or of the project that an administrator asks for, is in the list."""
+    """Create the default group of the caller, or of the project in an administrator's query, so that the list has
+    it."""
     said = query_of(call)
     wanted = [*said.get("project_id", ()), *said.get("tenant_id", ())][:1] if is_privileged(call.caller) else []
     for project_id in wanted or [call.caller.project_id]:
@@ -29,19 +30,20 @@ def look_for_default(shelf: NetworkShelf, call: FakeCall) -> None:
 
 
 def make_group(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """With the rules that let everything out. 409: the default one is there already."""
+    """Create a group with rules that allow all outgoing traffic. Raises 409 for a second default group."""
     default = shelf.default_group(project_id)
     if given.get("name") == DEFAULT:
         raise NetworkError(409, "SecurityGroupDefaultAlreadyExists", "Default security group already exists: "
                            f"{default['id']}.")
-    shelf.check_quota(GROUP, project_id)  # the default one counts, too
+    shelf.check_quota(GROUP, project_id)  # the default group counts too
     made = shelf.insert(GROUP, project_id, given)
     shelf.let_out(made)
     return made
 
 
 def change_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing, given: Given) -> None:
-    """409: the default one keeps its name, which no other takes, and a used one its statefulness."""
+    """Change a group. Raises 409 for a new name of the default group, the default name for another group, or new
+    statefulness of a group in use."""
     if (group["name"] == DEFAULT) != (given.get("name", group["name"]) == DEFAULT):
         raise NetworkError(409, "SecurityGroupCannotUpdateDefault", "Updating default security group not allowed.")
     if given.get("stateful", group["stateful"]) != group["stateful"]:
@@ -50,8 +52,8 @@ def change_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing, given: G
 
 
 def remove_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing) -> None:
-    """With its rules, and others' that name it. 409: it is in use, or a default one, which administrators remove from
-    a project that goes."""
+    """Delete a group with its rules, and other groups' rules that refer to it. Raises 409 if it is in use, or for a
+    default group unless an administrator deletes it."""
     if group["name"] == DEFAULT and not is_privileged(caller):
         raise NetworkError(409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security "
                            "group.")
@@ -67,7 +69,8 @@ def _check_unused(shelf: NetworkShelf, group: Thing) -> None:
 
 
 def make_rule(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """400: what it says does not fit together; 404: no such group; 409: the group has it."""
+    """Create a rule. Raises 400 for inconsistent members, 404 for an unknown group, 409 if the group has the same
+    rule."""
     group = shelf.own(GROUP, given["security_group_id"], caller)
     members: dict[str, Json] = {name: member.default for name, member in RULE.members.items()} | dict(given)
     protocol = str(members["protocol"] or "any").lower()
@@ -84,7 +87,7 @@ def make_rule(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: G
 
 
 def _protocol(rule: Thing) -> str | None:
-    """By its name, however it was said."""
+    """Return the protocol's name, whether it was given by name or number."""
     name: str | None = NUMBERS.get(rule["protocol"], rule["protocol"])
     return "ipv6-icmp" if name == "icmp" and rule["ethertype"] == "IPv6" else name
 
@@ -129,12 +132,12 @@ def _check_remote(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
 
 
 def change_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing, given: Given) -> None:
-    """Rules have nothing that changes."""
+    """Update the revision: rules have no members that can be changed."""
     touch(rule, given)
 
 
 def remove_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
-    """The group has it no more."""
+    """Delete a rule."""
     shelf.remove(RULE, rule)
 
 

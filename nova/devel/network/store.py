@@ -1,4 +1,4 @@
-"""What FakeNeutron has: networks, ports and all else, and which of them a caller may see or change."""
+"""Store of FakeNeutron: networks, ports and all other resources, and the callers' access to them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from nova.model.base import Json, utcnow
 Thing = dict[str, Json]
 QUOTAS: Mapping[str, int] = {"network": 100, "subnet": 100, "port": 500, "router": 10, "floatingip": 50,
                              "security_group": 10, "security_group_rule": 100}
-DEFAULT = "default"  # the name of each project's own security group
-OF_SERVERS = "compute:"  # how the device_owner of servers' ports begins
+DEFAULT = "default"  # name of each project's own security group
+OF_SERVERS = "compute:"  # prefix of the device_owner of servers' ports
 
 
 class PortNews(NamedTuple):
-    """What nova is told of a server's port. ``name``: of an external event."""
+    """Event for nova about a server's port. ``name``: of the external event."""
 
     name: str
     server_id: str
@@ -40,28 +40,28 @@ class PortNews(NamedTuple):
 
 
 class NetworkShelf:
-    """``things``: by kind's plural and id. ``bindings``: by the port's id and the host. ``quotas``: what projects may
-    have that the defaults do not say. ``news``: of servers' ports, since somebody took them."""
+    """Store of all resources. ``things``: by the kind's plural and id. ``bindings``: by the port's id and the host.
+    ``quotas``: non-default limits of projects. ``news``: undelivered events about servers' ports."""
 
     def __init__(self) -> None:
         self.things: dict[str, dict[str, Thing]] = {kind.plural: {} for kind in KINDS}
         self.bindings: dict[str, dict[str, Thing]] = {}
         self.quotas: dict[str, dict[str, int]] = {}
-        self.segments = 0  # how many have been given to networks
+        self.segments = 0  # number of segments assigned to networks
         self.news: list[PortNews] = []
-        self.changed: Callable[[], None] = lambda: None  # is called for changes that a GET makes
+        self.changed: Callable[[], None] = lambda: None  # called after changes that a GET causes
 
     def packed(self) -> bytes:
-        """All of it, but for news: whoever starts again looks for itself."""
+        """Return all data except events: after a restart, nova reads the ports itself."""
         return msgspec.msgpack.encode((self.things, self.bindings, self.quotas, self.segments))
 
     def restore(self, packed: bytes) -> None:
-        """Become what was packed."""
+        """Load packed data."""
         self.things, self.bindings, self.quotas, self.segments = decoding.from_msgpack(packed, _PACKED)
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """All that the block changes, or nothing of it."""
+        """Run the block as a transaction: its changes are undone if it raises."""
         before, news = self.packed(), len(self.news)
         try:
             yield
@@ -71,15 +71,15 @@ class NetworkShelf:
             raise
 
     def of(self, kind: NeutronKind) -> dict[str, Thing]:
-        """All of a kind, by id."""
+        """Return all resources of a kind, by id."""
         return self.things[kind.plural]
 
     def where(self, kind: NeutronKind, **members: Json) -> list[Thing]:
-        """Those whose members are so."""
+        """Return the resources with these values of members."""
         return [one for one in self.of(kind).values() if all(one[name] == value for name, value in members.items())]
 
     def insert(self, kind: NeutronKind, project_id: str | None, members: Mapping[str, Json]) -> Thing:
-        """A new one, with an id, times and a revision."""
+        """Add a resource, with an id, times and a revision."""
         now = time_text()
         thing = {"id": str(uuid.uuid4()), "tenant_id": project_id or "", "project_id": project_id or "",
                  **{name: member.default for name, member in kind.members.items()}, **members,
@@ -88,13 +88,13 @@ class NetworkShelf:
         return thing
 
     def remove(self, kind: NeutronKind, thing: Thing) -> None:
-        """It is no more."""
+        """Delete a resource."""
         del self.of(kind)[thing["id"]]
 
-    # --- who may see and change what
+    # --- access
 
     def may_see(self, kind: NeutronKind, thing: Thing, owner: TokenOwner) -> bool:
-        """Whether one who knows its id sees it."""
+        """Return whether a caller who knows its id may see the resource."""
         if is_privileged(owner) or is_own(thing, owner):
             return True
         if kind == NETWORK:
@@ -105,14 +105,14 @@ class NetworkShelf:
         return False
 
     def seen(self, kind: NeutronKind, key: str, owner: TokenOwner) -> Thing:
-        """The one of that id. 404, also where the caller may not see it."""
+        """Return the resource of that id. Raises 404, also if the caller may not see it."""
         thing = self.of(kind).get(key)
         if thing is None or not self.may_see(kind, thing, owner):
             raise kind.missing(key)
         return thing
 
     def own(self, kind: NeutronKind, key: str, owner: TokenOwner) -> Thing:
-        """The same, to be changed: 403 for what is another project's."""
+        """Return the resource for a change. Raises 403 for another project's."""
         thing = self.seen(kind, key, owner)
         if not is_privileged(owner) and not is_own(thing, owner) and not (
                 kind == PORT and is_own(self.of(NETWORK)[thing["network_id"]], owner)):
@@ -121,7 +121,7 @@ class NetworkShelf:
         return thing
 
     def shown(self, kind: NeutronKind, thing: Thing, owner: TokenOwner) -> Thing:
-        """As its caller sees it."""
+        """Return the resource as the caller may see it."""
         found = {name: value for name, value in thing.items()
                  if is_privileged(owner) or name not in kind.members or not kind.members[name].hidden}
         if kind == GROUP:
@@ -141,22 +141,22 @@ class NetworkShelf:
     # --- quotas
 
     def limit(self, project_id: str, name: str) -> int:
-        """How many the project may have; -1 is any number."""
+        """Return the limit of a project; -1 means unlimited."""
         return self.quotas.get(project_id, {}).get(name, QUOTAS[name])
 
     def used(self, project_id: str, name: str) -> int:
-        """How many it has."""
+        """Return the number of a project's resources."""
         return sum(one["project_id"] == project_id for one in self.things[f"{name}s"].values())
 
     def check_quota(self, kind: NeutronKind, project_id: str) -> None:
-        """409: one more is too many."""
+        """Raise 409 if one more resource would exceed the quota."""
         if 0 <= self.limit(project_id, kind.name) <= self.used(project_id, kind.name):
             raise NetworkError(409, "OverQuota", f"Quota exceeded for resources: ['{kind.name}'].")
 
-    # --- security groups that come by themselves
+    # --- default security groups
 
     def default_group(self, project_id: str) -> Thing:
-        """The project's, made when it is first needed."""
+        """Return the project's default group, created on first use."""
         found = self.where(GROUP, project_id=project_id, name=DEFAULT)
         if found:
             return found[0]
@@ -169,7 +169,7 @@ class NetworkShelf:
         return made
 
     def let_out(self, group: Thing) -> None:
-        """The rules of every new group: whatever leaves may leave."""
+        """Add the rules of every new group, which allow all outgoing traffic."""
         for ethertype in ("IPv4", "IPv6"):
             self.insert(RULE, group["project_id"], {"security_group_id": group["id"], "direction": "egress",
                                                     "ethertype": ethertype})
@@ -177,7 +177,7 @@ class NetworkShelf:
     # --- nova
 
     def tell(self, name: str, port: Thing) -> None:
-        """Nova shall know it, where the port is a server's."""
+        """Queue an event for nova, if the port is a server's."""
         if port["device_owner"].startswith(OF_SERVERS) and port["device_id"]:
             self.news.append(PortNews(name, port["device_id"], port["id"]))
 
@@ -188,28 +188,28 @@ _PACKED: type[tuple[_Shelves, _Shelves, dict[str, dict[str, int]], int]] = tuple
 
 
 def is_own(thing: Mapping[str, Json], owner: TokenOwner) -> bool:
-    """Whether it is the project's that the token is for."""
+    """Return whether the resource belongs to the token's project."""
     return owner.project_id is not None and thing["project_id"] == owner.project_id
 
 
 def forbidden(rule: str) -> NetworkError:
-    """403, as policies word it."""
+    """Return a 403 error in the form of a policy failure."""
     return NetworkError(403, "HTTPForbidden", f"rule:{rule} is disallowed by policy")
 
 
 def check_writer(owner: TokenOwner, rule: str) -> None:
-    """403 for a token that may only read, or has no project."""
+    """Raise 403 for a token that may only read, or has no project."""
     if not owner.roles - {"reader"} or (owner.project_id is None and not is_privileged(owner)):
         raise forbidden(rule)
 
 
 def touch(thing: Thing, members: Mapping[str, Json]) -> None:
-    """It is changed: one revision more."""
+    """Change members, and increment the revision."""
     thing.update(members, revision_number=thing["revision_number"] + 1, updated_at=time_text())
 
 
 def check_revision(thing: Thing, call: FakeCall) -> None:
-    """412: the caller changes a revision that is not the newest (If-Match)."""
+    """Raise 412 if the caller changes an outdated revision (If-Match)."""
     wanted = call.http.headers.get("If-Match")
     if wanted is not None and wanted.strip('"') != f"revision_number={thing['revision_number']}":
         raise NetworkError(412, "RevisionNumberConstraintFailed", f"Constrained to {wanted}, but current revision is "
@@ -217,11 +217,11 @@ def check_revision(thing: Thing, call: FakeCall) -> None:
 
 
 def dns_record(name: str, address: str) -> Thing:
-    """Of a port's address; without a name of its own it is called by the address."""
+    """Return the DNS record of a port's address; the default name is made of the address."""
     hostname = name or f"host-{address.replace('.', '-').replace(':', '-')}"
     return {"hostname": hostname, "ip_address": address, "fqdn": f"{hostname}.openstacklocal."}
 
 
 def time_text() -> str:
-    """Now, as Neutron writes it."""
+    """Return the current time in Neutron's format."""
     return utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")

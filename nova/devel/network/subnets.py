@@ -1,4 +1,4 @@
-"""FakeNeutron's networks and subnets."""
+"""Networks and subnets of FakeNeutron."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IN_NETWORK: Given = {"status": "ACTIVE", "availability_zones": [ZONE], "ipv4_add
 
 
 def make_network(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """400: a flat network has no physical one."""
+    """Create a network. Raises 400 for a flat network without a physical one."""
     members = {**IN_NETWORK, **given}
     kind = given.get("provider:network_type", "vxlan")
     if kind == "flat" and not given.get("provider:physical_network"):
@@ -30,7 +30,7 @@ def make_network(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given
 
 
 def change_network(shelf: NetworkShelf, caller: TokenOwner, network: Thing, given: Given) -> None:
-    """409: others use what they shall not see any more."""
+    """Change a network. Raises 409 if other projects use a network that would no longer be shared."""
     others = [port for port in shelf.where(PORT, network_id=network["id"])
               if port["project_id"] not in ("", network["project_id"])]
     if given.get("shared") is False and network["shared"] and others:
@@ -40,7 +40,7 @@ def change_network(shelf: NetworkShelf, caller: TokenOwner, network: Thing, give
 
 
 def remove_network(shelf: NetworkShelf, caller: TokenOwner, network: Thing) -> None:
-    """With its subnets, and with floating addresses that lead nowhere. 409: it has ports."""
+    """Delete a network with its subnets and unassociated floating addresses. Raises 409 if it has ports."""
     for floating in shelf.where(FLOATING, floating_network_id=network["id"], port_id=None):
         for port in shelf.where(PORT, device_id=floating["id"]):
             shelf.remove(PORT, port)
@@ -55,7 +55,8 @@ def remove_network(shelf: NetworkShelf, caller: TokenOwner, network: Thing) -> N
 
 
 def make_subnet(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
-    """400: it does not fit; 403: on another project's network; 404; 409: pools that overlap."""
+    """Create a subnet. Raises 400 for inconsistent members, 403 on another project's network, 404, or 409 for
+    overlapping pools."""
     network = shelf.seen(NETWORK, given["network_id"], caller)
     if not is_privileged(caller) and not is_own(network, caller):
         raise forbidden("create_subnet")
@@ -73,25 +74,25 @@ def make_subnet(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given:
 
 
 def _check_versions(given: Given, version: int) -> None:
-    """400: addresses of another version than the subnet's, or modes of the other."""
+    """Raise 400 for addresses or modes of another IP version than the subnet's."""
     if given["ip_version"] != version:
-        raise NetworkError(400, "InvalidInput", f"Invalid input for operation: cidr {given['cidr']} is not of "
+        raise NetworkError(400, "InvalidInput", f"Invalid input for operation: cidr {given['cidr']} does not have "
                            f"ip_version {given['ip_version']}.")
     modes = [given.get(name) for name in ("ipv6_address_mode", "ipv6_ra_mode")]
     if version == 4 and any(modes):
         raise NetworkError(400, "InvalidInput", "Invalid input for operation: ipv6_ra_mode and ipv6_address_mode are "
-                           "for ip_version 6.")
+                           "only valid for ip_version 6.")
     _check_gateway(given.get("gateway_ip"), version)
 
 
 def _check_gateway(gateway: str | None, version: int) -> None:
     if gateway and ipaddress.ip_address(gateway).version != version:
-        raise NetworkError(400, "InvalidInput", f"Invalid input for operation: gateway_ip {gateway} is not of "
+        raise NetworkError(400, "InvalidInput", f"Invalid input for operation: gateway_ip {gateway} does not have "
                            f"ip_version {version}.")
 
 
 def change_subnet(shelf: NetworkShelf, caller: TokenOwner, subnet: Thing, given: Given) -> None:
-    """400; 409: the gateway is a router's by now, or in a pool."""
+    """Change a subnet. Raises 400, or 409 if the gateway is used by a router or is in a pool."""
     gateway, cidr = given.get("gateway_ip", subnet["gateway_ip"]), ipaddress.ip_network(subnet["cidr"])
     _check_gateway(gateway, cidr.version)
     used = [port for port in shelf.where(PORT, network_id=subnet["network_id"])
@@ -104,7 +105,7 @@ def change_subnet(shelf: NetworkShelf, caller: TokenOwner, subnet: Thing, given:
 
 
 def remove_subnet(shelf: NetworkShelf, caller: TokenOwner, subnet: Thing) -> None:
-    """409: a port has an address of it."""
+    """Delete a subnet. Raises 409 if a port has an address of it."""
     if any(one["subnet_id"] == subnet["id"] for port in shelf.where(PORT, network_id=subnet["network_id"])
            for one in port["fixed_ips"]):
         raise NetworkError(409, "SubnetInUse", f"Unable to complete operation on subnet {subnet['id']}: One or more "

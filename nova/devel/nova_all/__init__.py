@@ -1,1 +1,1 @@
-"""A whole cloud in one process: what ``nova-all`` is made of. Each daemon is as it is elsewhere; see ``cloud.py``."""
+"""A whole cloud in one process: the parts of ``nova-all``. Each service runs as elsewhere; see ``cloud.py``."""

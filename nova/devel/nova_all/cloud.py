@@ -1,7 +1,7 @@
-"""The whole cloud as one service: each part is the daemon's own class, over a bus within the process.
+"""The whole cloud as one service: each part is the service's own class, over a bus within the process.
 
-Sockets are bound first, so that the catalog and nova.conf have addresses. Then the parts start in the order in which
-they need each other, and the last word is the summary.
+Sockets are bound first, so that the catalog and nova.conf have addresses. Then the parts start in the order of their
+dependencies, and finally the summary is printed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.in_process import exchange
 from nova.web.seen import SeenRequests
 
-GRACE_S = 0.2  # for what runs at the end: whatever does not end is gone on with at the next start
+GRACE_S = 0.2  # for work in progress at the end: unfinished work is resumed at the next start
 
 
 class Doors(NamedTuple):
@@ -55,7 +55,7 @@ class Doors(NamedTuple):
     s3: socket.socket
 
     def addresses(self, plan: Plan) -> CloudAddresses:
-        """The addresses for clients: those of a server that listens everywhere are this machine's."""
+        """Return the addresses for clients. A server that listens on all addresses is advertised at 127.0.0.1."""
         host = "127.0.0.1" if plan.listen in ("0.0.0.0", "::") else plan.listen
         host = f"[{host}]" if ":" in host else host
 
@@ -68,7 +68,7 @@ class Doors(NamedTuple):
 
 
 def open_doors(plan: Plan) -> Doors:
-    """Bind all sockets. service.CannotStart names the port and its option."""
+    """Bind all sockets. Raises service.CannotStart, which names the port and its option."""
     apis = _bound(plan.listen, plan.port, "--port")
     consoles = {kinds.SERIAL.binary: _bound(plan.listen, plan.serial_port, "--serial-port"),
                 kinds.NOVNC.binary: _bound(plan.listen, plan.console_port, "--console-port")}
@@ -80,13 +80,13 @@ def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
     try:
         return http_server.bind(address, port)
     except OSError as error:
-        free = " (0: a free one)" if port else ""
-        raise errors.service.CannotStart(reason=f"port {port} of {address} cannot be listened on: {error.strerror}. "
-                                         f"Name another with {option}{free}") from None
+        free = " (0: any free port)" if port else ""
+        raise errors.service.CannotStart(reason=f"port {port} of {address} is not available: {error.strerror}. "
+                                         f"Set another with {option}{free}") from None
 
 
 class WholeCloud:
-    """The one process. ``tell``: is given what to print once the cloud is ready."""
+    """All services in one process. ``tell`` prints the summary once the cloud is ready."""
 
     def __init__(self, plan: Plan, home: Home, doors: Doors, options: Options,
                  tell: Callable[[WholeCloud], None]) -> None:
@@ -101,8 +101,8 @@ class WholeCloud:
         self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path), self._prepare_host)
                       for name in plan.host_names}
         self.faults = Faults(self.hosts)
-        self.parts: list[Any] = []  # that are stopped, the last first
-        self.lacks: dict[str, str] = {}  # optional parts that are absent -> what installs them
+        self.parts: list[Any] = []  # services to stop, in reverse order
+        self.lacks: dict[str, str] = {}  # missing optional parts -> how to install them
 
     def start(self) -> None:
         self._open()
@@ -132,19 +132,19 @@ class WholeCloud:
 
     @property
     def has_neutron(self) -> bool:
-        """Whether networks are the fake Neutron's."""
+        """True if networks are the fake Neutron's."""
         return self.plan.networking == NEUTRON
 
     @property
     def is_own_identity(self) -> bool:
-        """Whether tokens are those of the fake that came along, and of no other Keystone that nova.conf names."""
+        """True if tokens are those of the included fake, not of another Keystone in nova.conf."""
         if self.options.api.auth_strategy != "keystone":
             return False
         auth = session.load_auth(self.options, "keystone_authtoken")
         return getattr(auth, "auth_url", None) == self.addresses.catalog["identity"]
 
     def _open(self) -> None:
-        """Identity and images answer from now on: the other parts ask them when they start."""
+        """Start identity and images, which the other services use when they start."""
         (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
         kept: list[tuple[FakeKeystone | FakeGlance | FakeNeutron, str]] = [
             (self.keystone, "identity"), (self.glance, "images.index")]
@@ -164,7 +164,7 @@ class WholeCloud:
         self.server.start()
 
     def _prepare(self) -> None:
-        """Schemas, and hosts that are let in."""
+        """Create the schemas, and enroll the hosts."""
         from nova.db.schema import migrate
 
         for schema, database in zip(("api", "cell"), databases(self.options), strict=True):
@@ -173,19 +173,19 @@ class WholeCloud:
         hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
 
     def _prepare_host(self, compute: Compute) -> None:
-        """Let the cloud's faults make the operations of the host's driver fail."""
+        """Let the cloud's faults affect the operations of the host's driver."""
         if self.plan.driver == FAKE:
             driver: Any = compute.driver
             driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
                                                                 lambda: compute.abandoned)
 
     def vitals(self) -> Vitals:
-        """The conductor's."""
+        """Return the conductor's health checks."""
         vitals: Vitals = self.parts[0].vitals()
         return vitals
 
     def stop(self, seconds: float) -> None:
-        """No more requests; leases are given back, so that the next start goes on at once."""
+        """Accept no more requests, and release leases, so that the next start resumes immediately."""
         until = time.monotonic() + min(seconds, GRACE_S)
         ends = [concurrency.spawn(part.stop, GRACE_S) for part in (self.server, *self.hosts.values(),
                                                                     *reversed(self.parts[1:]))]
@@ -196,7 +196,7 @@ class WholeCloud:
 
 
 class _Apis:
-    """nova-api, the EC2 API and the Placement API on the common port, metadata on its own."""
+    """nova-api, the EC2 API and the Placement API on the common port, and metadata on its own."""
 
     def __init__(self, cloud: WholeCloud) -> None:
         self.cloud = cloud
@@ -204,7 +204,7 @@ class _Apis:
         self.control = api.Api(cloud.options, dict.fromkeys((api.OSAPI, api.EC2, api.PLACEMENT), cloud.doors.apis))
 
     def start(self) -> None:
-        """The front has the sockets; what would serve them tells the conductor of itself alone."""
+        """Start the APIs. The front has the sockets; the control APIs only register with the conductor."""
         self.api.start()
         self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
         self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]

@@ -1,6 +1,6 @@
-"""The browser pages of consoles for an ordinary user: Debian's packages, else npm's, kept in the user's cache.
+"""Browser pages of consoles for an unprivileged user: from Debian's packages, or from npm's, in the user's cache.
 
-With neither, serial consoles have the plain terminal of nova.console, and screens say what to install.
+Without them, serial consoles use the plain terminal of nova.console, and screens show what to install.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from nova.console import kinds, terminal
 from nova.privileged.runner import SystemRunner
 
 PACKAGES = ("@novnc/novnc@1.7.0", "@xterm/xterm@6.0.0")
-FOLDER = "-".join(package.rpartition("@")[2] for package in PACKAGES)  # of other versions there is another folder
-FETCH_S = 60  # as long as a start waits for npm, at most
-AGAIN_S = 86400  # seconds until npm is asked again after it failed
-#: No scripts of packages are run, and npm asks nobody but the registry.
+FOLDER = "-".join(package.rpartition("@")[2] for package in PACKAGES)  # other versions have another directory
+FETCH_S = 60  # most seconds that a start waits for npm
+AGAIN_S = 86400  # seconds between attempts after a failure of npm
+#: Runs no scripts of packages; npm only contacts the registry.
 NPM = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--no-package-lock",
        "--fetch-retries=1", "--fetch-timeout=15000", "--loglevel=error")
 
 
 class ConsolePages(NamedTuple):
-    """Directories for [DEFAULT]web and [console]xterm_path; empty: the options' defaults. ``lacks``: why npm could not
-    fetch them; empty: it did, or was not asked."""
+    """Directories for [DEFAULT]web and [console]xterm_path; empty: the options' defaults. ``lacks``: the error of npm;
+    empty: npm succeeded or did not run."""
 
     web: str = ""
     xterm_path: str = ""
@@ -38,8 +38,7 @@ class ConsolePages(NamedTuple):
 
 def find(cache: Path | None = None, screens: str = kinds.NOVNC.web, xterm: str = terminal.DEBIAN,
          modules: str = terminal.MODULES) -> ConsolePages:
-    """Find the pages, and fetch what is not in the directories of Debian's packages. Never fails: pages are optional.
-    """
+    """Find the pages, and fetch pages that Debian's packages do not provide. Never fails: pages are optional."""
     wants_screens, wants_terminal = not os.path.isdir(screens), not _has_terminal(xterm, modules)
     if not wants_screens and not wants_terminal:
         return ConsolePages()
@@ -52,7 +51,7 @@ def find(cache: Path | None = None, screens: str = kinds.NOVNC.web, xterm: str =
 
 
 def user_cache() -> Path:
-    """The user's cache of nova-all, as bin/nova-all has it (XDG Base Directory Specification)."""
+    """Return the user's cache of nova-all, as in bin/nova-all (XDG Base Directory Specification)."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     with contextlib.suppress(RuntimeError):  # no home
         return (Path(named) if os.path.isabs(named) else Path.home() / ".cache") / "nova-all"
@@ -68,7 +67,7 @@ def _has_terminal(xterm: str, modules: str) -> bool:
 
 
 def _fetch(folder: Path) -> str:
-    """Let npm install the packages as ``folder``, where there is npm; why it could not, or empty."""
+    """Install the packages into ``folder`` with npm, if npm exists; return its error, or an empty text."""
     npm = shutil.which("npm")
     if npm is None:
         return ""
@@ -82,17 +81,18 @@ def _fetch(folder: Path) -> str:
         if reason:
             failed.write_text(reason)
     except OSError as error:
-        return f"they cannot be kept in {folder.parent}: {error.strerror}"
+        return f"they cannot be stored in {folder.parent}: {error.strerror}"
     return f"npm could not fetch them ({reason})" if reason else ""
 
 
 def _install(npm: str, folder: Path) -> str:
-    """Why npm failed, or empty. Another start may do the same: the first that is done counts. OSError."""
+    """Return npm's error, or an empty text. Several starts may do this; the first to finish sets the result. Raises
+    OSError."""
     sys.stderr.write(f"nova-all: fetching the pages of consoles with npm, once, into {folder} ...\n")
     coming = tempfile.mkdtemp(prefix=".console-pages-", dir=folder.parent)
     try:
         SystemRunner(FETCH_S).run([npm, *NPM, f"--prefix={coming}", *PACKAGES], environment=os.environ)
-        with contextlib.suppress(OSError):  # another start was first
+        with contextlib.suppress(OSError):  # another start finished first
             os.rename(coming, folder)
         return "" if folder.is_dir() else f"{folder} could not be created"
     except errors.host.CommandFailed as error:

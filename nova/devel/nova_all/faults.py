@@ -1,7 +1,7 @@
-"""Faults on demand, for tests of clients: what rarely happens to a cloud happens when a test says so.
+"""Fault injection for tests of clients: rare failures of a cloud happen on request.
 
-For one request: the header ``X-Nova-All-Fail: boot``, ``quota`` or ``rpc``. For what comes next: an administrator's
-``POST /nova-all/faults``. doc/nova-all.rst tells test authors of both.
+For a single request: the header ``X-Nova-All-Fail: boot``, ``quota`` or ``rpc``. For later requests: an administrator's
+``POST /nova-all/faults``. doc/nova-all.rst describes both for test authors.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from nova.rpc.contracts.conductor import ConductorRPC
 
 HEADER = "HTTP_X_NOVA_ALL_FAIL"
 BOOT, QUOTA, RPC, HOST = "boot", "quota", "rpc", "host"
-AT_ONCE = 1000  # requests and boots that are under way, at most
+AT_ONCE = 1000  # limit of concurrent requests and boots
 OF_REQUESTS = (BOOT, QUOTA, RPC)
-STARTS = ("start_new",)  # calls of the driver that a boot is
-#: What a project's quota may refuse: the conductor's methods, and what there would be too many of.
+STARTS = ("start_new",)  # driver calls that count as a boot
+#: Conductor methods that a quota may refuse -> the exceeded resource.
 COUNTED = {"create_servers": "instances", "resize": "cores", "unshelve": "instances", "create_keypair": "key_pairs",
            "create_server_group": "server_groups", "create_security_group": "security_groups",
            "allocate_floating_address": "floating_ips"}
@@ -51,45 +51,46 @@ COUNTED = {"create_servers": "instances", "resize": "cores", "unshelve": "instan
 
 @dataclass
 class ArmedFault:
-    """One that waits for its moment. ``name``: a pattern of servers' names, for boots. ``times``: how often."""
+    """A fault that has not happened yet. ``name``: a pattern of servers' names, for boots. ``times``: remaining
+    uses."""
 
     kind: str
     name: str = "*"
     times: int = 1
 
     def fits(self, name: str) -> bool:
-        """Whether a server of that name is meant. fnmatchcase would keep the pattern, and each server may have its own.
-        """
+        """Return whether the fault applies to a server of that name. fnmatchcase would cache the pattern, and each
+        server may have its own."""
         return re.match(fnmatch.translate(self.name), name) is not None
 
     def shown(self) -> dict[str, Json]:
-        """As the API shows it."""
+        """Return the fault in the API's form."""
         return {"kind": self.kind, "name": self.name, "times": self.times}
 
 
 class Hurt(NamedTuple):
-    """The host that a fault ended."""
+    """The host that a fault stopped."""
 
     host: str
 
     def shown(self) -> dict[str, Json]:
-        """As the API shows it."""
+        """Return the fault in the API's form."""
         return {"kind": HOST, "host": self.host}
 
 
 class Faults:
-    """All that are in force. Threads share it."""
+    """All active faults. Thread-safe."""
 
     def __init__(self, hosts: Mapping[str, PretendedHost]) -> None:
         self.hosts = hosts
         self._armed: list[ArmedFault] = []
-        self._lost: deque[str] = deque(maxlen=AT_ONCE)  # requests none of whose calls is answered
-        self._doomed: deque[str] = deque(maxlen=AT_ONCE)  # servers whose boot fails wherever it is tried
+        self._lost: deque[str] = deque(maxlen=AT_ONCE)  # requests whose calls get no answer
+        self._doomed: deque[str] = deque(maxlen=AT_ONCE)  # servers whose boot fails on every host
         self._lock = threading.Lock()
         self._own: ContextVar[ArmedFault | None] = ContextVar("nova_all_fault", default=None)
 
     def arm(self, fault: ArmedFault) -> None:
-        """It happens at the next occasion."""
+        """Add a fault, which happens at the next occasion."""
         with self._lock:
             self._armed.append(fault)
 
@@ -98,32 +99,32 @@ class Faults:
             self._armed = [one for one in self._armed if one is not fault]
 
     def kill(self, name: str) -> None:
-        """The host is gone at once. NotFound."""
+        """Stop a host immediately. Raises 404."""
         if name not in self.hosts:
-            raise FakeError(404, f"There is no host {name}; there are {', '.join(self.hosts)}.")
+            raise FakeError(404, f"Unknown host {name}; known are {', '.join(self.hosts)}.")
         self.hosts[name].die()
 
     def clear(self) -> None:
-        """Nothing is armed any more, and hosts that died come back."""
+        """Remove all faults, and restart dead hosts."""
         with self._lock:
             self._armed.clear()
         for host in self.hosts.values():
             host.start()
 
     def shown(self) -> list[dict[str, Json]]:
-        """What is in force."""
+        """Return the active faults in the API's form."""
         with self._lock:
             armed = [fault.shown() for fault in self._armed]
         return armed + [Hurt(name).shown() for name, host in self.hosts.items() if host.dead]
 
     def around(self, application: WSGIApplication) -> WSGIApplication:
-        """The application, for whose requests the header counts."""
+        """Return the application, extended by support for the header."""
         def call(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             kind = environ.get(HEADER)
             if kind is None:
                 return application(environ, start_response)
             if kind not in OF_REQUESTS:
-                return _refused(start_response, f"X-Nova-All-Fail: {kind!r} is none of {', '.join(OF_REQUESTS)}.")
+                return _refused(start_response, f"X-Nova-All-Fail: {kind!r} is not one of {', '.join(OF_REQUESTS)}.")
             fault = ArmedFault(kind, _name_of_server(environ)) if kind == BOOT else ArmedFault(kind)
             statuses: list[str] = []
 
@@ -137,12 +138,12 @@ class Faults:
                 return application(environ, start)
             finally:
                 self._own.reset(token)
-                if not statuses or statuses[-1] >= "3":  # there is no server: nobody else's shall fail
+                if not statuses or statuses[-1] >= "3":  # no server was created: later servers must not fail
                     self._disarm(fault)
         return call
 
     def intercept(self, asking: Asking) -> None:
-        """Called for each message on the bus. errors.quota.Exceeded, daemon.RpcNoAnswer."""
+        """Apply the faults to a message on the bus. Raises errors.quota.Exceeded or daemon.RpcNoAnswer."""
         if asking.contract is not ConductorRPC or not context.current().user_id:
             return
         over = COUNTED.get(asking.method.name)
@@ -152,7 +153,8 @@ class Faults:
             raise errors.daemon.RpcNoAnswer(seconds=asking.seconds, **names_of(asking))
 
     def check_boot(self, names: tuple[str, ...]) -> None:
-        """Called before a guest's first start. ``names``: its uuid, and its name. guest.FakeInjected."""
+        """Fail a guest's first start if a fault applies. ``names``: its uuid, and its name. Raises
+        guest.FakeInjected."""
         with self._lock:
             if names[0] not in self._doomed:
                 found = next((fault for fault in self._armed if fault.kind == BOOT
@@ -164,7 +166,7 @@ class Faults:
         raise errors.guest.FakeInjected(call=STARTS[0])
 
     def _loses(self, request_id: str) -> bool:
-        """Whether no call of this request is answered: what only reads is asked twice, and lost twice."""
+        """Return whether all calls of this request get no answer: read-only calls are retried, and lost again."""
         if request_id not in self._lost:
             if not self._happens(RPC):
                 return False
@@ -172,7 +174,7 @@ class Faults:
         return True
 
     def _happens(self, kind: str) -> bool:
-        """Whether the request wants it, or it is armed; it is used up by that."""
+        """Return whether the request or an active fault causes a failure of this kind, and use it up."""
         own = self._own.get()
         if own is not None and own.kind == kind and own.times:
             own.times = 0
@@ -190,7 +192,7 @@ class Faults:
 
 
 class FaultKnobs(Knobs):
-    """A host's knobs, where the cloud's faults count, too. What a dead host does never ends."""
+    """Knobs of a host, which include the cloud's faults. Calls on a dead host never end."""
 
     def __init__(self, state_path: Path, faults: Faults, is_dead: Callable[[], bool]) -> None:
         super().__init__(state_path)
@@ -205,7 +207,7 @@ class FaultKnobs(Knobs):
 
 
 def _name_of_server(environ: WSGIEnvironment) -> str:
-    """That the request gives a new server, as a pattern; the application finds the body as it was."""
+    """Return the name of a new server in the request, as a pattern; the application can still read the body."""
     body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), LARGEST_BODY))
     environ["wsgi.input"] = io.BytesIO(body)
     try:
@@ -220,11 +222,11 @@ def _refused(start_response: StartResponse, message: str) -> list[bytes]:
     return [body]
 
 
-# --- the administrators' resource
+# --- the resource for administrators
 
 
 class FaultService(FakeService[Faults]):
-    """A WSGI application, at ``/nova-all``."""
+    """WSGI application at ``/nova-all``."""
 
     def __init__(self, faults: Faults, identify: Identify) -> None:
         super().__init__("nova-all", faults, ROUTES, identify)
@@ -234,19 +236,19 @@ class FaultService(FakeService[Faults]):
 
 
 def show(faults: Faults, call: FakeCall) -> Json:
-    """GET /faults: what is in force."""
+    """GET /faults: list active faults."""
     return {"faults": faults.shown()}
 
 
 def create(faults: Faults, call: FakeCall) -> Json:
-    """POST /faults. 400 names the member; 404: there is no such host."""
+    """POST /faults: add a fault. Raises 400, which names the member, or 404 for an unknown host."""
     asked = call.member("fault")
     kind = asked.get("kind")
     allowed = {HOST: {"kind", "host"}, BOOT: {"kind", "name", "times"}}.get(str(kind), {"kind", "times"})
     if kind not in (*OF_REQUESTS, HOST):
         raise FakeError(400, f"'kind' must be one of {', '.join((*OF_REQUESTS, HOST))}.")
     if unknown := asked.keys() - allowed:
-        raise FakeError(400, f"'{min(unknown)}' is not known for the kind {kind}.")
+        raise FakeError(400, f"'{min(unknown)}' is not valid for the kind {kind}.")
     if kind == HOST:
         faults.kill(str(asked.get("host")))
         return {"fault": Hurt(str(asked["host"])).shown()}
@@ -254,14 +256,14 @@ def create(faults: Faults, call: FakeCall) -> Json:
     if not isinstance(fault.name, str):
         raise FakeError(400, "'name' must be a pattern of servers' names.")
     if type(fault.times) is not int or fault.times < 1:
-        raise FakeError(400, "'times' must be a number from 1.")
+        raise FakeError(400, "'times' must be an integer from 1.")
     shown = fault.shown()
     faults.arm(fault)
     return {"fault": shown}
 
 
 def clear(faults: Faults, call: FakeCall) -> None:
-    """DELETE /faults: nothing fails any more, and dead hosts come back."""
+    """DELETE /faults: remove all faults, and restart dead hosts."""
     faults.clear()
 
 

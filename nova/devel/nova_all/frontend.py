@@ -1,4 +1,4 @@
-"""All APIs on one port: which application a path leads to."""
+"""Dispatcher of all APIs on one port, by path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 class Front:
-    """A WSGI application. ``below``: by the first part of the path; all else is ``usual``'s."""
+    """WSGI application that dispatches requests. ``below``: by the first part of the path; ``usual`` serves all other
+    paths."""
 
     def __init__(self, usual: WSGIApplication | None = None) -> None:
         self.usual = usual

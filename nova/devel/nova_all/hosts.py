@@ -1,4 +1,4 @@
-"""Compute hosts within one process: each is the daemon nova-compute as it is, with a name and a folder of its own."""
+"""Compute hosts within one process: each runs the unmodified nova-compute, with a name and a directory of its own."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from nova.rpc.host_secret import HostSecret
 
 
 class Need(NamedTuple):
-    """Programs of which a host of libvirt calls one, and the Debian packages that have the first of them."""
+    """Alternative programs, one of which a libvirt host needs, and the Debian packages with the first of them."""
 
     programs: tuple[str, ...]
     package: str
 
 
-#: Where other distributions than Debian have QEMU.
+#: Directory of QEMU in other distributions than Debian.
 LIBEXEC = "/usr/libexec"
 NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon libvirt-daemon-driver-qemu"),
          Need(("qemu-system-x86_64", "qemu-system-aarch64", "qemu-kvm"), "qemu-system-x86"),
@@ -37,18 +37,18 @@ NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon libvirt-daemon-driver-q
 
 
 def check_programs() -> None:
-    """Check that the programs of a libvirt host are installed, for which nova-compute would wait without an end.
-    service.CannotStart names the packages."""
+    """Check that the programs of a libvirt host are installed; without them, nova-compute would wait forever. Raises
+    service.CannotStart, which names the packages."""
     path = f"{SYSTEM_PATH}:{LIBEXEC}"
     missing = [need for need in NEEDS if not any(shutil.which(one, path=path) for one in need.programs)]
     if missing:
         raise errors.service.CannotStart(
-            reason=f"--driver libvirt needs {', '.join(need.programs[0] for need in missing)}: apt install "
+            reason=f"--driver libvirt requires {', '.join(need.programs[0] for need in missing)}: apt install "
                    f"{' '.join(need.package for need in missing)}")
 
 
 class HostOptions:
-    """nova.conf as one of several hosts in this process reads it. ``own``: options of [DEFAULT] that are the host's."""
+    """Configuration of one of several hosts in this process. ``own``: options of [DEFAULT] with values of the host."""
 
     def __init__(self, options: Options, **own: object) -> None:
         self._options, self._own = options, own
@@ -64,14 +64,14 @@ class HostOptions:
 
 
 def options_of(options: Options, host: str, home: Path) -> Options:
-    """Those of the host of that name."""
+    """Return the options of the host of that name."""
     folder = home / host
     folder.mkdir(mode=0o700, exist_ok=True)
     return HostOptions(options, host=host, state_path=str(folder), instances_path=str(folder / "instances"))
 
 
 def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:
-    """Let these hosts in, by the secrets that their folders have: as after a token, without its round."""
+    """Enroll these hosts with the secrets in their directories, like a registration by token."""
     _, cell = databases(options)
     wrap = secret_wrap(options)
     for name in names:
@@ -87,9 +87,9 @@ def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:
 
 
 class PretendedHost:
-    """A host that can die and come back; its guests live on, as a real one's do on its disks.
+    """A host that can be stopped and restarted; its guests survive, like those on a real host's disks.
 
-    ``prepare``: is given each nova-compute before it starts.
+    ``prepare`` is called with each nova-compute before its start.
     """
 
     def __init__(self, options: Options, prepare: Callable[[Compute], None]) -> None:
@@ -99,11 +99,11 @@ class PretendedHost:
 
     @property
     def dead(self) -> bool:
-        """Whether it has died, and not come back."""
+        """True if the host was stopped and not restarted."""
         return self._compute is None
 
     def start(self) -> None:
-        """Its nova-compute starts, where none runs. The errors of :class:`Compute`."""
+        """Start nova-compute unless it runs. Raises the errors of :class:`Compute`."""
         with self._lock:
             if self._compute is None:
                 compute = Compute(self.options, 0)
@@ -112,13 +112,13 @@ class PretendedHost:
                 self._compute = compute
 
     def die(self) -> None:
-        """As when its power fails. A host that is dead stays so."""
+        """Simulate a power failure. A dead host is not affected."""
         with self._lock:
             compute, self._compute = self._compute, None
         if compute is not None:
             compute.abandon()
 
     def stop(self, seconds: float) -> None:
-        """As SIGTERM."""
+        """Stop nova-compute, as by SIGTERM."""
         if self._compute is not None:
             self._compute.stop(seconds)

@@ -1,4 +1,4 @@
-"""What the fake Neutron says of servers' ports, passed on to nova, as by os-server-external-events."""
+"""Delivery of the fake Neutron's events about servers' ports to nova, like os-server-external-events."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ COMPLETED = "completed"
 
 
 class NetworkEvents:
-    """One of the parts of the whole cloud: a thread of its own, so that Neutron's requests wait for nobody."""
+    """Part of the cloud that delivers events in a thread of its own, so that Neutron's requests do not wait for it."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._waiting: queue.Queue[Sequence[PortNews] | None] = queue.Queue()
 
     def put(self, news: Sequence[PortNews]) -> None:
-        """They will be passed on, in order."""
+        """Queue events for delivery in order."""
         self._waiting.put(news)
 
     def start(self) -> None:
@@ -34,7 +34,7 @@ class NetworkEvents:
         concurrency.spawn(self._pass_on, conductor, name="network events")
 
     def stop(self, seconds: float) -> None:
-        """What still waits is for nobody: a conductor that starts looks for itself."""
+        """Stop the delivery. Queued events are dropped: a conductor reads the ports when it starts."""
         self._waiting.put(None)
 
     def _pass_on(self, conductor: ConductorRPC) -> None:
@@ -44,5 +44,5 @@ class NetworkEvents:
             try:
                 with context.entered(context.internal()):
                     conductor.external_events(events)
-            except errors.NovaError as error:  # nova heals what it was not told, though later
-                LOG.warning("network events were lost: %s", error.message)
+            except errors.NovaError as error:  # nova repairs missing events, though later
+                LOG.warning("could not deliver network events to the conductor; dropped them: %s", error.message)

@@ -1,4 +1,4 @@
-"""What stays nova-all's own, whatever a nova.conf of a deployment says: where its pretended machines are."""
+"""Options that a deployment's nova.conf cannot override in nova-all: paths and addresses of its simulated hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.configuration.trial import ours
 from nova.devel.nova_all.home import Home, write
 
 FILE = "own.conf"
-#: Paths, addresses, and what joins the parts within the process.
+#: Paths, addresses, and the connections of the parts within the process.
 OWN = {
     "DEFAULT": ("host", "state_path", "my_ip", "log_dir", "log_file", "hosts_transport_url", "instances_path",
                 "ca_path", "keys_path", "buckets_path", "networks_path", "image_decryption_dir",
@@ -24,8 +24,8 @@ OWN = {
 
 
 def overridden(files: Sequence[str]) -> dict[str, list[str]]:
-    """Section -> options that the files set and that stay nova-all's own. Of a file that cannot be parsed: none, as
-    whoever reads the configuration says so."""
+    """Return section -> options that the files set but that stay nova-all's own. A file that cannot be parsed has none;
+    reading the configuration reports its error."""
     try:
         values: Values = Sources(tuple(files), ()).values()
     except (cfg.ParseError, OSError, UnicodeError):
@@ -35,19 +35,20 @@ def overridden(files: Sequence[str]) -> dict[str, list[str]]:
 
 
 def keep(home: Home, made: str, files: Sequence[str]) -> tuple[str | None, str]:
-    """A file to be read last, which has nova-all's own values of what ``files`` override, and a line that says so.
-    ``made``: nova-all's own file. None and nothing where they override none."""
+    """Return a file to be read last, with nova-all's own values for options that ``files`` override, and a message
+    about it. ``made``: nova-all's own file. Returns None and an empty text if there are no such options."""
     found = overridden(files)
     if not found:
         return None, ""
     write(home.path / FILE, "\n".join(_lines(found, Sources((made,), ()).values())) + "\n")
     names = ", ".join(f"[{section}]{name}" for section, options in found.items() for name in options)
-    return os.fspath(Path(home.path, FILE)), f"not used of {', '.join(files)}: {names}. Paths, addresses and " \
-        "databases of the pretended machines are nova-all's own"
+    return os.fspath(Path(home.path, FILE)), f"ignored in {', '.join(files)}: {names}. Paths, addresses and " \
+        "databases of the simulated hosts are set by nova-all"
 
 
 def _lines(found: Mapping[str, Sequence[str]], own: Values) -> list[str]:
-    """As it stands in nova-all's own file, or else by default: also there, a ``$`` is a reference."""
+    """Return the lines with the values of nova-all's own file, or else the defaults: in both, a ``$`` is a
+    reference."""
     defaults = {(group, option.dest): _text(option.default) for group, option in ours()}
     lines = []
     for section, names in found.items():

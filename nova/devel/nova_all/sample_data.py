@@ -1,6 +1,6 @@
-"""What a new cloud has in it, so that a server can be created at once; ``--demo`` gives it more to look at.
+"""Initial resources of a new cloud, with which a server can be created immediately; ``--demo`` adds sample data.
 
-Done again for a cloud that is furnished (``--state``), it makes what is missing.
+In an existing cloud (``--state``), only missing resources are created.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ADMIN = "admin"
 
 
 class DemoServer(NamedTuple):
-    """One of the demonstration's servers; ``then``: what is done to it once it is active."""
+    """A sample server; ``then``: an action after it is active."""
 
     project: str
     name: str
@@ -41,7 +41,7 @@ class DemoServer(NamedTuple):
 
 
 class NeutronNet(NamedTuple):
-    """A network of Neutron's, and its one subnet."""
+    """A Neutron network with its subnet."""
 
     project: str
     name: str
@@ -50,7 +50,7 @@ class NeutronNet(NamedTuple):
 
 
 class NeutronRouter(NamedTuple):
-    """Between an external network and another; ``project`` is its user's name, too."""
+    """A router between an external network and another; ``project`` is also its user's name."""
 
     project: str
     name: str
@@ -70,7 +70,7 @@ NEUTRON_NETWORKS = (
                                "provider:physical_network": PUBLIC}, {"cidr": "172.24.4.0/24", "enable_dhcp": False}))
 ROUTERS = (NeutronRouter("demo", "router", PUBLIC, PRIVATE),)
 
-# --- of a demonstration
+# --- sample data of --demo
 
 DEMO_FLAVORS = (NewFlavor(flavorid="c1", name="c1.small", memory_mb=1024, vcpus=2, root_gb=10),
                 NewFlavor(flavorid="g1", name="g1.large", memory_mb=32768, vcpus=8, root_gb=80))
@@ -88,7 +88,7 @@ DEMO_SERVERS = (
 
 
 class Furniture:
-    """Brings what is missing into a cloud that runs."""
+    """Creates missing resources in a running cloud."""
 
     def __init__(self, plan: Plan, addresses: CloudAddresses, keystone: FakeKeystone, glance: FakeGlance,
                  conductor: ConductorRPC) -> None:
@@ -96,7 +96,8 @@ class Furniture:
         self._conductor = conductor
 
     def furnish(self, is_own_identity: bool) -> None:
-        """What every cloud has; then the demonstration, if it is wanted and we know its users."""
+        """Create the resources of every cloud; then the sample data, if requested and if the users are those of the
+        fake Keystone."""
         with context.entered(context.internal()):
             self._flavors(FLAVORS)
             if self.plan.networking != NEUTRON:
@@ -138,7 +139,7 @@ class Furniture:
             self._conductor.create_floating_addresses(FLOATING)
 
     def _neutron(self, networks: tuple[NeutronNet, ...], routers: tuple[NeutronRouter, ...]) -> None:
-        """By its API, as its users do."""
+        """Create networks and routers by Neutron's API."""
         for network in networks:
             client = self._client(OWNERS.get(network.project, ADMIN), network.project, "network")
             found = _ensure(client, "network", {"name": network.name, **network.members})
@@ -149,7 +150,8 @@ class Furniture:
             self._router(router)
 
     def _router(self, router: NeutronRouter) -> None:
-        """Between the outside and a network, which is an administrator's to plug where it is another's."""
+        """Create a router between the external network and another; an administrator attaches another project's
+        network."""
         client, admin = (self._client(user, user, "network") for user in (router.project, ADMIN))
         if client.get(f"/v2.0/routers?name={router.name}").json()["routers"]:
             return
@@ -171,13 +173,13 @@ class Furniture:
                    disk_format="qcow2" if file else "raw")
 
     def _client(self, user: str, project: str, service: str = "compute") -> adapter.Adapter:
-        """Of an API of the cloud."""
+        """Return a client of an API of the cloud."""
         auth = v3.Password(self.addresses.catalog["identity"], username=user, password=self.keystone.password,
                            project_name=project, user_domain_id="default", project_domain_id="default")
         return adapter.Adapter(session.Session(auth), endpoint_override=self.addresses.catalog[service])
 
     def _servers(self, project: str, wanted: tuple[DemoServer, ...]) -> None:
-        """They are built side by side; then each is brought to its state."""
+        """Create the servers in parallel; then run each one's action."""
         client = self._client(OWNERS[project], project)
         present = {server["name"]: server["id"] for server in client.get("/servers").json()["servers"]}
         image = next(image_id for image_id, one in self.glance.state.images.items() if one["name"] == "debian-12")
@@ -197,17 +199,17 @@ class Furniture:
 
 
 def _ensure(client: Library, kind: str, members: Mapping[str, Json]) -> str:
-    """The id of Neutron's thing of that name, which is made where it is missing."""
+    """Return the id of Neutron's resource of that name, which is created if missing."""
     found = client.get(f"/v2.0/{kind}s?name={members['name']}").json()[f"{kind}s"]
     return str((found or [client.post(f"/v2.0/{kind}s", json={kind: members}).json()[kind]])[0]["id"])
 
 
 def _wait_settled(client: Library, server_id: str) -> None:
-    """Until it is built. errors.Unavailable after a while."""
+    """Wait until the server is built. Raises errors.Unavailable after a timeout."""
     until = time.monotonic() + SETTLED_S
     while client.get(f"/servers/{server_id}").json()["server"]["status"] == "BUILD":
         if time.monotonic() > until:
-            raise errors.Unavailable("A server of the demonstration is still being built: see the log.")
+            raise errors.Unavailable("A sample server is still being built: see the log.")
         concurrency.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""Ids that are the same each time: ``nova-all --seed``."""
+"""Reproducible ids: ``nova-all --seed``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import uuid
 
 
 def plant(seed: str) -> None:
-    """From now on ``uuid.uuid4`` answers what ``seed`` says. Each function that asks has a sequence of its own, so that
-    what runs beside changes nothing: the third server has the same id each time, whatever else happened before."""
+    """Derive all results of ``uuid.uuid4`` from ``seed``. Each calling function has its own sequence, so that
+    concurrent work has no effect: the third server always has the same id."""
     sequences: dict[str, random.Random] = {}
     lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""What ``nova-all`` prints once it is ready: what to type next."""
+"""Summary that ``nova-all`` prints once it is ready, with the next commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTRIES = {NAME: ("demo", "demo"), f"{NAME}-admin": ("admin", "admin")}
 
 
 def tell(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> None:
-    """Print it, and write clouds.yaml where that is wanted."""
+    """Print the summary, and write clouds.yaml if requested."""
     if cloud.plan.clouds_file:
         write(cloud.plan.clouds_file, clouds_yaml(cloud))
     sys.stdout.write(f"{text(cloud, pages, seconds)}\n")
@@ -27,7 +27,7 @@ def tell(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> None:
 
 
 def text(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> str:
-    """The whole of it."""
+    """Return the summary."""
     addresses, plan = cloud.addresses, cloud.plan
     places = {**addresses.catalog, "consoles": addresses.consoles, "serial": addresses.serial,
               "metadata": f"http://127.0.0.1:{addresses.metadata_port}"}
@@ -46,7 +46,7 @@ def text(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> str:
 
 
 def _by_file(cloud: WholeCloud) -> list[str]:
-    """How clouds.yaml is used, or what is to be in it."""
+    """Return instructions for clouds.yaml, or its contents."""
     if cloud.plan.clouds_file:
         return [f"Or:  export OS_CLIENT_CONFIG_FILE={cloud.plan.clouds_file.absolute()}",
                 f"     openstack --os-cloud {NAME} server list", ""]
@@ -54,7 +54,7 @@ def _by_file(cloud: WholeCloud) -> list[str]:
 
 
 def environment(cloud: WholeCloud, entry: str = NAME) -> dict[str, str]:
-    """OS_* variables of an entry."""
+    """Return the OS_* variables of an entry."""
     user, project = ENTRIES[entry]
     return {"OS_AUTH_URL": f"{cloud.addresses.catalog['identity']}/v3", "OS_USERNAME": user,
             "OS_PASSWORD": cloud.password, "OS_PROJECT_NAME": project, "OS_USER_DOMAIN_NAME": "Default",
@@ -63,7 +63,7 @@ def environment(cloud: WholeCloud, entry: str = NAME) -> dict[str, str]:
 
 
 def clouds_yaml(cloud: WholeCloud) -> str:
-    """All entries. JSON's strings are YAML's, too."""
+    """Return clouds.yaml with all entries. JSON strings are also valid YAML."""
     lines = ["clouds:"]
     for entry, (user, project) in ENTRIES.items():
         auth = {"auth_url": f"{cloud.addresses.catalog['identity']}/v3", "username": user, "password": cloud.password,

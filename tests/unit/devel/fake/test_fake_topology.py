@@ -30,9 +30,12 @@ def test_parse_when_nothing_is_dedicated_then_there_are_no_pcpus():
 
 
 @pytest.mark.parametrize(("text", "why"), [
-    ("2 cells", "begin like"), ("0 cells x 4 cpus x 8 MB", "some of each"), ("1 cell x 4 cpus x 8 MB, much", "part 2"),
-    ("1 cell x 4 cpus x 8 MB, 5 dedicated", "no 5 to dedicate"), ("1 cell x 4 cpus x 8 MB, 3 threads", "3 threads"),
-    ("1 cell x 4 cpus x 8 MB, 9 x 1024 KB pages", "more than"), ("1 cell x 1 cpu x 1 MB, 9999 devices", "1024")])
+    ("2 cells", "begin in the form"), ("0 cells x 4 cpus x 8 MB", "at least 1"),
+    ("1 cell x 4 cpus x 8 MB, much", "part 2"),
+    ("1 cell x 4 cpus x 8 MB, 5 dedicated", "cannot have 5 dedicated"),
+    ("1 cell x 4 cpus x 8 MB, 3 threads", "3 threads"),
+    ("1 cell x 4 cpus x 8 MB, 9 x 1024 KB pages", "exceed a cell's memory"),
+    ("1 cell x 1 cpu x 1 MB, 9999 devices", "1024")])
 def test_parse_when_it_cannot_be_then_option_and_reason_are_named(text, why):
     with pytest.raises(errors.config.FakeTopology) as caught:
         parse(text)

@@ -19,7 +19,7 @@ TOP = Path(__file__).resolve().parents[4]
 PROGRAM = TOP / "bin" / "nova-all"
 #: Lines of pip, when it cannot install -> words of the refusal.
 FAILURES = {
-    "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device": "make room",
+    "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device": "free some space",
     "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError(... Temporary failure in name "
     "resolution')'\nERROR: No matching distribution found for alembic>=1.13": "PIP_INDEX_URL",
     "ERROR: Could not find a version that satisfies the requirement alembic>=1.13 (from versions: none)":

@@ -41,7 +41,7 @@ def test_choice_when_another_is_made_for_a_cloud_that_is_there_then_it_cannot_st
     first.leave()
     second = Home(tmp_path / "cloud")
     second.check_choice("networking", "neutron")
-    with pytest.raises(errors.service.CannotStart, match="was made with --networking neutron"):
+    with pytest.raises(errors.service.CannotStart, match="was created with --networking neutron"):
         second.check_choice("networking", "nova")
 
 

@@ -28,7 +28,7 @@ def test_programs_when_all_are_there_then_nothing_is_said(programs: Path) -> Non
 @pytest.mark.parametrize("need", NEEDS, ids=lambda need: need.package)
 def test_program_when_missing_then_the_start_is_refused_with_its_package(programs: Path, need: hosts.Need) -> None:
     (programs / need.programs[-1]).unlink()
-    with pytest.raises(errors.service.CannotStart, match=f"--driver libvirt needs .*: apt install {need.package}$"):
+    with pytest.raises(errors.service.CannotStart, match=f"--driver libvirt requires .*: apt install {need.package}$"):
         hosts.check_programs()
 
 

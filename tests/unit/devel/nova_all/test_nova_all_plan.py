@@ -15,7 +15,7 @@ def test_clouds_file_when_it_cannot_be_written_there_then_it_is_refused_in_words
         tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(SystemExit) as ended:
         plan.parse(["--clouds-file", str(tmp_path / name)])
-    assert ended.value.code == 2 and "cannot be written: name a file in a folder of yours" in capsys.readouterr().err
+    assert ended.value.code == 2 and "cannot be written: give a file in an existing" in capsys.readouterr().err
 
 
 def test_clouds_file_when_its_folder_may_not_be_entered_then_it_is_refused_in_words(
