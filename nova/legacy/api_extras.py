@@ -1,4 +1,4 @@
-"""The parts of the compute API that are not part of the core."""
+"""The parts of the compute API outside the core."""
 
 from __future__ import annotations
 

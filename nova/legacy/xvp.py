@@ -1,7 +1,8 @@
-"""nova-xvpvncproxy: raw VNC for the OpenStack-specific viewer, which is no browser.
+"""nova-xvpvncproxy: raw VNC for the OpenStack-specific viewer, which is not a browser.
 
-``GET`` or ``CONNECT /console?token=T``, then ``HTTP/1.1 200 OK`` with an empty line, then RFB both ways as it is.
-What a token opens, limits, sessions and times are those of all consoles (:mod:`nova.console.gate`).
+The viewer sends ``GET`` or ``CONNECT /console?token=T``; the response is ``HTTP/1.1 200 OK`` with an empty line, then
+unmodified RFB in both directions. Tokens, limits, sessions and timeouts are as for all consoles
+(:mod:`nova.console.gate`).
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ ANSWER_S = 10.0
 
 
 def answer(status: int, words: str) -> bytes:
-    """A whole HTTP answer in plain text; the connection is closed after it."""
+    """Return a complete HTTP response in plain text, which closes the connection."""
     body = f"{words}\n".encode()
     return (f"HTTP/1.1 {status} {responses[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n").encode() + body
 
 
 class Viewer(Stream):
-    """The viewer's connection. Until it has been answered it can still be told in words why nothing comes."""
+    """The viewer's connection. Before the response, a close can still send an HTTP error with the reason."""
 
     answered = False
 
     @classmethod
     def accept(cls, sock: Json, _environ: dict[str, Json]) -> Viewer:
-        """The connection as a viewer's; nothing is sent yet."""
+        """Wrap a connection; sends nothing yet."""
         tune(sock)
         return cls(sock)
 
     def welcome(self) -> None:
-        """TooSlow, OSError."""
+        """Send the successful HTTP response. Raises TooSlow, OSError."""
         self.answered = True
         self.say(b"HTTP/1.1 200 OK\r\n\r\n", time.monotonic() + ANSWER_S)
 
@@ -58,7 +59,7 @@ class Viewer(Stream):
 
 
 def carry(front: Viewer, target: StreamEnd, times: relay.Times, control: relay.Control) -> relay.Ending:
-    """The console is there: say so, and carry."""
+    """Send the successful response to the viewer, then relay the console."""
     try:
         front.welcome()
     except (OSError, TooSlow, Closed):
@@ -70,22 +71,22 @@ STEPS = gate.Steps(accept=Viewer.accept, carry=carry)
 
 
 class Application:
-    """WSGI, but for the connection that it takes over. ``door``: a gate with :data:`STEPS`."""
+    """A WSGI application that takes over the connection of an admitted viewer. ``door``: a gate with :data:`STEPS`."""
 
     def __init__(self, door: gate.ConsoleGate) -> None:
         self.door = door
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Json:
         if environ.get("PATH_INFO") != PATH:
-            return _refuse(start_response, 404, "There is nothing here.")
+            return _refuse(start_response, 404, "Not Found")
         if environ.get("REQUEST_METHOD") not in METHODS:
-            return _refuse(start_response, 405, "Only GET and CONNECT.")
+            return _refuse(start_response, 405, "Only GET and CONNECT are allowed.")
         try:
             if not gate.token_of(environ):
                 return _refuse(start_response, 400, INVALID)
             admission = self.door.admit(environ)
         except gate.ConsoleRefused as refused:
-            if refused.status == UNAVAILABLE:  # nobody can say whether the token is good, or we stop
+            if refused.status == UNAVAILABLE:  # the token cannot be checked, or the proxy stops
                 return _refuse(start_response, UNAVAILABLE, refused.words)
             return _refuse(start_response, 401, NOT_AUTHORIZED)
         return TakeOver(lambda sock: self.door.serve(sock, environ, admission))

@@ -1,1 +1,1 @@
-"""nova-cert: the certificate authorities of the cloud and of its projects."""
+"""nova-cert: the certificate authorities of the cloud and its projects."""

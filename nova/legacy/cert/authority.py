@@ -1,9 +1,8 @@
-"""A certificate authority in a folder, laid out as openssl's ``ca`` has it (openssl-ca(1)).
+"""A certificate authority in a directory, with the layout of ``openssl ca`` (openssl-ca(1)).
 
-``cacert.pem``, ``private/cakey.pem``, ``crl.pem``, ``index.txt``, ``serial``, ``newcerts/<serial>.pem`` and
-``openssl.cnf``. Each file is written whole or not at all; the key is the first of them, so that whoever died in between
-finds it and goes on. A number is used up before anything bears it, and ``index.txt`` has a revocation before
-``crl.pem`` has it.
+The files are ``cacert.pem``, ``private/cakey.pem``, ``crl.pem``, ``index.txt``, ``serial``, ``newcerts/<serial>.pem``
+and ``openssl.cnf``. Each file is written atomically; the key is written first, so that an interrupted creation can
+continue. A serial number is consumed before it is used, and a revocation is in ``index.txt`` before ``crl.pem``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from nova.privileged.files import locked, write_whole
 LOG = logging.getLogger(__name__)
 
 DAYS = datetime.timedelta(days=365)
-LEFT = DAYS / 12  # what ends sooner is made again, by the same key: what was signed and handed out stays good
+LEFT = DAYS / 12  # a certificate that expires sooner is renewed with the same key: issued certificates stay valid
 KEY_BITS = 2048
 FIRST_SERIAL = 0x10
 SERIAL, INDEX, CERTIFICATES, SETTINGS = "serial", "index.txt", "newcerts", "openssl.cnf"
@@ -41,7 +40,7 @@ Clock = Callable[[], datetime.datetime]
 
 
 class AuthorityFiles(NamedTuple):
-    """Names below the authority's folder, as ``[DEFAULT]ca_file`` and its like say."""
+    """File names below the authority's directory, from ``[DEFAULT]ca_file`` and similar options."""
 
     certificate: str = "cacert.pem"
     key: str = "private/cakey.pem"
@@ -49,7 +48,7 @@ class AuthorityFiles(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """A number that no other certificate gets, the certificate's validity, and the file that it will be in."""
+    """A reserved serial number, with the start of the certificate's validity and its file."""
 
     serial: int
     begin: datetime.datetime
@@ -57,38 +56,39 @@ class Reserved(NamedTuple):
 
     @property
     def end(self) -> datetime.datetime:
-        """When the certificate ends."""
+        """The time at which the certificate expires."""
         return self.begin + DAYS
 
 
 def now() -> datetime.datetime:
-    """The time, with the zone UTC."""
+    """Return the current time in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
 def name_of(subject: str) -> x509.Name:
-    """From openssl's form, ``/C=US/O=NOVA ROOT``. ValueError: a word that no certificate has, or a value it cannot
-    have."""
+    """Parse openssl's form of a subject, ``/C=US/O=NOVA ROOT``. Raises ValueError for an unknown attribute or an
+    invalid value."""
     parts = [part.partition("=") for part in subject.strip("/").split("/")]
     unknown = [word for word, _equals, _value in parts if word not in _WORDS]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no part of a certificate's subject; known are {', '.join(_WORDS)}")
+        raise ValueError(f"{unknown[0]!r} is not a subject attribute; use {', '.join(_WORDS)}")
     return x509.Name([x509.NameAttribute(_WORDS[word], value) for word, _equals, value in parts])
 
 
 def new_key() -> rsa.RSAPrivateKey:
-    """It takes a part of a second."""
+    """Generate an RSA key, which takes a fraction of a second."""
     return rsa.generate_private_key(65537, KEY_BITS)
 
 
 def private_text(key: rsa.RSAPrivateKey) -> str:
-    """The key as unencrypted PEM, in OpenSSL's traditional form (``BEGIN RSA PRIVATE KEY``)."""
+    """Return the key as unencrypted PEM, in OpenSSL's traditional form (``BEGIN RSA PRIVATE KEY``)."""
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL,
                              serialization.NoEncryption()).decode()
 
 
 def for_openssl(files: AuthorityFiles) -> str:
-    """``openssl.cnf``, which we never read: for an operator who runs ``openssl ca`` in the folder."""
+    """Return the text of ``openssl.cnf``, for operators that run ``openssl ca`` in the directory. nova never reads it.
+    """
     return f"""[ca]
 default_ca = nova
 [nova]
@@ -118,14 +118,16 @@ basicConstraints = critical, CA:FALSE
 
 
 class Authority:
-    """One authority, its own root. ``subject`` is that of its first certificate, and stays. Every method may be called
-    by several processes at once. All raise OSError as it is, and cert.Damaged for a file that cannot be read."""
+    """One self-signed authority. ``subject``: for its first certificate; it never changes.
+
+    Safe for concurrent use by several processes. All methods raise OSError, and cert.Damaged for an unreadable file.
+    """
 
     def __init__(self, folder: Path, subject: str, files: AuthorityFiles | None = None, clock: Clock = now) -> None:
         self.folder, self.subject, self.files, self._clock = folder, subject, files or AuthorityFiles(), clock
 
     def ensure(self) -> None:
-        """Make what is missing of it, and its certificate anew before it ends."""
+        """Create the missing files, and renew the certificate before it expires."""
         with self._locked():
             for name in (CERTIFICATES, "certs", "crl", "reqs"):
                 self._path(name).mkdir(exist_ok=True, mode=0o755)
@@ -146,38 +148,42 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """The authority's own certificate, PEM. OSError before :meth:`ensure` has made it."""
+        """The authority's own certificate, PEM. Raises OSError before :meth:`ensure` has created it."""
         return self._path(self.files.certificate).read_text()
 
     @property
     def has_key(self) -> bool:
-        """Whether :meth:`ensure` was ever begun."""
+        """True if :meth:`ensure` has created the key."""
         return self._path(self.files.key).exists()
 
     def decrypt(self, data: bytes) -> bytes:
-        """What was encrypted for its certificate, RSA with PKCS#1 v1.5 padding. ValueError: it was not."""
+        """Decrypt data encrypted for the authority's certificate, RSA with PKCS#1 v1.5 padding. Raises ValueError."""
         return self._key(self.files.key).decrypt(data, padding.PKCS1v15())
 
     def revoked(self) -> str:
-        """The list of what was revoked, PEM; written anew when it is to end soon, or lacks what ``index.txt`` has."""
+        """Return the revocation list, PEM; renews it if it expires soon or lacks revocations in ``index.txt``."""
         with self._locked():
             self._renew_list()
             return self._path(self.files.revoked).read_text()
 
     def reserve(self) -> Reserved:
-        """A number for :meth:`issue`; one that is not used after all is no harm."""
+        """Reserve a serial number for :meth:`issue`; it need not be used."""
         with self._locked():
             return self._reserve()
 
     def issue(self, number: Reserved, subject: str, key: rsa.RSAPublicKey) -> str:
-        """A certificate in openssl's format, words and PEM; it is in its file and in ``index.txt``. cert.Revoked: the
-        number was revoked meanwhile. ValueError: the subject."""
+        """Issue a certificate, write it to its file and ``index.txt``, and return it in openssl's text form with PEM.
+
+        Raises cert.Revoked if the number was revoked meanwhile, ValueError for an invalid subject.
+        """
         with self._locked():
             return self._issue(number, subject, key)
 
     def revoke(self, serials: Collection[int]) -> None:
-        """Into ``index.txt``, then into the list. A number that bears no certificate yet will bear none. What was
-        revoked before keeps its time. May be repeated."""
+        """Revoke serial numbers in ``index.txt``, then in the revocation list.
+
+        A number without a certificate can never be issued afterwards. Earlier revocations keep their time. Idempotent.
+        """
         with self._locked():
             entries, today = self._index(), self._clock()
             for serial in serials:
@@ -189,8 +195,10 @@ class Authority:
             self._renew_list()
 
     def server_pair(self, name: str, subject: str) -> tuple[str, str]:
-        """(key, certificate) of a server of ours, ``<name>.key`` and ``<name>.crt``: a key for ever, and a certificate
-        that lasts for a while yet."""
+        """Return (key, certificate) of one of nova's servers, from ``<name>.key`` and ``<name>.crt``.
+
+        The key is created once; the certificate is renewed before it expires.
+        """
         self.ensure()
         with self._locked():
             key_file, certificate = f"{name}.key", f"{name}.crt"
@@ -201,14 +209,14 @@ class Authority:
                 self._write(certificate, signed[signed.index("-----BEGIN"):])
             return self._path(key_file).read_text(), self._path(certificate).read_text()
 
-    # -- inside, under the lock
+    # -- private, under the lock
 
     def _reserve(self) -> Reserved:
         with self._readable(SERIAL):
             written = int(self._path(SERIAL).read_text(), 16)
-        # one of an older backup, or written by hand, gives no number twice
+        # no number is used twice, even if the file is from an older backup or was edited
         serial = max(written, max(self._index(), default=0) + 1)
-        self._write(SERIAL, f"{serial + 1:02X}\n")  # first: whoever dies behind it has used the number up
+        self._write(SERIAL, f"{serial + 1:02X}\n")  # first: after a crash the number stays consumed
         return Reserved(serial, self._clock().replace(microsecond=0), self._path(CERTIFICATES) / f"{serial:02X}.pem")
 
     def _issue(self, number: Reserved, subject: str, key: rsa.RSAPublicKey) -> str:
@@ -235,13 +243,16 @@ class Authority:
         return made.public_bytes(serialization.Encoding.PEM).decode()
 
     def _name(self) -> x509.Name:
-        """That of its certificate, where it has one: who changes the options does not part it from what it signed."""
+        """Return the subject of the existing certificate, else the configured one.
+
+        Changed options therefore do not invalidate issued certificates.
+        """
         if not self._path(self.files.certificate).exists():
             return name_of(self.subject)
         return self._certificate(self.files.certificate).subject
 
     def _ends_soon(self, name: str) -> bool:
-        """Or is not there."""
+        """Return whether a certificate expires soon or does not exist."""
         if not self._path(name).exists():
             return True
         return self._certificate(name).not_valid_after_utc - self._clock() < LEFT
@@ -252,7 +263,7 @@ class Authority:
             self._write_list(entries)
 
     def _list_ends_soon(self) -> bool:
-        """Or is not there."""
+        """Return whether the revocation list expires soon or does not exist."""
         if not self._path(self.files.revoked).exists():
             return True
         ends = self._list().next_update_utc
@@ -287,7 +298,7 @@ class Authority:
         with self._readable(name):
             key = serialization.load_pem_private_key(self._path(name).read_bytes(), password=None)
             if not isinstance(key, rsa.RSAPrivateKey):
-                raise ValueError("it is no RSA key")
+                raise ValueError("it is not an RSA key")
             return key
 
     @contextlib.contextmanager
@@ -299,11 +310,11 @@ class Authority:
             raise errors.cert.Damaged(file=name, reason=str(error).partition(". ")[0].rstrip(".")) from None
 
     def _keep_private(self) -> None:
-        """A key that others may read is closed to them; who read it before has it."""
+        """Remove other users' access to the key. They may already have read it."""
         key = self._path(self.files.key)
         for path, mode in ((key, 0o600), (key.parent, 0o700)):
             if path != self.folder and path.stat().st_mode & 0o077:
-                LOG.warning("%s was open to others than its user: its mode is %o now", path, mode)
+                LOG.warning("%s was open to other users; changed its mode to %o", path, mode)
                 path.chmod(mode)
 
     def _keep_key(self, name: str, key: rsa.RSAPrivateKey) -> None:

@@ -1,7 +1,7 @@
-"""``index.txt``: what an authority signed and revoked, a line each, as ``openssl ca`` reads and writes it.
+"""The file ``index.txt``: an authority's issued and revoked certificates, in the format of ``openssl ca``.
 
-Six fields with tabs between them: V, R or E (valid, revoked, expired); its end; when it was revoked, and perhaps why;
-its number in hexadecimal; a file, which is always ``unknown``; its subject.
+Each line has six fields separated by tabs: V, R or E (valid, revoked, expired); the expiry; the time and optional
+reason of the revocation; the serial number in hexadecimal; a file, always ``unknown``; the subject.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import datetime
 from typing import NamedTuple
 
 VALID, REVOKED, EXPIRED = "V", "R", "E"
-CENTURY = 2050  # from which year on a time has four digits of it (RFC 5280, 4.1.2.5)
+CENTURY = 2050  # from this year on, times have a year of four digits (RFC 5280, 4.1.2.5)
 
 
 class IndexEntry(NamedTuple):
-    """One line. ``ends``, ``revoked``: as :func:`stamp` makes them; ``revoked`` is empty but for status R."""
+    """One line. ``ends``, ``revoked``: times in the format of :func:`stamp`; ``revoked`` is empty except for status R.
+    """
 
     status: str
     ends: str
@@ -24,28 +25,28 @@ class IndexEntry(NamedTuple):
 
     @property
     def revoked_at(self) -> datetime.datetime:
-        """With the zone UTC. A reason behind it is not looked at."""
+        """The time of revocation, in UTC. The reason after it is ignored."""
         return moment(self.revoked.partition(",")[0])
 
     @property
     def line(self) -> str:
-        """As the file has it."""
+        """The line as in the file."""
         return "\t".join((self.status, self.ends, self.revoked, f"{self.serial:02X}", "unknown", self.subject)) + "\n"
 
 
 def stamp(when: datetime.datetime) -> str:
-    """``20260101120000Z``, or without the century before 2050."""
+    """Format a time as ``20260101120000Z``; before 2050 without the century."""
     return f"{when:%Y%m%d%H%M%SZ}" if when.year >= CENTURY else f"{when:%y%m%d%H%M%SZ}"
 
 
 def moment(text: str) -> datetime.datetime:
-    """The time of a :func:`stamp`, with the zone UTC. ValueError: it is none."""
+    """Parse the format of :func:`stamp`, as UTC. Raises ValueError."""
     full = text if len(text) == len("YYYYMMDDHHMMSSZ") else f"{'19' if text[:2] >= '50' else '20'}{text}"
     return datetime.datetime.strptime(full, "%Y%m%d%H%M%SZ").replace(tzinfo=datetime.UTC)
 
 
 def read(text: str) -> dict[int, IndexEntry]:
-    """By number. ValueError names the line that is damaged."""
+    """Parse the file; map serial numbers to entries. Raises ValueError with the number of a damaged line."""
     found: dict[int, IndexEntry] = {}
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -62,5 +63,5 @@ def read(text: str) -> dict[int, IndexEntry]:
 
 
 def written(entries: dict[int, IndexEntry]) -> str:
-    """The file's text."""
+    """Return the text of the file."""
     return "".join(entry.line for entry in entries.values())

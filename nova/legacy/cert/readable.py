@@ -1,4 +1,4 @@
-"""A certificate as ``openssl x509 -text`` prints it: words, and the PEM block behind them."""
+"""Text form of a certificate, as ``openssl x509 -text`` prints it: a description, then the PEM block."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cryptography.x509.oid import NameOID
 
 SHORT = {NameOID.COUNTRY_NAME: "C", NameOID.STATE_OR_PROVINCE_NAME: "ST", NameOID.LOCALITY_NAME: "L",
          NameOID.ORGANIZATION_NAME: "O", NameOID.ORGANIZATIONAL_UNIT_NAME: "OU", NameOID.COMMON_NAME: "CN"}
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # whatever the locale is
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # not the locale's
 QUOTED = frozenset(",+<>;")
-LONGEST_SERIAL = 2**63  # from which on openssl shows bytes, and no number
-KEY_BYTES, SIGNATURE_BYTES = 15, 18  # a line
+LONGEST_SERIAL = 2**63  # from here on openssl shows bytes instead of a number
+KEY_BYTES, SIGNATURE_BYTES = 15, 18  # per line
 SIGNED_BY = "Signature Algorithm: sha256WithRSAEncryption"
 
 
 def text_of(certificate: x509.Certificate) -> str:
-    """Of a certificate that nova-cert made: an RSA key, SHA-256, and no extension but the basic constraints."""
+    """Return the text of a certificate issued by nova-cert: RSA, SHA-256, and only the extension basic constraints."""
     pem = certificate.public_bytes(serialization.Encoding.PEM).decode()
     return "\n".join(_lines(certificate)) + "\n" + pem
 
@@ -60,7 +60,7 @@ def _name(name: x509.Name) -> str:
 
 
 def _value(text: str) -> str:
-    """In quotes where it has what would separate parts; what is no ASCII as its bytes."""
+    """Return a value, quoted if it has separators, and with other characters than ASCII as escaped bytes."""
     quoted = QUOTED.intersection(text) or text != text.strip(" ") or text.startswith("#")
     plain = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in text)
     shown = "".join(letter if letter.isascii() else "".join(f"\\{byte:02X}" for byte in letter.encode())
@@ -76,7 +76,7 @@ def _key(certificate: x509.Certificate) -> Iterator[str]:
     yield "            Public Key Algorithm: rsaEncryption"
     yield f"                Public-Key: ({key.key_size} bit)"
     yield "                Modulus:"
-    yield from _bytes(numbers.n.to_bytes(numbers.n.bit_length() // 8 + 1), KEY_BYTES, 20)  # never below zero
+    yield from _bytes(numbers.n.to_bytes(numbers.n.bit_length() // 8 + 1), KEY_BYTES, 20)  # DER integers are signed
     yield f"                Exponent: {numbers.e} (0x{numbers.e:x})"
 
 

@@ -1,9 +1,9 @@
-"""Serves the contract ``cert``: the cloud's authority, and one for each project that has a VPN or (with
-``use_project_ca``) a certificate.
+"""The RPC service ``cert``: the cloud's authority, and one for each project that has a VPN or (with ``use_project_ca``)
+a certificate.
 
-Whose a certificate is stands in a row before it is signed, and the row goes after its number is in the list of what was
-revoked. So whoever is killed in between leaves a row too many, which the next revocation removes, and never a
-certificate that no revocation finds.
+The database row of a certificate is written before it is signed, and deleted after its number is in the revocation
+list. So a kill in between may leave an extra row, which the next revocation removes, but never a certificate that
+cannot be revoked.
 """
 
 from __future__ import annotations
@@ -38,24 +38,26 @@ from nova.rpc.contracts.conductor import ConductorRPC
 LOG = logging.getLogger(__name__)
 
 ROOT_SUBJECT = "/O=NOVA ROOT/L=Mountain View/ST=California/C=US"
-LONGEST_WORD = 64  # of a subject's parts (RFC 5280, ub-common-name)
-SUBJECTS = {"user_cert_subject": 3, "project_cert_subject": 2}  # how many words it takes
-USUAL_WORD = "0" * 32  # an id of Keystone's
+LONGEST_WORD = 64  # characters of a subject attribute (RFC 5280, ub-common-name)
+SUBJECTS = {"user_cert_subject": 3, "project_cert_subject": 2}  # option -> number of %s placeholders
+USUAL_WORD = "0" * 32  # the length of a Keystone id
 
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """cert.Files for what the disk refuses; the whole path is for the log alone."""
+    """Convert OSError to cert.Files; only the log has the full path."""
     try:
         yield
     except OSError as error:
-        LOG.error("the files of an authority cannot be used: %s", error)
+        LOG.error("cannot access the files of a certificate authority: %s", error)
         raise errors.cert.Files(reason=error.strerror or type(error).__name__) from None
 
 
 class CertService:
-    """``options`` is the group that has ``ca_path`` and its like. cert.Subject: one of its subjects. All calls:
-    cert.Files; cert.Damaged names a file."""
+    """The certificate service. ``options``: the group with ``ca_path`` and related options.
+
+    Raises cert.Subject for an invalid subject option. All calls raise cert.Files, and cert.Damaged with the file name.
+    """
 
     def __init__(self, options: Options, conductor: ConductorRPC, clock: Clock = now) -> None:
         self._options, self._conductor, self._clock, self._folder = options, conductor, clock, Path(options.ca_path)
@@ -65,40 +67,50 @@ class CertService:
         self.root = Authority(self._folder, ROOT_SUBJECT, self._files, clock)
 
     def start(self) -> None:
-        """The root is made when there is none."""
+        """Create the root authority if it does not exist, and renew all authorities."""
         self.renew()
 
     @_explained()
     def renew(self) -> None:
-        """What of all authorities is to end soon, as others may read the files, and what a crash left half done; one
-        that fails keeps no other."""
+        """Renew expiring files of all authorities, and complete interrupted changes.
+
+        Files are renewed here because other programs may read them. A failure of one authority does not affect others.
+        """
         self.root.ensure()
         self.root.revoked()
         for folder in sorted((self._folder / "projects").glob("*/")):
             try:
                 self._project(folder.name).revoked()
             except (errors.NovaError, OSError, ValueError) as error:
-                LOG.error("the authority in %s could not be renewed: %s", folder, error)
+                LOG.error("the certificate authority in %s could not be renewed: %s", folder, error)
 
     @_explained()
     def fetch_ca(self, project_id: str) -> str:
-        """The authority is made, or its certificate renewed, first. cert.Project: with ``use_project_ca`` an id
-        that cannot name a folder."""
+        """Return the authority's certificate; creates the authority or renews the certificate first.
+
+        Raises cert.Project if, with ``use_project_ca``, the id is not valid as a directory name.
+        """
         return self._of(project_id).certificate
 
     @_explained()
     def fetch_crl(self, project_id: str) -> str:
-        """The authority is made, and its list renewed, where that is due. cert.Project: with ``use_project_ca`` an id
-        that cannot name a folder."""
+        """Return the authority's revocation list; creates the authority or renews the list first if needed.
+
+        Raises cert.Project if, with ``use_project_ca``, the id is not valid as a directory name.
+        """
         return self._of(project_id).revoked()
 
     @_explained()
     def decrypt_text(self, project_id: str, text: str) -> str:
-        """cert.NoProject: it has no authority with a key, which is not made for this. cert.Decryption: all else."""
+        """Decrypt base64 text encrypted for the authority's certificate.
+
+        Raises cert.NoProject if the authority does not exist, which this call never creates; cert.Decryption for all
+        other failures.
+        """
         authority = self._present(project_id)
-        # One error for all that can be wrong with the text. Wrong padding is no error at all where OpenSSL rejects
-        # it implicitly (3.2 and later): it gives random bytes, which are then mostly no UTF-8. So neither the error
-        # nor its time tells a tenant whether the padding was right (Bleichenbacher's attack).
+        # All failures raise the same error. OpenSSL 3.2 and later reject wrong padding implicitly: the result is random
+        # bytes, which are almost never valid UTF-8. So neither the error nor its timing reveals to a tenant whether the
+        # padding was right (Bleichenbacher's attack).
         try:
             return authority.decrypt(base64.b64decode(text, validate=True)).decode()
         except ValueError:
@@ -106,8 +118,11 @@ class CertService:
 
     @_explained()
     def generate_x509_cert(self, user_id: str, project_id: str) -> SignedCertificate:
-        """The number, then its row, then the certificate. cert.Project as above; cert.Revoked: somebody revoked the
-        user's certificates meanwhile; Unavailable: no conductor keeps the row."""
+        """Reserve a number, write its database row, then issue the certificate.
+
+        Raises cert.Project as above, cert.Revoked if the user's certificates were revoked meanwhile, Unavailable if no
+        conductor can write the row.
+        """
         authority, key = self._of(project_id), concurrency.run_in_thread(new_key)
         number = authority.reserve()
         self._conductor.keep_certificate(CertificateRecord(
@@ -119,33 +134,35 @@ class CertService:
 
     @_explained()
     def revoke_certs_by_user(self, user_id: str) -> int:
-        """In all projects."""
+        """Revoke a user's certificates in all projects; return their number."""
         return self._revoke(CertificateQuery(user_id=user_id))
 
     @_explained()
     def revoke_certs_by_project(self, project_id: str) -> int:
-        """Of all users. cert.NoProject."""
+        """Revoke the certificates of all users in a project; return their number. Raises cert.NoProject."""
         return self._revoke(CertificateQuery(project_id=project_id)) or self._none_of(project_id)
 
     @_explained()
     def revoke_certs_by_user_and_project(self, user_id: str, project_id: str) -> int:
-        """cert.NoProject."""
+        """Revoke a user's certificates in a project; return their number. Raises cert.NoProject."""
         return (self._revoke(CertificateQuery(user_id=user_id, project_id=project_id))
                 or self._none_of(project_id))
 
     @_explained()
     def vpn_credentials(self, project_id: str) -> VpnCredentials:
-        """Keys are made once; certificates that end soon are made anew. cert.Project: an id that can
-        not name a folder."""
+        """Return the credentials of a project's VPN server. Keys are created once, certificates renewed in time.
+
+        Raises cert.Project if the id is not valid as a directory name.
+        """
         authority = self._project(project_id)
         key, certificate = authority.server_pair("server", f"/C=US/O=OpenStack/CN={_word(f'vpn-{project_id}')}")
         return VpnCredentials(authority=authority.certificate, revoked=authority.revoked(), server_key=key,
                               server_certificate=certificate, public_key=self._login(project_id))
 
-    # -- inside
+    # -- private
 
     def _login(self, project_id: str) -> str:
-        """The public half of the pair in ``keys_path`` by which an operator enters the project's VPN server."""
+        """Return the public key of the SSH key pair in ``keys_path``, with which operators log in to the VPN server."""
         path = Path(self._options.keys_path) / f"{project_id}{self._options.vpn_key_suffix}.pem"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(path.parent / ".lock"):
@@ -159,7 +176,7 @@ class CertService:
                                              serialization.PublicFormat.OpenSSH).decode()
 
     def _revoke(self, query: CertificateQuery) -> int:
-        """Page after page, as rows go with each."""
+        """Revoke the certificates of a query page by page; each page's rows are deleted. Returns their number."""
         count = 0
         while found := self._conductor.list_certificates(query):
             by_folder: dict[Path, list[CertificateRecord]] = defaultdict(list)
@@ -173,37 +190,38 @@ class CertService:
 
     def _revoke_in(self, folder: Path, records: list[CertificateRecord]) -> None:
         authority = self.root if folder == self._folder else self._at(folder.name)
-        if not authority.has_key:  # nothing that it signed is believed any more
-            LOG.warning("the authority in %s is gone: its %d certificates need no revocation", folder, len(records))
+        if not authority.has_key:  # its certificates are no longer trusted
+            LOG.warning("the certificate authority in %s no longer exists; its %d certificates need no revocation",
+                        folder, len(records))
             return
         authority.ensure()
         authority.revoke([int(Path(one.file_name).stem, 16) for one in records])
-        LOG.info("revoked %d certificates of the authority in %s", len(records), folder)
+        LOG.info("revoked %d certificates of the certificate authority in %s", len(records), folder)
 
     def _folder_of(self, record: CertificateRecord) -> Path:
-        """The authority's, wherever ``ca_path`` was when it signed."""
+        """Return the authority's directory, also if ``ca_path`` was different when the certificate was signed."""
         path = Path(record.file_name)
         if path.parent.name != CERTIFICATES or not re.fullmatch(r"[0-9A-F]+", path.stem):
-            raise errors.cert.Damaged(file=record.file_name, reason="a row of the table certificates names it, and it "
-                                      "is no file of a certificate")
+            raise errors.cert.Damaged(file=record.file_name, reason="a row of the table certificates refers to it, but "
+                                      "it is not a certificate file")
         folder = path.parent.parent
         if folder.name == record.project_id and folder.parent.name == "projects":
             return self._folder / "projects" / folder.name
         return self._folder
 
     def _none_of(self, project_id: str) -> int:
-        """Nothing was revoked. cert.NoProject: nothing could ever be."""
+        """Return 0, since nothing was revoked. Raises cert.NoProject if the authority does not exist."""
         self._present(project_id)
         return 0
 
     def _of(self, project_id: str) -> Authority:
         if self._options.use_project_ca:
             return self._project(project_id)
-        self.root.ensure()  # it may have come to its end since the start
+        self.root.ensure()  # its certificate may have expired since the start
         return self.root
 
     def _present(self, project_id: str) -> Authority:
-        """cert.NoProject: it was never made."""
+        """Return an existing authority. Raises cert.NoProject."""
         authority = self._at(project_id) if self._options.use_project_ca else self.root
         if not authority.has_key:
             raise errors.cert.NoProject(project_id=project_id)
@@ -215,13 +233,16 @@ class CertService:
         return authority
 
     def _at(self, project_id: str) -> Authority:
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it names a folder
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it becomes a directory name
             raise errors.cert.Project(project_id=project_id)
         subject = self._subject("project_cert_subject", project_id, _time(self._clock()))
         return Authority(self._folder / "projects" / project_id, subject, self._files, self._clock)
 
     def _subject(self, option: str, *words: str) -> str:
-        """The option's, with these in it; what would end a part, or a line of ``index.txt``, is ``_``. cert.Subject."""
+        """Return the option's subject with the words filled in.
+
+        Characters that would end an attribute or a line of ``index.txt`` become ``_``. Raises cert.Subject.
+        """
         value = str(getattr(self._options, option))
         try:
             made = value % tuple(re.sub(r"[^A-Za-z0-9_.:@-]", "_", word) for word in words)

@@ -1,4 +1,4 @@
-"""Bodies of projects' VPN servers (Compute API reference, os-cloudpipe)."""
+"""Request bodies of the projects' VPN servers (Compute API reference, os-cloudpipe)."""
 
 from __future__ import annotations
 

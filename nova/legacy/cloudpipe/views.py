@@ -1,4 +1,4 @@
-"""Projects' VPN servers as the API shows them."""
+"""API views of the projects' VPN servers."""
 
 from __future__ import annotations
 

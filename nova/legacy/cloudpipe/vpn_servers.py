@@ -1,8 +1,7 @@
-"""Projects' VPN servers: one a project, on the address that its network sets aside for it (cloudpipe).
+"""VPN servers (cloudpipe): one per project, at the address that the project's network reserves for it.
 
-A VPN server is a server like others, of the image that ``vpn_image_id`` names; what makes it one is in its user data,
-and in the rules of nova-network, which send what comes to the network's public port on to it
-(OpenStack administrator guide, cloudpipe).
+A VPN server is an ordinary server of the image ``vpn_image_id``. Its user data configures the VPN, and nova-network's
+rules forward the network's public port to it (OpenStack administrator guide, cloudpipe).
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ from nova.model.server.keypairs import NewKeypair
 from nova.model.server.servers import Condition, CreatedServers, NewServer, ServerDetail, ServerListQuery, ServerPage
 from nova.model.server.states import VmState
 
-OPEN = (("udp", 1194, 1194), ("icmp", -1, -1))  # what the clients, and whoever looks whether it lives, send
+OPEN = (("udp", 1194, 1194), ("icmp", -1, -1))  # traffic of clients and of health checks
 STATES = {VmState.BUILDING.value: "pending", VmState.ACTIVE.value: "running"}
-NAMESPACE = uuids.UUID("6f1f5b9e-6f5c-4f0e-9a5e-0d4b0b1f5a10")  # of the keys of our own creates
+NAMESPACE = uuids.UUID("6f1f5b9e-6f5c-4f0e-9a5e-0d4b0b1f5a10")  # of the idempotency keys of creates
 
 BOOT_SCRIPT = """#!/bin/sh
-# Runs beside the files that came with it: ca.crt, server.crt, server.key and crl.pem.
+# Runs in the directory of the files that came with it: ca.crt, server.crt, server.key and crl.pem.
 set -e
 cp ca.crt server.crt server.key crl.pem /etc/openvpn/
 chmod 600 /etc/openvpn/server.key
@@ -68,7 +67,8 @@ service openvpn restart
 
 
 class Cloudpipes:
-    """The calls of CloudpipeCalls. ``create`` and ``servers``: ``create_servers`` and ``list_servers``."""
+    """The implementation of CloudpipeCalls. ``create`` and ``servers``: the functions ``create_servers`` and
+    ``list_servers``."""
 
     def __init__(self, deps: Deps, create: Callable[[NewServer], CreatedServers],
                  servers: Callable[[ServerListQuery], ServerPage]) -> None:
@@ -80,7 +80,7 @@ class Cloudpipes:
         return found
 
     def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
-        """Every server of the VPN image, of all projects. () where nova.conf names no image."""
+        """Return the servers of the VPN image in all projects; () if nova.conf has no VPN image."""
         if self._settings.vpn_image_id == NO_VPN:
             return ()
         with self.deps.cell.reading() as tx:
@@ -88,11 +88,13 @@ class Cloudpipes:
         return tuple(_shown(server, by_project.get(server.project_id)) for server in self._of(None))
 
     def create_cloudpipe(self, project_id: str) -> str:
-        """network.CloudpipeUnavailable; errors as ``create_servers`` has them. Who asks twice at once gets the same
-        server."""
+        """Create a project's VPN server, or return its existing one. Concurrent calls return the same server.
+
+        Raises network.CloudpipeUnavailable, and the errors of ``create_servers``.
+        """
         settings = self._settings
         if settings.vpn_image_id == NO_VPN:
-            raise errors.network.CloudpipeUnavailable(reason="vpn_image_id in the conductor's nova.conf names no image")
+            raise errors.network.CloudpipeUnavailable(reason="vpn_image_id is not set in the conductor's nova.conf")
         check_project(self.deps, project_id)
         there = self._of(project_id)
         live = [server for server in there if server.vm_state != VmState.ERROR]
@@ -111,14 +113,17 @@ class Cloudpipes:
             return self._create(order).uuids[0]
 
     def configure_vpn(self, project_id: str, address: str, port: int) -> None:
-        """Of all the project's networks; their hosts are told. Invalid: address, port; network.CloudpipeNoNetwork;
-        Unavailable: a host is not told yet, and the rows are written."""
+        """Set the VPN's public address and port in all the project's networks, and notify their hosts.
+
+        Raises Invalid for the address or port; network.CloudpipeNoNetwork; Unavailable if a host could not be notified,
+        although the rows are written.
+        """
         try:
             ipaddress.IPv4Address(address)
         except ValueError:
-            raise errors.Invalid(f"Invalid input for field vpn_ip: {address!r} is no IPv4 address.") from None
+            raise errors.Invalid(f"Invalid input for field vpn_ip: {address!r} is not an IPv4 address.") from None
         if not 0 < port < 65536:
-            raise errors.Invalid(f"Invalid input for field vpn_port: {port} is no port.")
+            raise errors.Invalid(f"Invalid input for field vpn_port: {port} is not a port.")
 
         def write(tx: Connection) -> set[str]:
             mine = [one for one in networks.select(tx, Scope()) if one.project_id == project_id]
@@ -128,7 +133,7 @@ class Cloudpipes:
             return {one.uuid for one in mine}
         self.deps.network_updates.send(self.deps.cell.transact(write))
 
-    # -- inside
+    # -- private
 
     def _of(self, project_id: str | None) -> tuple[ServerDetail, ...]:
         query = ServerListQuery(scope=Scope(project_id=project_id), page=Page(),
@@ -136,13 +141,13 @@ class Cloudpipes:
         return self._servers(query).servers
 
     def _network(self, project_id: str) -> Network:
-        """The project's own, which has a place for the server; given to it now, where it has none yet."""
+        """Return the project's network, which must reserve a VPN address; assigns a network if the project has none."""
         with self.deps.cell.reading() as tx:
             mine = [one for one in networks.select(tx, Scope()) if one.project_id == project_id]
         found: Network = mine[0] if mine else self.deps.networking.networks.add_network_to_project(None, project_id)
         if not found.vpn_private_address:
-            raise errors.network.CloudpipeUnavailable(reason=f"network {found.label} sets no address aside for one: "
-                                                      "only VlanManager's do")
+            raise errors.network.CloudpipeUnavailable(reason=f"network {found.label} reserves no VPN address: only "
+                                                      "networks of VlanManager do")
         return found
 
     def _flavor(self) -> str:
@@ -150,7 +155,7 @@ class Cloudpipes:
             named = [one for one in flavors.select(tx, FlavorQuery(is_public=None), self.deps.settings.max_limit)
                      if one.name == self._settings.vpn_flavor]
         if not named:
-            raise errors.network.CloudpipeUnavailable(reason=f"there is no flavor named {self._settings.vpn_flavor} "
+            raise errors.network.CloudpipeUnavailable(reason=f"flavor {self._settings.vpn_flavor} does not exist "
                                                       "(vpn_flavor in nova.conf)")
         return named[0].flavorid
 
@@ -163,7 +168,7 @@ class Cloudpipes:
         def make(tx: Connection) -> None:
             if not keypairs.count(tx, user_id, name)[1]:
                 keypairs.insert(tx, wanted)
-        with contextlib.suppress(errors.server.KeypairTaken):  # by another who asked at the same time
+        with contextlib.suppress(errors.server.KeypairTaken):  # by a concurrent call
             self.deps.api.transact(make)
         return name
 
@@ -180,7 +185,8 @@ class Cloudpipes:
                                             Scope(project_id=project_id))
 
     def _key(self, project_id: str, network: Network) -> str:
-        """The same for all who ask at once, so that they make one server; another once that is gone."""
+        """Return the idempotency key: equal for concurrent calls, so that they create one server; new once it is gone.
+        """
         query = ServerListQuery(scope=Scope(project_id=project_id), deleted="any", sort=(("created_at", "desc"),),
                                 conditions=(Condition(column="image_id", value=self._settings.vpn_image_id),))
         before = self._servers(query).servers
@@ -188,7 +194,8 @@ class Cloudpipes:
 
 
 def user_data(credentials: VpnCredentials, settings: VpnSettings) -> str:
-    """A zip of the boot script and the certificates, in base64 twice: the guest takes the inner one off."""
+    """Return a zip of the boot script and the certificates, base64-encoded twice: the guest decodes the inner encoding.
+    """
     template = Path(settings.boot_script_template).read_text() if settings.boot_script_template else BOOT_SCRIPT
     script = string.Template(template).safe_substitute(
         cc_dmz=settings.cc_dmz, cc_port=settings.cc_port, dmz_net=settings.dmz_net, dmz_mask=settings.dmz_mask,

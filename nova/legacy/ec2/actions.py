@@ -1,6 +1,6 @@
-"""What can be asked of EC2's API: an action's name, who answers it, and the compute API's rule that must allow it.
+"""The table of EC2 actions: name, handler, and the compute API's policy rule that must allow the action.
 
-Actions about one server ask their rule on that server, by themselves.
+Handlers of actions on one server check the policy rule themselves, against that server.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ SERVERS, VOLUMES, SNAPSHOTS = f"{_API}servers:detail", f"{_API}os-volumes", f"{_
 
 
 class Ec2Action(typing.NamedTuple):
-    """``rule`` None: the handler asks it on what it finds; or the service next door has rules of its own."""
+    """The handler of an action, and its policy rule.
+
+    ``rule`` is None if the handler checks the rule against the resource, or if the other service has its own rules.
+    """
 
     handler: Handler
     rule: str | None = None
 
     @property
     def arguments(self) -> type[Ec2Arguments]:
-        """Of the handler's own annotation."""
+        """The type of the action's arguments, from the handler's annotation."""
         found = typing.get_type_hints(self.handler)["args"]
         assert isinstance(found, type) and issubclass(found, Ec2Arguments)
         return found
@@ -102,7 +105,7 @@ ACTIONS: Mapping[str, Ec2Action] = {
     "CreateTags": Ec2Action(tags.create_tags),
     "DeleteTags": Ec2Action(tags.delete_tags),
     "DescribeTags": Ec2Action(tags.describe_tags, SERVERS),
-    # what there is
+    # regions, types, limits and networks
     "DescribeRegions": Ec2Action(regions.describe_regions),
     "DescribeAvailabilityZones": Ec2Action(regions.describe_availability_zones, f"{_API}os-availability-zone:list"),
     "DescribeInstanceTypes": Ec2Action(regions.describe_instance_types),
@@ -112,10 +115,10 @@ ACTIONS: Mapping[str, Ec2Action] = {
     "DescribeNetworkInterfaces": Ec2Action(networks.describe_network_interfaces),
 }
 
-#: Asked for again, they make another one; today's clients send a ClientToken with them.
+#: Actions that create another resource if repeated; today's clients send a ClientToken with them.
 ALWAYS_NEW = frozenset({"RunInstances"})
 
 
 def is_reading(action: str) -> bool:
-    """Whether it changes nothing: EC2's names tell."""
+    """Return whether the action is read-only, from the prefix of its EC2 name."""
     return action.startswith(("Describe", "Get"))

@@ -1,7 +1,7 @@
-"""EC2's API as a WSGI application: who signed a request, what it asks for, the answer in XML.
+"""The EC2 API as a WSGI application: authenticates the signer, dispatches the action, responds in XML.
 
-GET and POST are the same, and so are ``/services/Cloud``, the same with a slash, and ``/``. Whatever goes wrong is told
-in XML, since clients show nothing of an error that they cannot read.
+GET and POST are equivalent. The paths ``/services/Cloud``, ``/services/Cloud/`` and ``/`` are equivalent, too. Every
+error is returned as XML, since clients show nothing of an error that they cannot parse.
 """
 
 from __future__ import annotations
@@ -53,16 +53,19 @@ LOG = logging.getLogger(__name__)
 
 ACCESS_LOG = "nova.ec2.access"
 PATHS = frozenset({"/services/Cloud", "/services/Cloud/", "/", ""})
-LONGEST_BODY = 1048576  # bytes: user data and keys are the largest of what is sent
+LONGEST_BODY = 1048576  # bytes: user data and keys are the largest parameters
 CONTENT_TYPE = "text/xml"
 LONGEST_VERSION = 32
 LONGEST_ACTION = 100
-UNREACHED = "Failure communicating with keystone: the signature cannot be checked now."
+UNREACHED = "Failure communicating with keystone: the signature cannot be verified now."
 
 
 class Ec2Application:
-    """``clock``: seconds since 1970, by which signatures are fresh or not. ``taken``: those that may not be used again;
-    None: nobody knows."""
+    """The EC2 API without its middleware.
+
+    ``clock``: seconds since 1970, to check the age of signatures. ``taken``: the record of signatures already used, to
+    refuse replays; None: replays are not detected.
+    """
 
     def __init__(self, site: Ec2Site, who: Signers, clock: Callable[[], float] = time.time,
                  taken: TakenSignatures | None = None) -> None:
@@ -72,7 +75,7 @@ class Ec2Application:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = environ["nova.request_id"]
         environ["nova.path"] = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        environ["ec2.query"], environ["QUERY_STRING"] = environ.get("QUERY_STRING", ""), ""  # a signature: for no log
+        environ["ec2.query"], environ["QUERY_STRING"] = environ.get("QUERY_STRING", ""), ""  # no signatures in logs
         try:
             status, content = 200, self._answer(environ, request_id)
         except ConnectionError:
@@ -85,9 +88,9 @@ class Ec2Application:
     def _answer(self, environ: WSGIEnvironment, request_id: str) -> bytes:
         signed = _signed(environ)
         pairs = [*signed.query_pairs, *signed.form]
-        named = sole_values([(name.lower(), value) for name, value in pairs])  # who signs Action has not signed action
+        named = sole_values([(name.lower(), value) for name, value in pairs])  # a signature covers Action, not action
         version = named.get("version", "")[:LONGEST_VERSION]
-        environ[VERSION_KEY] = ascii(version)[1:-1]  # for the log: any text may be in it, and ends of lines too
+        environ[VERSION_KEY] = ascii(version)[1:-1]  # for the log: the client may send any text, also newlines
         context = self._context(signed, request_id)
         environ[HOLDER] = context.project_id
         with self._turns.turn(context.project_id or ""), entered(context):
@@ -96,7 +99,7 @@ class Ec2Application:
                     raise missing(name)
             action = named["action"]
             shown = action[:LONGEST_ACTION]
-            environ["QUERY_STRING"] = f"Action={shown}"  # in the access log every path is the same
+            environ["QUERY_STRING"] = f"Action={shown}"  # all actions have the same path in the access log
             if action not in ACTIONS:
                 raise Ec2Error("InvalidAction", f"The action {shown} is not valid for this web service.")
             environ[ROUTE_KEY] = f"EC2 {action}"
@@ -104,8 +107,11 @@ class Ec2Application:
             return self._done(Ec2Request(context, self._site, version), action, pairs, request_id)
 
     def _take(self, signed: SignedRequest, action: str, named: Mapping[str, str]) -> None:
-        """SignatureRefused where a change was asked for before. A server more may cost much, and who wants several says
-        so by MaxCount or by tokens: so that one is never repeatable."""
+        """Record the signature of a request that changes something. Raises SignatureRefused if it is a replay.
+
+        An action in ALWAYS_NEW without a client token is never repeatable: an extra server may be expensive, and
+        clients that want several servers use MaxCount or client tokens.
+        """
         if self._taken is None or is_reading(action) or named.get("dryrun", "").lower() == "true":
             return
         self._taken.take(ec2_signature(signed, self._clock()), signed.peer,
@@ -134,7 +140,7 @@ class Ec2Application:
     def _refused(self, error: Exception, environ: WSGIEnvironment, request_id: str) -> tuple[int, bytes]:
         status, code, message = _described(error, str(environ.get(VERSION_KEY, "")))
         if status == 500:
-            LOG.exception("Unexpected error in %s", environ.get(ROUTE_KEY, "a request of EC2's API"))
+            LOG.exception("Unexpected error in %s", environ.get(ROUTE_KEY, "a request to the EC2 API"))
         else:
             LOG.debug("%s: %s %s %s", environ.get(ROUTE_KEY, "EC2"), status, code, message)
         return status, xml.error(code, message, request_id)
@@ -150,24 +156,27 @@ def _described(error: Exception, version: str) -> tuple[int, str, str]:
 
 
 def _signed(environ: WSGIEnvironment) -> SignedRequest:
-    """Of a path and method that are served. The body is read whole, since a signature may cover its bytes."""
+    """Read and parse a request; refuse unknown paths and methods.
+
+    The body is read completely, since a signature may cover its bytes.
+    """
     if environ["nova.path"] not in PATHS:
-        raise Ec2Error("InvalidAction", "This API is at /services/Cloud.", 404)
+        raise Ec2Error("InvalidAction", "The path of this API is /services/Cloud.", 404)
     if environ["REQUEST_METHOD"] not in ("GET", "POST"):
-        raise Ec2Error("InvalidAction", "GET and POST are the methods of this API.", 405)
+        raise Ec2Error("InvalidAction", "This API supports only the methods GET and POST.", 405)
     length = environ.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or len(length) > 18 or int(length) > LONGEST_BODY:
-        raise Ec2Error("RequestEntityTooLarge", f"A request may have {LONGEST_BODY} bytes.", 413)
+        raise Ec2Error("RequestEntityTooLarge", f"The request body exceeds {LONGEST_BODY} bytes.", 413)
     body = environ["wsgi.input"].read(int(length)) if length != "0" else b""
-    if body.count(b"&") + environ["ec2.query"].count("&") > MOST:  # before they are taken apart, which takes long
-        raise Ec2Error("InvalidParameterValue", f"A request may have {MOST} parameters at most.")
+    if body.count(b"&") + environ["ec2.query"].count("&") > MOST:  # before parsing, which is slow
+        raise Ec2Error("InvalidParameterValue", f"The request has more than {MOST} parameters.")
     digest = hashlib.sha256(body).hexdigest()
     return signed_request({**environ, "QUERY_STRING": environ["ec2.query"]}, body, digest)
 
 
 def build(site: Ec2Site, who: Signers, beside: dict[str, Application] | None = None,
           clock: Callable[[], float] = time.time, taken: TakenSignatures | None = None) -> Application:
-    """The whole API. ``beside`` is served beside it: first part of the path -> application."""
+    """Return the API with its middleware. ``beside``: other applications to serve, by the first part of their path."""
     return stacked(Beside(Ec2Application(site, who, clock, taken), beside or {}), (
         lambda inner: RequestId(inner, (HEADER, "x-amzn-requestid")),
         lambda inner: AccessLog(inner, "ec2", ACCESS_LOG)))
@@ -175,14 +184,16 @@ def build(site: Ec2Site, who: Signers, beside: dict[str, Application] | None = N
 
 def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.ConfigOpts, policy: Policy | None = None,
               taken: TakenSignatures | None = None) -> Application:
-    """The API as ``conf`` says; ``conductor`` and ``objects`` are clients of these contracts, and ``taken`` is of all
-    workers. errors.config.Ec2Url, errors.config.Credentials, errors.config.RegionList."""
+    """Build the API from ``conf``; ``conductor`` and ``objects`` are RPC clients, and all workers share ``taken``.
+
+    Raises errors.config.Ec2Url, errors.config.Credentials and errors.config.RegionList for invalid options.
+    """
     site = Ec2Site(conductor, policy or Policy(conf), IdCache(conductor), options_from_conf(conf), objects)
     return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)}, taken=taken)
 
 
 def options_from_conf(conf: cfg.ConfigOpts) -> Ec2Options:
-    """errors.config.RegionList."""
+    """Return the API's options from ``conf``. Raises errors.config.RegionList if ``region_list`` is invalid."""
     return Ec2Options(
         endpoint=f"{conf.ec2_scheme}://{netutils.escape_ipv6(conf.ec2_host)}:{conf.ec2_port}{conf.ec2_path}",
         regions=_regions(conf.region_list), scheme=conf.ec2_scheme, port=conf.ec2_port, path=conf.ec2_path,
@@ -192,7 +203,7 @@ def options_from_conf(conf: cfg.ConfigOpts) -> Ec2Options:
 
 
 def _regions(rows: Iterable[str]) -> dict[str, str]:
-    """Name -> host, of ``name=host``. errors.config.RegionList."""
+    """Map region names to hosts, from rows ``name=host``. Raises errors.config.RegionList."""
     found: dict[str, str] = {}
     for row in rows:
         name, equals, host = row.partition("=")

@@ -1,4 +1,4 @@
-"""Block device mappings of EC2's requests, in the words of the compute API's ``block_device_mapping_v2``."""
+"""Translation of EC2 block device mappings to the compute API's ``block_device_mapping_v2``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nova.model.block_device.block_device_entries import bare
 from nova.model.block_device.block_devices import BLOCK_DEVICES, root_name
 from nova.model.image.images import Image
 
-#: What clients call the root device where nobody told them another name.
+#: Root device names that clients use by default.
 USUAL_ROOTS = frozenset({"sda1", "sda", "xvda", "vda"})
 
 
@@ -32,13 +32,15 @@ class EbsDevice(msgspec.Struct, frozen=True, kw_only=True):
 class BlockDeviceMapping(msgspec.Struct, frozen=True, kw_only=True):
     device_name: str | None = None
     virtual_name: str | None = None
-    no_device: str | None = None  # AWS sends an empty text, and old clients say true
+    no_device: str | None = None  # AWS tools send an empty string, old clients send "true"
     ebs: EbsDevice | None = None
 
 
 def asked(req: Ec2Request, mapping: Sequence[BlockDeviceMapping], image: Image, servers: int) -> AskedDevices:
-    """The devices of a request for servers of the image. InvalidSnapshot.NotFound, InvalidVolume.NotFound;
-    InvalidBlockDeviceMapping; UnsupportedOperation."""
+    """Return the block devices of a request for ``servers`` servers of the image.
+
+    Raises InvalidSnapshot.NotFound, InvalidVolume.NotFound, InvalidBlockDeviceMapping, UnsupportedOperation.
+    """
     if not mapping:
         return AskedDevices()
     roots = USUAL_ROOTS | {root_name(image.properties)}
@@ -51,7 +53,7 @@ def asked(req: Ec2Request, mapping: Sequence[BlockDeviceMapping], image: Image, 
 
 def entry(req: Ec2Request, one: BlockDeviceMapping, is_root: bool = False, image: Image | None = None
           ) -> dict[str, Json]:
-    """One entry. A snapshot's place may have a volume's id, which is then taken itself."""
+    """Translate one mapping. SnapshotId may also be a volume's id; the volume itself is then used."""
     named: dict[str, Json] = {} if is_root else {"device_name": one.device_name}
     ebs = one.ebs or EbsDevice()
     if (one.no_device is not None and one.no_device.lower() != "false") or ebs.no_device:
@@ -61,7 +63,7 @@ def entry(req: Ec2Request, one: BlockDeviceMapping, is_root: bool = False, image
                         **({"guest_format": "swap"} if one.virtual_name == "swap" else {})}
     for name in ("encrypted", "iops", "throughput"):
         if getattr(ebs, name):
-            raise unsupported(f"BlockDeviceMapping.Ebs.{name.capitalize()}: a volume's type says that here. Ask for a "
+            raise unsupported(f"BlockDeviceMapping.Ebs.{name.capitalize()}: the volume type defines this. Specify a "
                               "VolumeType.")
     found = named | {"destination_type": "volume", "volume_size": ebs.volume_size, "volume_type": ebs.volume_type,
                      "delete_on_termination": ebs.delete_on_termination is not False,
@@ -73,6 +75,6 @@ def entry(req: Ec2Request, one: BlockDeviceMapping, is_root: bool = False, image
     if not is_root or image is None:
         return found | {"source_type": "blank"}
     if image.properties.get(BLOCK_DEVICES):
-        raise unsupported(f"BlockDeviceMapping of {one.device_name}: the image's root device is a snapshot already. "
-                          "Give the SnapshotId that DescribeImages shows, with what is to be other.")
+        raise unsupported(f"BlockDeviceMapping of {one.device_name}: the image's root device already is a snapshot. "
+                          "Specify the SnapshotId that DescribeImages shows, with the values to override.")
     return found | {"source_type": "image", "uuid": image.id}

@@ -1,7 +1,7 @@
-"""Errors as EC2's clients know them: a code that scripts and waiters compare, and a status.
+"""EC2 error responses: the error code that scripts and waiters compare, and the HTTP status.
 
-``CODES`` has those of the house's errors that EC2 has a word for; of others the kind decides. Codes of the first years
-(``OLD``) go to the clients of those years.
+``CODES`` maps nova's errors that have an EC2 code of their own; ``KINDS`` maps all others by kind. Clients that request
+an old API version get the old codes (``OLD``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNEXPECTED = "Unknown error occurred."
 
 
 class Ec2Error(errors.NovaError):
-    """One that EC2's API itself finds."""
+    """An error that the EC2 API itself detects."""
 
     def __init__(self, aws_code: str, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -40,22 +40,22 @@ class Ec2Fault(NamedTuple):
 
 
 def missing(name: str) -> Ec2Error:
-    """A parameter that the action needs."""
+    """Return the error for a missing required parameter."""
     return Ec2Error("MissingParameter", f"The request must contain the parameter {name}")
 
 
 def invalid(name: str, value: object, reason: str) -> Ec2Error:
-    """A parameter's value that cannot be."""
+    """Return the error for an invalid value of a parameter."""
     return Ec2Error("InvalidParameterValue", f"Value ({str(value)[:200]}) for parameter {name} is invalid. {reason}")
 
 
 def unsupported(message: str) -> Ec2Error:
-    """What AWS has, and this cloud has not."""
+    """Return the error for a feature of AWS that this cloud does not have."""
     return Ec2Error("UnsupportedOperation", message)
 
 
 class Absence(NamedTuple):
-    """How a kind's ids are refused: one that is unknown, and text that is none."""
+    """The error codes of a resource type: for an unknown id, and for a malformed id."""
 
     not_found: str
     malformed: str
@@ -79,17 +79,17 @@ ABSENT = {
 
 
 def absent(kind: str, shown: str) -> Ec2Error:
-    """Nothing of that kind is the caller's."""
+    """Return the error for an id that names no resource of the caller."""
     row = ABSENT[kind]
     return Ec2Error(row.not_found, f"The {row.what} '{shown}' does not exist", 404)
 
 
 def malformed(kind: str, shown: str) -> Ec2Error:
-    """It can be no id of that kind."""
+    """Return the error for text that is not a valid id of the resource type."""
     return Ec2Error(ABSENT[kind].malformed, f'Invalid id: "{shown[:100]}"')
 
 
-#: code of the house -> EC2's
+#: nova's error code -> EC2's status and code
 CODES: dict[str, Ec2Fault] = {
     "server.not_found": Ec2Fault(404, "InvalidInstanceID.NotFound"),
     "server.wrong_state": Ec2Fault(400, "IncorrectInstanceState"),
@@ -137,7 +137,7 @@ CODES: dict[str, Ec2Fault] = {
     "api.project_busy": Ec2Fault(503, "RequestLimitExceeded"),
     "page.marker_not_found": Ec2Fault(400, "InvalidNextToken"),
 }
-#: kind of the house -> EC2's
+#: nova's error kind -> EC2's status and code
 KINDS: dict[str, Ec2Fault] = {
     "not_found": Ec2Fault(404, "InvalidParameterValue"), "invalid": Ec2Fault(400, "InvalidParameterValue"),
     "conflict": Ec2Fault(400, "IncorrectState"), "wrong_state": Ec2Fault(400, "IncorrectState"),
@@ -146,7 +146,7 @@ KINDS: dict[str, Ec2Fault] = {
     "unavailable": Ec2Fault(503, "Unavailable"), "peer_too_old": Ec2Fault(503, "Unavailable"),
     "not_supported": Ec2Fault(400, "UnsupportedOperation"), "gone": Ec2Fault(400, "UnsupportedOperation")}
 
-#: Today's code -> that of the first years, where it was another.
+#: Today's code -> the code of old API versions, if it differs.
 OLD = {"InvalidGroup.NotFound": "SecurityGroupNotFound", "InvalidGroup.InUse": "InvalidGroup",
        "InvalidAMIID.NotFound": "ImageNotFound", "InvalidAction": "InvalidRequest",
        "InstanceLimitExceeded": "ResourceLimitExceeded",
@@ -156,8 +156,10 @@ OLD = {"InvalidGroup.NotFound": "SecurityGroupNotFound", "InvalidGroup.InUse": "
 
 
 def described(error: Exception, is_old: bool) -> tuple[int, str, str]:
-    """(status, code, message). What is not one of ours, or is a bug of ours, shows no internals. To old clients an
-    error that was foreseen is never a 5xx."""
+    """Return the (status, code, message) of an error.
+
+    Unexpected errors and errors with status 500 reveal no internals. Old clients never get a 5xx for an expected error.
+    """
     if isinstance(error, Ec2Error):
         fault = Ec2Fault(error.status, error.aws_code)
     elif isinstance(error, errors.NovaError) and error.status != 500:

@@ -1,5 +1,5 @@
-"""EC2's ids of what the cloud names by uuids, and back. What was learnt once is true for ever, and is kept; not all of
-it, since most of it is of servers that are gone."""
+"""Translation between UUIDs and EC2 ids. A mapping never changes, so it is cached; the cache is bounded, since most
+entries are of servers that no longer exist."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nova.legacy.ec2.faults import absent, malformed
 from nova.model.ec2 import KINDS, ec2_id, may_be_id
 from nova.rpc.contracts.conductor import ConductorRPC
 
-MOST_KEPT = 20_000  # then all is asked for anew; some 10 MB
+MOST_KEPT = 20_000  # then the cache is cleared; about 10 MB
 _FORM = re.compile(r"([a-z]+)-([0-9a-f]{1,15})", re.ASCII)
 
 
 class IdCache:
-    """Of one process. ``conductor``: a client of ConductorRPC."""
+    """The id cache of one process. ``conductor``: a client of ConductorRPC."""
 
     def __init__(self, conductor: ConductorRPC) -> None:
         self._conductor = conductor
@@ -25,7 +25,7 @@ class IdCache:
         self._lock = threading.Lock()
 
     def of(self, prefix: str, ids: Iterable[str]) -> Mapping[str, str]:
-        """id -> EC2's id, of all of them that can be ids; in one call where any is new."""
+        """Map the valid ids to their EC2 ids, with at most one RPC call, for ids that are not cached."""
         kind, wanted = KINDS[prefix], tuple(dict.fromkeys(one for one in ids if may_be_id(one)))
         known = self._numbers
         new = tuple(one for one in wanted if (kind, one) not in known)
@@ -36,9 +36,12 @@ class IdCache:
         return {one: ec2_id(prefix, given[one] if one in given else known[kind, one]) for one in wanted}
 
     def meant(self, prefix: str, shown: Iterable[str]) -> Mapping[str, str]:
-        """EC2's id -> id. An image's may have any of its prefixes. Malformed, or absent, by its kind's code."""
+        """Map EC2 ids to ids. An image id may have any image prefix.
+
+        Raises the resource type's Ec2Error if an id is malformed or absent.
+        """
         kind, wanted = KINDS[prefix], {one: _number(prefix, one) for one in shown}
-        known = self._meant  # as it is now: another request may begin a new one
+        known = self._meant  # snapshot: another request may replace the cache
         new = tuple(number for number in wanted.values() if (kind, number) not in known)
         given = self._conductor.get_ec2_ids(kind, new) if new else {}
         self._keep(kind, {one: number for number, one in given.items()})

@@ -1,7 +1,7 @@
-"""What lists have in common: filters over what would be answered, and pages of it.
+"""Filtering and pagination of the Describe actions' responses.
 
-A list's filters are a table: a filter's name -> where its values are in an item of the answer (``instanceState.name``;
-a step through a list means each of its items). ``tag:KEY``, ``tag-key`` and ``tag-value`` look at ``tagSet``.
+Each list has a table of filters: filter name -> path of its values in an item of the response (``instanceState.name``;
+a path through a list covers each of its items). ``tag:KEY``, ``tag-key`` and ``tag-value`` match ``tagSet``.
 """
 
 from __future__ import annotations
@@ -22,30 +22,32 @@ FilterPaths = Mapping[str, str]
 Test = Callable[[Tree], bool]
 
 MOST_RESULTS = 1000
-LONGEST_VALUE = 1024  # letters of a filter's value
-MOST_VALUES = 200  # of all filters of a request, as AWS bounds them: each is held against each item
-MOST_NAMED = 200  # things of a request that are each asked for by a call of their own
+LONGEST_VALUE = 1024  # characters of a filter's value
+MOST_VALUES = 200  # total of all filters in a request, AWS's limit: each value is matched against each item
+MOST_NAMED = 200  # resources in a request that each need a separate call
 _TAGS = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 _MANY_LINES = re2.Options()
 _MANY_LINES.dot_nl, _MANY_LINES.log_errors = True, False
 
 
 class Listed(NamedTuple):
-    """A page, and where the next one begins; None: there is none."""
+    """A page of items, and the token of the next page; None: this is the last page."""
 
     items: list[Tree]
     next_token: str | None
 
 
 def chosen(items: Sequence[Tree], args: Ec2Listing, paths: FilterPaths, key: str, has_tags: bool = False) -> Listed:
-    """The page that ``args`` ask for. ``key``: the member by which items are told apart; they are in a stable order.
-    InvalidParameterValue: no such filter; InvalidNextToken."""
+    """Return the page that ``args`` request, after filtering. ``key``: the member that identifies an item.
+
+    The items must have a stable order. Raises InvalidParameterValue for an unknown filter, InvalidNextToken.
+    """
     test = tester(args.filter, paths, has_tags)
     return page([item for item in items if test(item)], args, key)
 
 
 def page(items: list[Tree], args: Ec2Listing, key: str) -> Listed:
-    """A slice behind the item that the token names. InvalidNextToken."""
+    """Return the slice after the item that the token identifies. Raises InvalidNextToken."""
     first, most = 0, page_size(args)
     if args.next_token:
         after = token_text(args.next_token)
@@ -58,7 +60,7 @@ def page(items: list[Tree], args: Ec2Listing, key: str) -> Listed:
 
 
 def page_size(args: Ec2Listing) -> int | None:
-    """How many items are asked for; None: all. InvalidParameterValue."""
+    """Return the number of items requested; None: all. Raises InvalidParameterValue."""
     if args.max_results is None:
         return None
     if args.max_results < 1:
@@ -68,25 +70,28 @@ def page_size(args: Ec2Listing) -> int | None:
 
 
 def check_not_both(ids: Sequence[str], args: Ec2Listing, name: str) -> None:
-    """Who names things gets them all. InvalidParameterCombination."""
+    """Refuse ids together with MaxResults: a request that names ids gets all of them.
+
+    Raises InvalidParameterCombination.
+    """
     if ids and args.max_results is not None:
         raise Ec2Error("InvalidParameterCombination", f"The parameter {name} cannot be used with the parameter "
                                                       "MaxResults")
 
 
 def check_few(ids: Sequence[object], name: str) -> None:
-    """For what costs a call of another service each. InvalidParameterValue."""
+    """Limit the number of ids that each need a call to another service. Raises InvalidParameterValue."""
     if len(ids) > MOST_NAMED:
-        raise Ec2Error("InvalidParameterValue", f"The parameter {name} may name {MOST_NAMED} things in a request.")
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name} has more than {MOST_NAMED} values.")
 
 
 def token(text: str) -> str:
-    """A page's end, as clients pass it on."""
+    """Return the NextToken that represents the last item of a page."""
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
 def token_text(given: str) -> str:
-    """The reverse. InvalidNextToken."""
+    """Return the text encoded in a NextToken. Raises InvalidNextToken."""
     try:
         return base64.b64decode(given.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
@@ -94,17 +99,20 @@ def token_text(given: str) -> str:
 
 
 def bad_token() -> Ec2Error:
-    """It is no token of ours, or what it stands for is gone."""
-    return Ec2Error("InvalidNextToken", "The token is no longer valid, or never was: begin again without NextToken.")
+    """Return the error for a NextToken that is invalid or refers to a deleted item."""
+    return Ec2Error("InvalidNextToken", "The token is invalid or has expired. Repeat the request without NextToken.")
 
 
 # -- filters
 
 
 def tester(filters: Sequence[AskedFilter], paths: FilterPaths, has_tags: bool = False) -> Test:
-    """Whether an item passes all of them. InvalidParameterValue names one that there is not; FilterLimitExceeded."""
+    """Return a predicate for items that match all filters.
+
+    Raises InvalidParameterValue for an unknown filter, FilterLimitExceeded for too many values.
+    """
     if sum(max(1, len(one.value)) for one in filters) > MOST_VALUES:
-        raise Ec2Error("FilterLimitExceeded", f"The filters of a request may have {MOST_VALUES} values together.")
+        raise Ec2Error("FilterLimitExceeded", f"The request's filters have more than {MOST_VALUES} values in total.")
     tests = [_test(one, paths, has_tags) for one in filters]
     return lambda item: all(test(item) for test in tests)
 
@@ -143,10 +151,12 @@ def _any(patterns: Sequence[Library], text: str) -> bool:
 
 
 def _pattern(value: str) -> Library:
-    """``*`` is any text, ``?`` any letter; behind a backslash a letter is itself. RE2 takes no longer for what is made
-    to take long. InvalidParameterValue: it is too long."""
+    """Compile a filter value: ``*`` matches any text, ``?`` any character; a backslash escapes a character.
+
+    RE2 matches in linear time, also for hostile patterns. Raises InvalidParameterValue if the value is too long.
+    """
     if len(value) > LONGEST_VALUE:
-        raise Ec2Error("InvalidParameterValue", f"A filter's value may have {LONGEST_VALUE} letters.")
+        raise Ec2Error("InvalidParameterValue", f"A filter value exceeds {LONGEST_VALUE} characters.")
     parts, letters = [], iter(value)
     for letter in letters:
         if letter == "\\":

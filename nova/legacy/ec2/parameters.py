@@ -1,8 +1,8 @@
-"""From ``Name.N.Member=text`` to an action's arguments, as its type says.
+"""Conversion of request parameters ``Name.N.Member=text`` to an action's typed arguments.
 
-An action's arguments are a ``msgspec.Struct``: a field ``instance_id`` is the parameter InstanceId, in whichever case
-it came; a tuple is a list (``InstanceId.1``, or one alone without a number), a struct is a structure
-(``Placement.AvailabilityZone``). Numbers and flags are read as what the type says, and text stays text.
+An action's arguments are a ``msgspec.Struct``: a field ``instance_id`` is the parameter InstanceId, in any case; a
+tuple is a list (``InstanceId.1``, or a single one without a number), a struct is a structure
+(``Placement.AvailabilityZone``). The field's type decides how integers, flags and text are parsed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import msgspec
 
 from nova.legacy.ec2.faults import Ec2Error, invalid, missing
 
-#: What belongs to every request, and to no action.
+#: Parameters of every request, which are not arguments of an action.
 COMMON = frozenset({"action", "version", "awsaccesskeyid", "signature", "signaturemethod", "signatureversion",
                     "timestamp", "expires", "securitytoken", "x-amz-algorithm", "x-amz-credential", "x-amz-date",
                     "x-amz-expires", "x-amz-signedheaders", "x-amz-signature", "x-amz-security-token",
                     "response-content-type"})
 MOST = 5000  # parameters of a request
 DEEPEST = 8
-LONGEST_NUMBER = 4  # digits of N: AWS counts to some thousands
-#: What no answer could show, and no database or message bus takes: control characters, and bytes that are no UTF-8.
+LONGEST_NUMBER = 4  # digits of N: AWS allows a few thousand
+#: Text that no response can show and no database or message bus accepts: control characters, bytes that are not UTF-8.
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -36,20 +36,20 @@ Args = TypeVar("Args", bound=msgspec.Struct)
 
 
 class AskedFilter(msgspec.Struct, frozen=True):
-    """Values of one are alternatives; several must all hold."""
+    """A filter of a request: matches any of its values. An item must match all filters."""
 
     name: str
     value: tuple[str, ...] = ()
 
 
 class Ec2Arguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What every action takes. ``dry_run``: only say whether it would be done."""
+    """The common base of all actions' arguments. ``dry_run``: only check whether the request would succeed."""
 
     dry_run: bool = False
 
 
 class Ec2Listing(Ec2Arguments, frozen=True, kw_only=True):
-    """What every list takes. ``max_results``: of a page; ``next_token``: where the page before ended."""
+    """The arguments of every list. ``max_results``: size of a page; ``next_token``: end of the previous page."""
 
     filter: tuple[AskedFilter, ...] = ()
     max_results: int | None = None
@@ -57,7 +57,7 @@ class Ec2Listing(Ec2Arguments, frozen=True, kw_only=True):
 
 
 class _Node:
-    """A name's text, or what stands below it. ``name``: as the client wrote it."""
+    """A node of the parameter tree: its text, or the nodes below it. ``name``: as the client wrote it."""
 
     __slots__ = ("below", "name", "text")
 
@@ -66,11 +66,14 @@ class _Node:
 
 
 def arguments(wanted: type[Args], pairs: Iterable[tuple[str, str]]) -> Args:
-    """MissingParameter, UnknownParameter, InvalidParameterValue name the parameter as it was sent."""
+    """Parse the parameters into the type ``wanted``.
+
+    Raises MissingParameter, UnknownParameter and InvalidParameterValue, with the parameter's name as it was sent.
+    """
     root = _Node("")
     for number, (name, text) in enumerate(pairs):
         if number == MOST:
-            raise Ec2Error("InvalidParameterValue", f"A request may have {MOST} parameters at most.")
+            raise Ec2Error("InvalidParameterValue", f"The request has more than {MOST} parameters.")
         if name.lower() not in COMMON:
             _check_unicode(name, text)
             _put(root, name, text)
@@ -80,11 +83,11 @@ def arguments(wanted: type[Args], pairs: Iterable[tuple[str, str]]) -> Args:
 
 
 def _check_unicode(name: str, text: str) -> None:
-    """Bytes that are no UTF-8 came as surrogates: nothing behind this takes them."""
+    """Refuse bytes that are not UTF-8, which arrive as surrogates: no later layer accepts them."""
     try:
         f"{name}{text}".encode()
     except UnicodeEncodeError:
-        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} is no text in UTF-8.") from None
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} is not valid UTF-8.") from None
 
 
 def _put(root: _Node, name: str, text: str) -> None:
@@ -96,15 +99,15 @@ def _put(root: _Node, name: str, text: str) -> None:
         so_far = f"{so_far}.{part}" if so_far else part
         node = node.below.setdefault(part.lower(), _Node(so_far))
     if node.text is not None:
-        raise Ec2Error("InvalidParameterCombination", f"The parameter {name[:200]} is given more than once.")
+        raise Ec2Error("InvalidParameterCombination", f"The parameter {name[:200]} occurs more than once.")
     if _NO_TEXT.search(text):
-        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} has characters that are no text.")
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} contains invalid characters.")
     node.text = text
 
 
 @functools.cache
 def _fields(wanted: type[msgspec.Struct]) -> Mapping[str, tuple[msgspec.structs.FieldInfo, Any]]:
-    """Name in lower case -> field and its type."""
+    """Map lower-case parameter names to the struct's fields and their types."""
     hints = typing.get_type_hints(wanted)
     return {field.name.replace("_", ""): (field, hints[field.name]) for field in msgspec.structs.fields(wanted)}
 
@@ -129,7 +132,7 @@ def _first_name(node: _Node) -> str:
 
 
 def public_name(field: str) -> str:
-    """``InstanceId`` of ``instance_id``."""
+    """Return the parameter name of a field: ``InstanceId`` for ``instance_id``."""
     return "".join(word.capitalize() for word in field.split("_"))
 
 
@@ -139,9 +142,9 @@ def _value(hint: object, node: _Node) -> object:
         return _items(typing.get_args(hint)[0], node)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         if node.text is not None:
-            raise invalid(node.name, node.text, "It is a structure: give its members.")
+            raise invalid(node.name, node.text, "It is a structure; specify its members.")
         return _struct(hint, node)
-    if node.text is None and list(node.below) == ["1"]:  # some clients number what there is one of
+    if node.text is None and list(node.below) == ["1"]:  # some clients number a parameter that is not a list
         node = node.below["1"]
     if node.below or node.text is None:
         raise Ec2Error("UnknownParameter", f"The parameter {_first_name(node)[:200]} is not recognized.")
@@ -149,22 +152,22 @@ def _value(hint: object, node: _Node) -> object:
 
 
 def _bare(hint: object) -> object:
-    """The type beside None."""
+    """Return the type of an optional field, without None."""
     if isinstance(hint, types.UnionType):
         return next(one for one in typing.get_args(hint) if one is not type(None))
     return hint
 
 
 def _items(hint: object, node: _Node) -> tuple[object, ...]:
-    """By their numbers. One without a number is the only one."""
+    """Return a list's values in the order of their numbers. A value without a number must be the only one."""
     if node.text is not None:
         if node.below:
-            raise invalid(node.name, node.text, "It is given with a number and without.")
+            raise invalid(node.name, node.text, "It is specified both with and without a number.")
         return (_value(hint, node),) if node.text else ()
     numbered = []
     for key, below in node.below.items():
         if not re.fullmatch(f"[0-9]{{1,{LONGEST_NUMBER}}}", key):
-            if key in ("item", "member"):  # some clients name a list's members
+            if key in ("item", "member"):  # some clients insert "item" or "member" before the number
                 return _items(hint, below)
             raise Ec2Error("UnknownParameter", f"The parameter {_first_name(below)[:200]} is not recognized.")
         numbered.append((int(key), below))
@@ -180,7 +183,7 @@ def _scalar(hint: object, name: str, text: str) -> object:
         return _FLAGS[text.lower()]
     if hint is int:
         if not re.fullmatch("-?[0-9]{1,10}", text):
-            raise invalid(name, text, "It must be a whole number.")
+            raise invalid(name, text, "It must be an integer.")
         return int(text)
     assert hint is bytes, hint
     try:

@@ -1,4 +1,4 @@
-"""What a handler gets: who asks, in which year's dialect, and the conductor."""
+"""The request that a handler gets: the caller's context, the API version, and the conductor client."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
 
-#: The newest version that clients of the first years sent: up to it answers have their shape.
+#: The newest API version that old clients sent: responses up to this version have the old shape.
 LAST_OLD_VERSION = "2014-02-01"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ec2Options:
-    """``endpoint``: where clients reach this API, as DescribeRegions says it. ``regions``: name -> host, of
-    ``region_list``; empty: one, ``nova``."""
+    """The configuration of the EC2 API.
+
+    ``endpoint``: this API's URL, as DescribeRegions returns it. ``regions``: name -> host, from ``region_list``; empty:
+    one region, ``nova``.
+    """
 
     endpoint: str = "http://127.0.0.1:8773/services/Cloud"
     regions: Mapping[str, str] = field(default_factory=dict)
@@ -36,8 +39,10 @@ class Ec2Options:
 
 @dataclass(frozen=True)
 class Ec2Site:
-    """What the application is made of; the same for all requests. ``objects``: who registers bundled images; None:
-    no object store is configured."""
+    """The collaborators of the application, shared by all requests.
+
+    ``objects``: client of the object store, which registers bundled images; None: no object store is configured.
+    """
 
     conductor: ConductorRPC
     policy: Policy
@@ -47,18 +52,18 @@ class Ec2Site:
 
 
 class DryRun(Ec2Error):
-    """All was allowed, and nothing is done, as the client asked."""
+    """The result of a dry run: the request is allowed, and nothing was changed."""
 
     def __init__(self) -> None:
         super().__init__("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
 
 
-#: Calls that change nothing that a user sees: they are made in a dry run, too.
+#: Calls that change nothing that users can see: a dry run makes them, too.
 HARMLESS = frozenset({"assign_ec2_numbers", "list_security_groups"})
 
 
 class Rehearsal:
-    """A client of a contract that asks all it is asked, and raises DryRun where something would change."""
+    """The conductor client of a dry run: passes read-only calls on, and raises DryRun for all others."""
 
     def __init__(self, client: ConductorRPC) -> None:
         self._client = client
@@ -71,8 +76,10 @@ class Rehearsal:
 
 @dataclass
 class Ec2Request:
-    """One request. ``version``: of the API, as the client wrote it. ``said``: EC2's ids of this request, by what they
-    mean: errors name things so."""
+    """One request. ``version``: the API version, as the client wrote it.
+
+    ``said``: id -> EC2 id, of this request; error messages use them.
+    """
 
     context: RequestContext
     site: Ec2Site
@@ -82,72 +89,72 @@ class Ec2Request:
 
     @property
     def is_old(self) -> bool:
-        """Whether the answer has the shape of the first years."""
+        """True if the response has the shape of old API versions."""
         return self.is_of_first_years(self.version)
 
     @staticmethod
     def is_of_first_years(version: str) -> bool:
-        """Versions are dates, so that text compares as they do; who says none gets today's shape."""
+        """Return whether the version is old. Versions are ISO dates, so text comparison works; none means today's."""
         return "" < version <= LAST_OLD_VERSION
 
     @property
     def conductor(self) -> Json:
-        """A client of ConductorRPC; in a dry run, one that changes nothing."""
+        """The client of ConductorRPC; in a dry run, a client that changes nothing."""
         return Rehearsal(self.site.conductor) if self.dry_run else self.site.conductor
 
     def begin(self) -> None:
-        """What follows changes something that no call of the conductor does. DryRun."""
+        """Mark the start of a change that is not made by a conductor call. Raises DryRun in a dry run."""
         if self.dry_run:
             raise DryRun
 
     @property
     def options(self) -> Ec2Options:
-        """The configured values that answers depend on."""
+        """The configuration that responses depend on."""
         return self.site.options
 
     @property
     def project_id(self) -> str:
-        """Whose things are meant."""
+        """The project whose resources the request is about."""
         return self.context.project_id or ""
 
     @property
     def decorates(self) -> bool:
-        """Whether some names say whose they are, too: to administrators in the first years."""
+        """True if some names include their project: for administrators with old API versions."""
         return self.is_old and self.context.is_admin
 
     def scope(self) -> Scope:
-        """What is looked up: the own project's; of old clients that are administrators, everybody's."""
+        """Return the scope of lookups: the caller's project; all projects for administrators with old clients."""
         return Scope() if self.decorates else Scope(project_id=self.project_id)
 
     def authorize(self, rule: str, project_id: str | None = None, user_id: str | None = None) -> None:
-        """Forbidden unless the compute API's rule lets the caller act on what is the project's and user's."""
+        """Check the compute API's policy rule for a resource of the project and user. Raises Forbidden."""
         self.site.policy.authorize(self.context, rule, {"project_id": project_id or self.context.project_id,
                                                         "user_id": user_id or self.context.user_id})
 
     # ids
 
     def ids(self, prefix: str, ids: Iterable[str]) -> Mapping[str, str]:
-        """id -> EC2's id, of all of them."""
+        """Map ids to EC2 ids."""
         found = self.site.ids.of(prefix, ids)
         self.said.update(found)
         return found
 
     def id(self, prefix: str, id: str) -> str:
-        """EC2's id of one."""
+        """Return the EC2 id of one id."""
         return self.ids(prefix, (id,))[id]
 
     def meant(self, prefix: str, shown: Iterable[str]) -> Mapping[str, str]:
-        """EC2's id -> id, of all of them; refused by the kind's code where one is none."""
+        """Map EC2 ids to ids. Raises the resource type's Ec2Error if one is malformed or absent."""
         found = self.site.ids.meant(prefix, shown)
         self.said.update({id: one for one, id in found.items()})
         return found
 
     def one_meant(self, prefix: str, shown: str) -> str:
-        """What one of EC2's ids means."""
+        """Return the id of one EC2 id."""
         return self.meant(prefix, (shown,))[shown]
 
     def in_words_of_ec2(self, message: str) -> str:
-        """A message of the house with EC2's ids, where the client said them."""
+        """Return nova's message with ids replaced by the EC2 ids of this request."""
         for id, shown in self.said.items():
             message = message.replace(id, shown)
         return message

@@ -1,5 +1,5 @@
-"""Answers and errors as XML. What is answered is a tree: a dictionary is an element's children in order, a tuple or
-list is its ``<item>``s, and True, numbers, times and text are its text."""
+"""Serialization of responses and errors to XML. A response is a tree: a dictionary is an element's children in order,
+a tuple or list is its ``<item>``s, and booleans, numbers, times and strings are its text."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-#: A child's value. None: there is none, which old clients are told by an empty element.
+#: Child element -> value. None: no value; old clients get an empty element for it.
 Tree = Mapping[str, object]
 
-#: What no XML document can hold, by no spelling.
+#: Characters that XML cannot represent, not even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_PLAIN = re.compile("[-\\w .:,/+=]*", re.ASCII)  # most texts: they are as they are
+_PLAIN = re.compile("[-\\w .:,/+=]*", re.ASCII)  # text that needs no escaping
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def answer(action: str, version: str, request_id: str, body: Tree, empty_unset: bool) -> bytes:
-    """``<{action}Response>``. ``empty_unset``: what is None is an empty element; else there is none."""
-    namespace = f"http://ec2.amazonaws.com/doc/{quote(version, errors='replace')}/"  # a client's text, in an attribute
+    """Return the document ``<{action}Response>``. ``empty_unset``: None becomes an empty element, else no element."""
+    namespace = f"http://ec2.amazonaws.com/doc/{quote(version, errors='replace')}/"  # client's text, in an attribute
     out = [_HEAD, f'<{action}Response xmlns="{namespace}"><requestId>',
            escaped(request_id), "</requestId>"]
     _children(out, body, empty_unset)
@@ -29,20 +29,20 @@ def answer(action: str, version: str, request_id: str, body: Tree, empty_unset: 
 
 
 def error(code: str, message: str, request_id: str) -> bytes:
-    """One error, as every client reads it."""
+    """Return the document of one error, in the shape that all clients parse."""
     return (f"{_HEAD}<Response><Errors><Error><Code>{escaped(code)}</Code><Message>{escaped(message)}</Message></Error>"
             f"</Errors><RequestID>{escaped(request_id)}</RequestID></Response>").encode("utf-8", "replace")
 
 
 def escaped(text: str) -> str:
-    """As an element's text; what no document can hold becomes U+FFFD."""
+    """Escape text for an element; characters that XML cannot represent become U+FFFD."""
     if _PLAIN.fullmatch(text):
         return text
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)
 
 
 def shown(value: object) -> str:
-    """A value as text: booleans in lower case, times in UTC with milliseconds."""
+    """Return a value as text: booleans in lower case, times in UTC with milliseconds."""
     if value is True or value is False:
         return "true" if value else "false"
     if isinstance(value, datetime.datetime):
@@ -57,7 +57,7 @@ def _children(out: list[str], body: Tree, empty_unset: bool) -> None:
         elif value is None:
             if empty_unset:
                 out.append(f"<{name}/>")
-        elif isinstance(value, (dict, Mapping)):  # the second costs ten times the first
+        elif isinstance(value, (dict, Mapping)):  # Mapping's check is ten times slower than dict's
             out.append(f"<{name}>")
             _children(out, value, empty_unset)
             out.append(f"</{name}>")

@@ -1,4 +1,4 @@
-"""nova-objectstore: the S3 API over files, for bundles of images.
+"""nova-objectstore: a file-backed S3 API, for image bundles.
 
-``store`` and ``uploads`` keep buckets, objects and multipart uploads below a folder; ``app`` is the WSGI application.
+``store`` and ``uploads`` keep buckets, objects and multipart uploads in a directory; ``app`` is the WSGI application.
 """

@@ -1,4 +1,4 @@
-"""The S3 API as a WSGI application, path style: what was asked for, of whom, and how it is answered."""
+"""The S3 API as a WSGI application with path-style addresses: authentication, dispatch and error responses."""
 
 from __future__ import annotations
 
@@ -35,39 +35,40 @@ from nova.web import paths
 
 LOG = logging.getLogger(__name__)
 
-#: Who made a request; SignatureRefused when nobody did whom we know.
+#: Returns the caller's identity; raises SignatureRefused if the signature is invalid.
 Identify = Callable[[SignedRequest], Identity]
-#: Names of a query that say how an answer is to look, and not what is asked for.
+#: Query parameters that change response headers and do not select an operation.
 OVERRIDES = {name for name in SUBRESOURCES if name.startswith("response-")}
-#: Newer names that version 2 does not sign: who asks for one of these must not get, or write, the object itself.
+#: Newer sub-resources that signature version 2 does not sign: such a request must not read or write the object itself.
 NEWER = {"abac", "annotation", "attributes", "encryption", "intelligent-tiering", "legal-hold", "metadataConfiguration",
          "metadataTable", "ownershipControls", "policyStatus", "publicAccessBlock", "renameObject", "retention",
          "session"}
-#: Requests of one owner in a process, which works on four times as many: who sends bodies very slowly, or waits for the
-#: store's lock, leaves room for others.
+#: Concurrent requests of one owner per process, a quarter of the process's total: a client that sends slowly, or waits
+#: for the store's lock, leaves capacity for others.
 MOST_AT_ONCE = 64
 FULL = (errno.ENOSPC, errno.EDQUOT)
-#: Of headers that ask for what there is none of: an object would lie in the open that was to be encrypted.
+#: Prefix of encryption headers, which are refused: the object would be stored unencrypted.
 ENCRYPTION = "x-amz-server-side-encryption"
-#: Or the object would be read by others. Old tools send the lists that mean the cloud itself, as aws-exec-read.
+#: ACLs that are refused: they ask for access by others, which is not supported. ACLs that old tools send for the cloud
+#: itself, such as aws-exec-read, are ignored.
 OPEN = {"public-read", "public-read-write", "authenticated-read"}
 
 
 class S3Target(NamedTuple):
-    """``key`` is empty where a bucket is meant, ``bucket`` where the service is."""
+    """The resource of a request. ``key`` is empty for a bucket, ``bucket`` is empty for the service."""
 
     bucket: str
     key: str
 
     @property
     def kind(self) -> str:
-        """As operations are listed by."""
+        """The kind of resource in the table of operations."""
         return "object" if self.key else "bucket" if self.bucket else "service"
 
 
 class S3Application:
-    """``identify`` says who made a request, or refuses it. ``taken``: signatures that may not be used again; None:
-    nobody knows."""
+    """The S3 API. ``identify``: authenticates a request. ``taken``: the record of signatures already used, to refuse
+    replays; None: replays are not detected."""
 
     def __init__(self, store: ObjectStore, identify: Identify, taken: TakenSignatures | None = None) -> None:
         self._operations, self._identify, self._taken = S3Operations(store), identify, taken
@@ -75,7 +76,7 @@ class S3Application:
         self._counting = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """As of WSGI. ConnectionError, TimeoutError: the client went away within its body."""
+        """Serve a WSGI request. Raises ConnectionError or TimeoutError if the client disconnects within its body."""
         request_id = environ.get("nova.request_id") or context.new_request_id()
         is_head = environ["REQUEST_METHOD"] == "HEAD"
         try:
@@ -104,30 +105,31 @@ class S3Application:
         environ[paths.ROUTE_KEY] = target.kind
         query = sole_values(request.query_pairs)
         if any(NO_TEXT.search(value) for value in query.values()):
-            raise S3Error("InvalidArgument", "The query has characters that no answer can show.")
+            raise S3Error("InvalidArgument", "The query has characters that XML cannot represent.")
         run = _operation(request.method, target, query)
         if any(name.startswith(ENCRYPTION) for name in request.headers):
-            raise S3Error("NotImplemented", "Objects cannot be encrypted here.")
+            raise S3Error("NotImplemented", "Encryption of objects is not supported.")
         if request.headers.get("x-amz-acl") in OPEN:
-            raise S3Error("NotImplemented", "Only its project reads an object. A presigned address shows it to others.")
+            raise S3Error("NotImplemented", "Public access to objects is not supported: use presigned URLs.")
         content = None
         if request.method in ("PUT", "POST"):
             is_empty = request.method == "POST" and not environ.get("wsgi.input_terminated")
-            lengths = {"content-length": "0"} if is_empty else {}  # some clients post nothing
+            lengths = {"content-length": "0"} if is_empty else {}  # some clients send POST without a body or length
             content = Content({**lengths, **request.headers}, environ["wsgi.input"], identity,
                               bool(environ.get("wsgi.input_terminated")))
         with self._turn(identity.owner):
             return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
 
     def _take(self, request: SignedRequest, identity: Identity) -> None:
-        """SignatureRefused where a change was asked for before. A presigned URL is meant to be used until its end."""
+        """Record the signature of a change. Raises SignatureRefused for a replay, except for presigned URLs, which may
+        be used until they expire."""
         is_change = request.method not in READING and not is_s3_link(request)
         if is_change and self._taken is not None and identity.signature is not None:
             self._taken.take(identity.signature, request.peer)
 
     @contextlib.contextmanager
     def _turn(self, owner: str) -> Iterator[None]:
-        """S3Error: SlowDown, while the owner has as many requests under way as one may."""
+        """Count a request as in progress. Raises S3Error: SlowDown if the owner has reached the limit."""
         with self._counting:
             if self._under_way[owner] >= MOST_AT_ONCE:
                 raise S3Error("SlowDown")
@@ -142,7 +144,7 @@ class S3Application:
 
 
 def target_of(environ: WSGIEnvironment) -> S3Target:
-    """S3Error: InvalidURI."""
+    """Return the resource in the request's path. Raises S3Error: InvalidURI, InvalidBucketName."""
     try:
         path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -154,7 +156,7 @@ def target_of(environ: WSGIEnvironment) -> S3Target:
 
 
 def _operation(method: str, target: S3Target, query: dict[str, str]) -> Callable[[S3Operations, Call], S3Answer]:
-    """S3Error: MethodNotAllowed; NotImplemented for parts of S3 that there are none of here."""
+    """Return the operation's function. Raises S3Error: MethodNotAllowed, NotImplemented for unsupported features."""
     asked = frozenset((SUBRESOURCES | NEWER) & set(query)) - OVERRIDES
     run = OPERATIONS.get((method, target.kind, asked))
     if run is None:
@@ -163,7 +165,7 @@ def _operation(method: str, target: S3Target, query: dict[str, str]) -> Callable
 
 
 def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3Answer:
-    """An error's answer, which has no more of an unexpected one than its request's id."""
+    """Return the error response; for an unexpected error it reveals only the request id."""
     headers = {"Content-Type": "application/xml"}
     if isinstance(error, SignatureRefused):
         status, code = S3_ERRORS[error.fault]
@@ -179,7 +181,7 @@ def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3A
 
 
 def _unexpected(error: Exception, request_id: str) -> S3Error:
-    """What a client is told of a failure of ours."""
+    """Log an unexpected error, and return the error for the client."""
     if isinstance(error, OSError) and error.errno in FULL:
         LOG.error("Request %s to the object store failed: the disk is full", request_id)
         return S3Error("InsufficientStorage")

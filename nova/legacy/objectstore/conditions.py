@@ -1,4 +1,4 @@
-"""What a client asks of an object that it may have already, or wants a part of."""
+"""Conditional and range requests for objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nova.legacy.objectstore.store import ObjectRecord
 
 
 class Span(NamedTuple):
-    """Bytes of an object. ``is_part``: a range was asked for."""
+    """A byte range of an object. ``is_part``: the request has a Range header."""
 
     start: int
     size: int
@@ -20,8 +20,10 @@ class Span(NamedTuple):
 
 
 def is_unchanged(headers: Mapping[str, str], record: ObjectRecord) -> bool:
-    """Whether the client has this very object (304). ``headers``: by names in lower case. S3Error:
-    PreconditionFailed."""
+    """Return whether the client already has this object (304). ``headers``: with lower-case names.
+
+    Raises S3Error: PreconditionFailed.
+    """
     if "if-match" in headers:
         if not _names(headers["if-match"], record.etag):
             raise S3Error("PreconditionFailed")
@@ -39,7 +41,7 @@ def _names(header: str, etag: str) -> bool:
 
 
 def _time(text: str | None) -> float | None:
-    """What is no date is no condition."""
+    """Parse an HTTP date, in seconds since 1970; None if it is missing or invalid, which means no condition."""
     try:
         return email.utils.parsedate_to_datetime(text).timestamp() if text else None
     except (ValueError, OverflowError, TypeError):
@@ -47,7 +49,10 @@ def _time(text: str | None) -> float | None:
 
 
 def span_of(header: str | None, size: int) -> Span:
-    """Of a Range header; several ranges, and other units, are the whole. S3Error: InvalidRange."""
+    """Return the span of a Range header; the whole object for several ranges or other units.
+
+    Raises S3Error: InvalidRange.
+    """
     match = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (header or "").strip(), re.ASCII)
     if match is None or match.groups() == ("", ""):
         return Span(0, size, False)

@@ -1,4 +1,4 @@
-"""A request's body on its way into the store: taken out of its chunks, bounded, and held against what was announced."""
+"""Decoding of a request body: removes chunk framing, limits the size, verifies the announced length and digests."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CHECKSUM = "x-amz-checksum-"
 
 
 class Identity(NamedTuple):
-    """Who asks: ``owner`` is the project's id, and what buckets belong to. ``signature``: the one that was checked;
-    None where none is asked for. ``check``: of the signatures of chunks; None where nobody can."""
+    """The caller. ``owner``: the project's id, which owns the buckets. ``signature``: the verified signature; None if
+    requests are not authenticated. ``check``: verifies chunk signatures; None if they cannot be verified."""
 
     owner: str
     name: str
@@ -32,7 +32,7 @@ class Identity(NamedTuple):
 
 
 class _Bounded:
-    """As many bytes of a source as were announced."""
+    """A reader limited to the announced number of bytes."""
 
     def __init__(self, source: ByteSource, size: int) -> None:
         self._source, self.left = source, size
@@ -65,19 +65,22 @@ class _Crc32:
         return self._value.to_bytes(4, "big")
 
 
-#: The checksums that are looked at; clients choose others where they are asked to, and are believed.
+#: The checksums that are verified; others, which clients may choose, are accepted unverified.
 DIGESTS: Mapping[str, Callable[[], _Digest]] = {
     "sha256": hashlib.sha256, "sha1": lambda: hashlib.sha1(usedforsecurity=False), "crc32": _Crc32}
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Content:
-    """The content of a body, piece by piece; to be kept only when the iteration ends without an error."""
+    """The decoded content of a body, as an iterator of pieces. Keep it only if the iteration ends without an error."""
 
     def __init__(self, headers: Mapping[str, str], source: ByteSource, identity: Identity,
                  is_open: bool = False) -> None:
-        """``headers``: by names in lower case. ``is_open``: the source ends by itself; then chunks of aws-chunked,
-        which tell their end, need no length. S3Error: MissingContentLength, InvalidDigest, NotImplemented."""
+        """Prepare to read the body from ``source``. ``headers``: with lower-case names.
+
+        ``is_open``: the source signals its end; then aws-chunked bodies, whose framing marks the end, need no
+        Content-Length. Raises S3Error: MissingContentLength, InvalidDigest, NotImplemented.
+        """
         self._headers = headers
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._wanted_md5 = _base64(headers["content-md5"], 16) if "content-md5" in headers else None
@@ -92,12 +95,12 @@ class Content:
         self._digests = {name: make() for name, make in DIGESTS.items() if self._is_announced(name)}
 
     def _is_announced(self, name: str) -> bool:
-        """By a header, or for the trailer; SHA-256 also by the signature."""
+        """Return whether a checksum is announced by a header, for the trailer, or (SHA-256) by the signature."""
         return CHECKSUM + name in self._headers or CHECKSUM + name in self._headers.get("x-amz-trailer", "") \
             or name == "sha256" and _SHA256.fullmatch(self._payload) is not None
 
     def _chunked(self, identity: Identity) -> ChunkedBody:
-        if identity.signature is None:  # nobody is asked to sign: of the modes, this one looks at no signature
+        if identity.signature is None:  # no authentication: this mode checks no signatures
             unsigned = Signature("", "", "", (), payload=STREAM_UNSIGNED_TRAILER)
             return ChunkedBody(self._bounded, unsigned, lambda *_: True)
         is_signed = self._payload != STREAM_UNSIGNED_TRAILER
@@ -106,11 +109,14 @@ class Content:
         return ChunkedBody(self._bounded, identity.signature, identity.check or (lambda *_: False))
 
     def etag(self) -> str:
-        """The MD5 of what was read."""
+        """Return the MD5 of the bytes read, in hex."""
         return self._md5.hexdigest()
 
     def whole(self, most: int) -> bytes:
-        """All of it. S3Error: MalformedXML for more than ``most`` bytes, and as of the iteration."""
+        """Read the complete content.
+
+        Raises S3Error: MalformedXML if it has more than ``most`` bytes, and the errors of the iteration.
+        """
         found = bytearray()
         for piece in self:
             found += piece
@@ -119,7 +125,11 @@ class Content:
         return bytes(found)
 
     def __iter__(self) -> Iterator[bytes]:
-        """S3Error: IncompleteBody, BadDigest, InvalidDigest, XAmzContentSHA256Mismatch. SignatureRefused of a chunk."""
+        """Yield the decoded pieces, and verify length and digests at the end.
+
+        Raises S3Error: IncompleteBody, BadDigest, InvalidDigest, XAmzContentSHA256Mismatch; SignatureRefused if a
+        chunk's signature is wrong.
+        """
         size = 0
         try:
             for piece in self._chunks or self._plain():
@@ -129,7 +139,7 @@ class Content:
                     digest.update(piece)
                 yield piece
         except ChunksMalformed as error:
-            raise S3Error("IncompleteBody", f"The chunks of the body are malformed: {error}.") from None
+            raise S3Error("IncompleteBody", f"The body's chunk framing is malformed: {error}.") from None
         self._check(size)
 
     def _plain(self) -> Iterator[bytes]:
@@ -156,7 +166,7 @@ class Content:
 
 
 def _base64(text: str, size: int) -> bytes:
-    """S3Error: InvalidDigest."""
+    """Decode a base64 digest of ``size`` bytes. Raises S3Error: InvalidDigest."""
     try:
         value = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):

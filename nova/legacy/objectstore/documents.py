@@ -1,4 +1,4 @@
-"""S3's XML, both ways."""
+"""Serialization and parsing of S3's XML documents."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from nova.legacy.objectstore.store import BucketRecord, ObjectRecord
 from nova.legacy.objectstore.uploads import GivenPart, UploadRecord
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-LONGEST_DOCUMENT = 2 ** 20  # bytes that are read
-MOST_DELETED = 1000  # objects of one request
+LONGEST_DOCUMENT = 2 ** 20  # bytes of a request document
+MOST_DELETED = 1000  # objects per request
 MOST_ELEMENTS = 50000
 
-#: (name, text or children): None is an absent element.
+#: (name, text or children); None means no element.
 Tree = Sequence[tuple[str, "str | int | Tree | None"]]
 
 
 def document(name: str, tree: Tree) -> bytes:
-    """A whole document in S3's namespace."""
+    """Return a complete document in S3's namespace."""
     root = Element(name, {} if name == "Error" else {"xmlns": NAMESPACE})
     _fill(root, tree)
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="utf-8", xml_declaration=False)
@@ -45,17 +45,17 @@ def _fill(parent: Element, tree: Tree) -> None:
 
 
 def printable(text: str) -> str:
-    """Without what no XML can carry."""
+    """Return the text with characters that XML cannot represent replaced by "?"."""
     return NO_TEXT.sub("?", text)
 
 
 def iso(seconds: float) -> str:
-    """Seconds since 1970 as S3's documents have it."""
+    """Format seconds since 1970 as S3 documents do."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 class ListingWords(NamedTuple):
-    """What the client asked for, to be told again. ``is_v2``: of the second version of listings."""
+    """The parameters of a list request, which the response repeats. ``is_v2``: True for ListObjectsV2."""
 
     bucket: str
     prefix: str
@@ -69,19 +69,19 @@ class ListingWords(NamedTuple):
 
 
 def owner_tree(owner: str, name: str) -> Tree:
-    """An ``Owner``."""
+    """Return the children of an ``Owner`` element."""
     return [("ID", owner), ("DisplayName", printable(name))]
 
 
 def buckets_document(owner: Tree, buckets: Sequence[BucketRecord]) -> bytes:
-    """ListAllMyBucketsResult."""
+    """Return a ListAllMyBucketsResult document."""
     return document("ListAllMyBucketsResult", [
         ("Owner", owner),
         ("Buckets", [("Bucket", [("Name", one.name), ("CreationDate", iso(one.created))]) for one in buckets])])
 
 
 def listing_document(asked: ListingWords, page: ListingPage, records: Sequence[ObjectRecord], owner: Tree) -> bytes:
-    """ListBucketResult."""
+    """Return a ListBucketResult document."""
     def shown(text: str) -> str:
         return urllib.parse.quote(text, safe="/-_.~") if asked.encoding == "url" else text
 
@@ -104,12 +104,12 @@ def _entry(name: str, tree: Tree) -> tuple[str, Tree]:
 
 
 def _what(record: ObjectRecord) -> Tree:
-    """What is told of an object or a part."""
+    """Return the metadata elements of an object or a part."""
     return [("LastModified", iso(record.modified)), ("ETag", f'"{record.etag}"'), ("Size", record.size)]
 
 
 def acl_document(owner: Tree) -> bytes:
-    """AccessControlPolicy: all is its owner's alone."""
+    """Return an AccessControlPolicy document that grants full control to the owner only."""
     root = Element("AccessControlPolicy", {"xmlns": NAMESPACE})
     _fill(root, [("Owner", owner), ("AccessControlList", [("Grant", [("Grantee", owner),
                                                                     ("Permission", "FULL_CONTROL")])])])
@@ -120,7 +120,7 @@ def acl_document(owner: Tree) -> bytes:
 
 
 def parts_document(upload: UploadRecord, parts: Sequence[ObjectRecord]) -> bytes:
-    """ListPartsResult: all of them."""
+    """Return a ListPartsResult document with all parts."""
     return document("ListPartsResult", [
         ("Bucket", upload.bucket), ("Key", upload.key), ("UploadId", upload.id), ("StorageClass", "STANDARD"),
         ("IsTruncated", "false"),
@@ -128,20 +128,20 @@ def parts_document(upload: UploadRecord, parts: Sequence[ObjectRecord]) -> bytes
 
 
 def uploads_document(bucket: str, uploads: Sequence[UploadRecord]) -> bytes:
-    """ListMultipartUploadsResult: all of them."""
+    """Return a ListMultipartUploadsResult document with all uploads."""
     return document("ListMultipartUploadsResult", [
         ("Bucket", bucket), ("IsTruncated", "false"),
         *[_entry("Upload", [("Key", one.key), ("UploadId", one.id), ("Initiated", iso(one.started)),
                             ("StorageClass", "STANDARD")]) for one in uploads]])
 
 
-# -- what clients send
+# -- request documents
 
 def _read(body: bytes, root: str) -> Element:
-    """A document without a namespace, whatever the client gave it. S3Error: MalformedXML."""
+    """Parse a document and remove namespaces. Raises S3Error: MalformedXML."""
     try:
         tree: Element = defusedxml.ElementTree.fromstring(body, forbid_dtd=True)
-    except (DefusedXmlException, SyntaxError, ValueError, LookupError):  # the last two of encodings
+    except (DefusedXmlException, SyntaxError, ValueError, LookupError):  # the last two: bad encodings
         raise S3Error("MalformedXML") from None
     for count, element in enumerate(tree.iter()):
         if count > MOST_ELEMENTS:
@@ -153,7 +153,7 @@ def _read(body: bytes, root: str) -> Element:
 
 
 def read_parts(body: bytes) -> list[GivenPart]:
-    """Of a CompleteMultipartUpload. S3Error: MalformedXML."""
+    """Parse a CompleteMultipartUpload document. Raises S3Error: MalformedXML."""
     found = []
     for part in _read(body, "CompleteMultipartUpload").iter("Part"):
         number, etag = part.findtext("PartNumber", ""), part.findtext("ETag", "")
@@ -164,14 +164,14 @@ def read_parts(body: bytes) -> list[GivenPart]:
 
 
 class DeleteAsked(NamedTuple):
-    """``quiet``: only what failed is told."""
+    """The keys to delete. ``quiet``: the response lists only failures."""
 
     keys: list[str]
     quiet: bool
 
 
 def read_delete(body: bytes) -> DeleteAsked:
-    """Of a Delete. S3Error: MalformedXML."""
+    """Parse a Delete document. Raises S3Error: MalformedXML."""
     tree = _read(body, "Delete")
     keys = [one.findtext("Key") or "" for one in tree.iter("Object")]
     if not keys or len(keys) > MOST_DELETED:

@@ -1,5 +1,6 @@
-"""Files that are whole or not there: data, then a record about it, then the record's length, in one file that a rename
-puts in its place. So no kill can part an object's bytes from its ETag.
+"""Atomic files: data, then a metadata record, then the record's length, in one file that is renamed into place.
+
+A kill can therefore never separate an object's bytes from its ETag.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from nova import decoding
 
 LENGTH_BYTES = 8
 LONGEST_RECORD = 65536
-YOUNG_S = 60.0  # between a file's making and its lock
+YOUNG_S = 60.0  # maximum time between the creation of a file and its lock
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
 class RecordDamaged(Exception):
-    """A file has no record: it is none of ours, or the disk lost some of it."""
+    """A file has no valid record: the store did not write it, or the disk lost a part of it."""
 
 
 class NewFile:
-    """A file that is being written. It is locked as long as its writer lives, so that a sweep knows it from one that a
-    kill has left behind."""
+    """A file that is being written. It is locked while its writer lives, so that a sweep can distinguish it from the
+    file of a killed writer."""
 
     def __init__(self, folder: Path) -> None:
         descriptor, name = tempfile.mkstemp(prefix="new.", dir=folder)
@@ -40,31 +41,31 @@ class NewFile:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
     def write(self, piece: bytes) -> None:
-        """OSError, e.g. when the disk is full."""
+        """Append data. Raises OSError, for example if the disk is full."""
         self._stream.write(piece)
 
     def seal(self, record: msgspec.Struct) -> None:
-        """All data is written: add the record, and have it on the disk."""
+        """Append the record after all data, and sync the file to the disk."""
         encoded = msgspec.json.encode(record)
         self._stream.write(encoded + len(encoded).to_bytes(LENGTH_BYTES, "big"))
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
     def move(self, target: Path) -> None:
-        """To its place, for good. FileNotFoundError when the folder there is gone."""
+        """Rename the file to its target, durably. Raises FileNotFoundError if the target directory does not exist."""
         os.replace(self.path, target)
         sync_folder(target.parent)
 
     def close(self) -> None:
-        """Whatever was not moved goes."""
+        """Close the file, and delete it unless it was moved."""
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
-        with contextlib.suppress(OSError):  # of what could not be flushed and is gone now
+        with contextlib.suppress(OSError):  # unflushed data of the deleted file
             self._stream.close()
 
 
 def sync_folder(folder: Path) -> None:
-    """Have its names on the disk."""
+    """Sync a directory's entries to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -73,7 +74,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_record(stream: BinaryIO, kind: type[Record]) -> Record:
-    """The record of an open file. RecordDamaged."""
+    """Read the record of an open file. Raises RecordDamaged."""
     size = os.fstat(stream.fileno()).st_size
     try:
         stream.seek(size - LENGTH_BYTES)
@@ -87,12 +88,15 @@ def read_record(stream: BinaryIO, kind: type[Record]) -> Record:
 
 
 def new_folder(parent: Path) -> Path:
-    """One that is filled before it is moved to its place."""
+    """Create a temporary directory, to be filled and then renamed into place."""
     return Path(tempfile.mkdtemp(prefix="new.", dir=parent))
 
 
 def discard(folder: Path, trash: Path) -> None:
-    """Remove a folder: it is gone from its place at once, and its content soon. FileNotFoundError."""
+    """Remove a directory: a rename removes it from its place atomically, then its content is deleted.
+
+    Raises FileNotFoundError.
+    """
     gone = new_folder(trash)
     try:
         os.replace(folder, gone)
@@ -102,7 +106,7 @@ def discard(folder: Path, trash: Path) -> None:
 
 
 def sweep(folder: Path, young_s: float = YOUNG_S) -> int:
-    """Remove what writers left behind that were killed; how many files and folders that were."""
+    """Remove the files and directories of killed writers; return their number."""
     count = 0
     for path in _left(folder, time.time() - young_s):
         if path.is_dir():

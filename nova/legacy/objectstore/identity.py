@@ -1,4 +1,4 @@
-"""Whose a request to S3 is: its signer's project, which its buckets belong to."""
+"""Authentication of S3 requests: the signer's project, which owns its buckets."""
 
 from __future__ import annotations
 
@@ -18,23 +18,27 @@ LOG = logging.getLogger(__name__)
 
 READING = ("GET", "HEAD")
 READER = {"reader"}
-EVERYBODY = Identity("everybody", "everybody")  # where nobody is asked who it is
+EVERYBODY = Identity("everybody", "everybody")  # without authentication
 
 
 class SignedIdentity:
-    """Asks ``signers``. ``check``: of the signatures of chunks; None where nobody can check them, as with Keystone."""
+    """Authentication by ``signers``. ``check``: verifies chunk signatures; None if that is impossible, as with
+    Keystone."""
 
     def __init__(self, signers: Signers, check: Check | None = None, clock: Callable[[], float] = time.time) -> None:
         self._signers, self._check, self._clock = signers, check, clock
 
     def __call__(self, request: SignedRequest) -> Identity:
-        """SignatureRefused. S3Error: ServiceUnavailable while nobody can say who signed; AccessDenied for a write by
-        who is but a reader of the project, or has no project."""
+        """Return the signer's identity.
+
+        Raises SignatureRefused; S3Error: ServiceUnavailable while the signature cannot be verified, AccessDenied if the
+        signer has no project, or writes and has only the role reader.
+        """
         now = self._clock()
         try:
             fields = self._signers.s3(request, now)
         except errors.NovaError as error:
-            LOG.warning("A request to S3 was refused: %s", error.message)
+            LOG.warning("S3 request refused, its signature cannot be verified: %s", error.message)
             raise S3Error("ServiceUnavailable", error.message) from error
         if not fields["project_id"] or request.method not in READING and set(fields["roles"]) <= READER:
             raise S3Error("AccessDenied")
@@ -43,5 +47,5 @@ class SignedIdentity:
 
 
 def everybody(request: SignedRequest) -> Identity:
-    """Whoever it is: one owner has all."""
+    """Return the same identity for every request: one owner has all buckets."""
     return EVERYBODY

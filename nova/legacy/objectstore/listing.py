@@ -1,4 +1,4 @@
-"""Pages of keys."""
+"""Pagination of object listings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-MOST_KEYS = 1000  # a page
+MOST_KEYS = 1000  # per page
 
 
 class ListingAsked(NamedTuple):
-    """``after``: the key or common prefix behind which the page begins. ``most``: entries of both kinds."""
+    """A list request. ``after``: the key or common prefix after which the page begins. ``most``: maximum number of keys
+    and prefixes together."""
 
     prefix: str = ""
     delimiter: str = ""
@@ -20,7 +21,7 @@ class ListingAsked(NamedTuple):
 
 @dataclass
 class ListingPage:
-    """``last``: the last entry, where the next page goes on; there is one when it is ``truncated``."""
+    """A page of keys and common prefixes. ``truncated``: more pages follow; the next one begins after ``last``."""
 
     keys: list[str] = field(default_factory=list)
     prefixes: list[str] = field(default_factory=list)
@@ -29,7 +30,7 @@ class ListingPage:
 
 
 def page_of(keys: Iterable[str], asked: ListingAsked) -> ListingPage:
-    """Keys that share what stands before the delimiter are one common prefix."""
+    """Return a page of keys; keys with the same text up to the delimiter become one common prefix."""
     page = ListingPage()
     for key in sorted(key for key in keys if key.startswith(asked.prefix) and key > asked.after):
         shared = _common_prefix(key, asked)

@@ -1,4 +1,4 @@
-"""Names of buckets and objects: what is taken, and the files they have."""
+"""Validation of bucket names and object keys, and the file names of objects."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ import re
 from nova.legacy.objectstore.s3_errors import S3Error
 
 LONGEST_KEY = 1024  # bytes of UTF-8
-#: Capitals and underscores are of S3's first years.
+#: Upper case and underscores are valid in S3's original rules.
 _BUCKET = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){1,61}[A-Za-z0-9]", re.ASCII)
-#: What no XML can carry, and a lone surrogate, which no UTF-8 can.
+#: Characters that XML cannot represent, and lone surrogates, which UTF-8 cannot.
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def check_bucket(name: str) -> str:
-    """The name. S3Error: InvalidBucketName."""
+    """Return a valid bucket name. Raises S3Error: InvalidBucketName."""
     if not _BUCKET.fullmatch(name):
         raise S3Error("InvalidBucketName")
     return name
 
 
 def check_key(key: str) -> str:
-    """The key. S3Error: KeyTooLongError; InvalidArgument for one that is empty, has characters that no listing can
-    show, or parts that a client's file system would take for another folder."""
+    """Return a valid object key.
+
+    Raises S3Error: KeyTooLongError; InvalidArgument if the key is empty, has characters that no listing can show, or
+    has the components "." or "..", which a client's file system would resolve to another directory.
+    """
     if not key or NO_TEXT.search(key) or {".", ".."} & set(key.split("/")):
         raise S3Error("InvalidArgument", "The object's name is not valid.")
     if len(key.encode()) > LONGEST_KEY:
@@ -32,5 +35,5 @@ def check_key(key: str) -> str:
 
 
 def file_name(key: str) -> str:
-    """Of the object with this key, whatever is in the key."""
+    """Return the file name for any key: its SHA-256 in hex."""
     return hashlib.sha256(key.encode()).hexdigest()

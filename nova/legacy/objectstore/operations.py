@@ -1,4 +1,4 @@
-"""What S3 does: one method an operation, and the table that finds it."""
+"""The S3 operations, one method each, and the table that dispatches to them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from nova.legacy.objectstore.s3_errors import S3Error
 from nova.legacy.objectstore.store import ObjectRecord, ObjectStore, OpenObject, PutObject
 from nova.legacy.objectstore.uploads import MultipartUploads, UploadRecord
 
-#: Headers that are kept with an object, beside ``x-amz-meta-*``.
+#: Headers that are stored with an object, in addition to ``x-amz-meta-*``.
 KEPT_HEADERS = ("cache-control", "content-disposition", "content-encoding", "content-language", "content-type",
                 "expires")
-LONGEST_HEADERS = 8192  # characters of all that are kept
+LONGEST_HEADERS = 8192  # characters of all stored headers
 XML = {"Content-Type": "application/xml"}
 
 
 class Call(NamedTuple):
-    """A request. ``headers``: by names in lower case. ``content``: of a PUT or POST."""
+    """A request. ``headers``: with lower-case names. ``content``: the body of a PUT or POST."""
 
     identity: Identity
     bucket: str
@@ -39,13 +39,13 @@ class Call(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Who asks."""
+        """The caller's project."""
         return self.identity.owner
 
 
 @dataclass
 class S3Answer:
-    """``body``: bytes, or pieces where ``headers`` tell their length."""
+    """A response. ``body``: bytes, or pieces if ``headers`` have their length."""
 
     status: int
     body: bytes | Iterable[bytes] = b""
@@ -53,7 +53,7 @@ class S3Answer:
 
 
 class S3Operations:
-    """S3Error, and what a body's iteration raises, from each of them."""
+    """The S3 operations. Each may raise S3Error, and the errors of reading the request body."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store, self._uploads = store, MultipartUploads(store)
@@ -61,28 +61,28 @@ class S3Operations:
     # -- buckets
 
     def list_buckets(self, call: Call) -> S3Answer:
-        """GET /"""
+        """Serve GET /: list the caller's buckets."""
         owner = owner_tree(call.owner, call.identity.name)
         return S3Answer(200, documents.buckets_document(owner, self._store.list_buckets(call.owner)), XML)
 
     def create_bucket(self, call: Call) -> S3Answer:
-        """PUT /b: the place that its body may ask for is ours."""
+        """Serve PUT /b: create a bucket. The location that the body may request is ignored."""
         _body(call).whole(LONGEST_DOCUMENT)
         self._store.create_bucket(call.owner, call.bucket)
         return S3Answer(200, b"", {"Location": f"/{call.bucket}"})
 
     def head_bucket(self, call: Call) -> S3Answer:
-        """HEAD /b"""
+        """Serve HEAD /b: check access to a bucket."""
         self._store.bucket(call.owner, call.bucket)
         return S3Answer(200)
 
     def delete_bucket(self, call: Call) -> S3Answer:
-        """DELETE /b"""
+        """Serve DELETE /b: delete an empty bucket."""
         self._store.delete_bucket(call.owner, call.bucket)
         return S3Answer(204)
 
     def list_objects(self, call: Call) -> S3Answer:
-        """GET /b, in both versions of listings."""
+        """Serve GET /b: list objects, version 1 or 2."""
         query, is_v2 = call.query, call.query.get("list-type") == "2"
         token, encoding = query.get("continuation-token") if is_v2 else None, query.get("encoding-type")
         if encoding not in (None, "url"):
@@ -100,7 +100,7 @@ class S3Operations:
         return owner_tree(call.owner, call.identity.name)
 
     def delete_objects(self, call: Call) -> S3Answer:
-        """POST /b?delete"""
+        """Serve POST /b?delete: delete several objects."""
         asked = documents.read_delete(_body(call).whole(LONGEST_DOCUMENT))
         self._store.bucket(call.owner, call.bucket)
         found: list[tuple[str, documents.Tree]] = []
@@ -114,34 +114,34 @@ class S3Operations:
         return S3Answer(200, document("DeleteResult", found), XML)
 
     def location(self, call: Call) -> S3Answer:
-        """GET /b?location"""
+        """Serve GET /b?location: the location is always empty."""
         self._store.bucket(call.owner, call.bucket)
         return S3Answer(200, document("LocationConstraint", []), XML)
 
     def versioning(self, call: Call) -> S3Answer:
-        """GET /b?versioning: there is none."""
+        """Serve GET /b?versioning: versioning is not supported."""
         self._store.bucket(call.owner, call.bucket)
         return S3Answer(200, document("VersioningConfiguration", []), XML)
 
     def policy(self, call: Call) -> S3Answer:
-        """GET /b?policy: there is none."""
+        """Serve GET /b?policy: buckets never have a policy."""
         self._store.bucket(call.owner, call.bucket)
         raise S3Error("NoSuchBucketPolicy")
 
     def bucket_acl(self, call: Call) -> S3Answer:
-        """GET /b?acl"""
+        """Serve GET /b?acl: the owner has full control."""
         self._store.bucket(call.owner, call.bucket)
         return S3Answer(200, documents.acl_document(self._owner(call)), XML)
 
     def list_uploads(self, call: Call) -> S3Answer:
-        """GET /b?uploads"""
+        """Serve GET /b?uploads: list multipart uploads."""
         found = self._uploads.list_uploads(call.owner, call.bucket)
         return S3Answer(200, documents.uploads_document(call.bucket, found), XML)
 
     # -- objects
 
     def put_object(self, call: Call) -> S3Answer:
-        """PUT /b/k, also as a copy of another object."""
+        """Serve PUT /b/k: write an object, or copy another object."""
         if "x-amz-copy-source" in call.headers:
             return self._copy(call)
         content = _body(call)
@@ -163,7 +163,7 @@ class S3Operations:
                                                           ("ETag", f'"{record.etag}"')]), XML)
 
     def get_object(self, call: Call) -> S3Answer:
-        """GET /b/k"""
+        """Serve GET /b/k: read an object or a range of it."""
         found = self._store.get(call.owner, call.bucket, call.key)
         try:
             return self._of_object(call, found)
@@ -187,30 +187,30 @@ class S3Operations:
         return S3Answer(206 if span.is_part else 200, found.pieces(span.start, span.size), headers)
 
     def head_object(self, call: Call) -> S3Answer:
-        """HEAD /b/k"""
+        """Serve HEAD /b/k: return an object's headers."""
         with contextlib.closing(self._store.get(call.owner, call.bucket, call.key)) as found:
             return self._of_object(call, found)
 
     def delete_object(self, call: Call) -> S3Answer:
-        """DELETE /b/k"""
+        """Serve DELETE /b/k: delete an object."""
         self._store.delete(call.owner, call.bucket, call.key)
         return S3Answer(204)
 
     def object_acl(self, call: Call) -> S3Answer:
-        """GET /b/k?acl"""
+        """Serve GET /b/k?acl: the owner has full control."""
         self._store.get(call.owner, call.bucket, call.key).close()
         return S3Answer(200, documents.acl_document(self._owner(call)), XML)
 
     # -- multipart uploads
 
     def start_upload(self, call: Call) -> S3Answer:
-        """POST /b/k?uploads"""
+        """Serve POST /b/k?uploads: start a multipart upload."""
         upload = self._uploads.start(call.owner, call.bucket, call.key, _kept(call.headers))
         return S3Answer(200, document("InitiateMultipartUploadResult", [
             ("Bucket", call.bucket), ("Key", call.key), ("UploadId", upload.id)]), XML)
 
     def put_part(self, call: Call) -> S3Answer:
-        """PUT /b/k?partNumber&uploadId"""
+        """Serve PUT /b/k?partNumber&uploadId: write a part."""
         if "x-amz-copy-source" in call.headers:
             raise S3Error("NotImplemented")
         number, content = _number(call.query["partNumber"], "partNumber"), _body(call)
@@ -218,12 +218,12 @@ class S3Operations:
         return S3Answer(200, b"", {"ETag": f'"{record.etag}"'})
 
     def list_parts(self, call: Call) -> S3Answer:
-        """GET /b/k?uploadId"""
+        """Serve GET /b/k?uploadId: list parts."""
         upload = self._upload(call)
         return S3Answer(200, documents.parts_document(upload, self._uploads.list_parts(upload)), XML)
 
     def complete_upload(self, call: Call) -> S3Answer:
-        """POST /b/k?uploadId"""
+        """Serve POST /b/k?uploadId: complete a multipart upload."""
         upload = self._upload(call)
         parts = documents.read_parts(_body(call).whole(LONGEST_DOCUMENT))
         record = self._uploads.complete(upload, parts)
@@ -232,7 +232,7 @@ class S3Operations:
             ("Key", call.key), ("ETag", f'"{record.etag}"')]), XML)
 
     def abort_upload(self, call: Call) -> S3Answer:
-        """DELETE /b/k?uploadId"""
+        """Serve DELETE /b/k?uploadId: abort a multipart upload."""
         self._uploads.abort(self._upload(call))
         return S3Answer(204)
 
@@ -241,7 +241,7 @@ class S3Operations:
 
 
 def _body(call: Call) -> Content:
-    assert call.content is not None  # the table has these operations for PUT and POST alone
+    assert call.content is not None  # the table has these operations only for PUT and POST
     return call.content
 
 
@@ -259,35 +259,35 @@ def _after(token: str) -> str:
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    """What is given back with the object: no line break can be in it, as HTTP's are none."""
+    """Return the headers to store with the object. HTTP header values cannot contain line breaks."""
     found = {name: value for name, value in headers.items() if name in KEPT_HEADERS or name.startswith("x-amz-meta-")}
     codings = [one.strip() for one in found.pop("content-encoding", "").split(",")]
-    if stays := ",".join(one for one in codings if one and one != "aws-chunked"):  # that is of the request alone
+    if stays := ",".join(one for one in codings if one and one != "aws-chunked"):  # it applies only to the request
         found["content-encoding"] = stays
     if sum(len(name) + len(value) for name, value in found.items()) > LONGEST_HEADERS:
-        raise S3Error("InvalidRequest", "The headers of the object are too long.")
+        raise S3Error("InvalidRequest", "The object's headers are too long.")
     try:
         "".join(found.values()).encode()
     except UnicodeError:
-        raise S3Error("InvalidRequest", "A header of the object is not encoded in UTF-8.") from None
+        raise S3Error("InvalidRequest", "A header of the object is not valid UTF-8.") from None
     return found
 
 
 def _shown(record: ObjectRecord, query: Mapping[str, str]) -> dict[str, str]:
-    """Headers of an object's answer, as WSGI wants their text."""
+    """Return the response headers of an object, in WSGI's encoding."""
     kept = {"content-type": "binary/octet-stream", **record.headers}
     kept |= {name: query[f"response-{name}"] for name in KEPT_HEADERS
              if f"response-{name}" in query}
     if any(ord(letter) < 32 for value in kept.values() for letter in value):
-        raise S3Error("InvalidArgument", "A header has control characters.")
-    # clients show what stands behind ``x-amz-meta-`` as it comes
+        raise S3Error("InvalidArgument", "A header contains control characters.")
+    # clients show the name after ``x-amz-meta-`` unchanged
     named = {name if name.startswith("x-amz-") else name.title(): value for name, value in kept.items()}
     return {"ETag": f'"{record.etag}"', "Accept-Ranges": "bytes",
             "Last-Modified": email.utils.formatdate(record.modified, usegmt=True),
             **{name: value.encode("utf-8", "replace").decode("latin-1") for name, value in named.items()}}
 
 
-#: (method, what the path names, sub-resources of the query) -> the operation
+#: (method, kind of resource, sub-resources in the query) -> the operation
 OPERATIONS: Mapping[tuple[str, str, frozenset[str]], Callable[[S3Operations, Call], S3Answer]] = {
     (method, kind, frozenset(asked)): run for method, kind, asked, run in (
         ("GET", "service", (), S3Operations.list_buckets),

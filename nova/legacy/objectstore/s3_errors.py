@@ -1,4 +1,4 @@
-"""What S3 refuses, as its clients know it."""
+"""S3 errors: the codes, HTTP statuses and messages that S3 clients know."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ REFUSALS = {
     "BucketNotEmpty": (409, "The bucket you tried to delete is not empty."),
     "EntityTooLarge": (400, "Your proposed upload exceeds the maximum allowed object size."),
     "EntityTooSmall": (400, "A part of your proposed upload is smaller than the minimum allowed size."),
-    "InsufficientStorage": (507, "There is no room left in the object store."),
+    "InsufficientStorage": (507, "The object store has no free space left."),
     "IncompleteBody": (400, "You did not provide the number of bytes specified by the Content-Length HTTP header."),
     "InternalError": (500, "We encountered an internal error. Please try again."),
     "InvalidArgument": (400, "Invalid Argument"),
     "InvalidBucketName": (400, "The specified bucket is not valid."),
     "InvalidDigest": (400, "The Content-MD5 or checksum you specified is not valid."),
-    "InvalidPart": (400, "One or more of the specified parts could not be found, or its ETag is another."),
+    "InvalidPart": (400, "One or more of the specified parts could not be found, or their ETag does not match."),
     "InvalidPartOrder": (400, "The list of parts was not in ascending order."),
     "InvalidRange": (416, "The requested range is not satisfiable."),
     "InvalidRequest": (400, "Invalid Request"),
@@ -41,10 +41,10 @@ REFUSALS = {
 
 
 class S3Error(Exception):
-    """``code`` is one of ``REFUSALS``; ``status`` and ``message`` stand in for its own."""
+    """An error response. ``code`` is one of ``REFUSALS``; ``status`` and ``message`` override the defaults."""
 
     def __init__(self, code: str, message: str = "", status: int = 0) -> None:
         known, text = REFUSALS.get(code, (400, code))
         self.code, self.status, self.message = code, status or known, message or text
-        self.headers: dict[str, str] = {}  # of the answer
+        self.headers: dict[str, str] = {}  # of the response
         super().__init__(f"{code}: {self.message}")

@@ -1,9 +1,9 @@
-"""Buckets and objects as files below a folder.
+"""Buckets and objects as files in a directory.
 
-``buckets/NAME/bucket`` says whose it is, ``buckets/NAME/objects/HASH`` has an object: no part of a path is a client's
-text but a bucket's name, which has no slash and no leading dot. ``uploads/`` has multipart uploads, ``new/`` what is
-being written, ``usage/`` each owner's lock and count. An object is acknowledged when its bytes and its name are on the
-disk.
+``buckets/NAME/bucket`` records the owner; ``buckets/NAME/objects/HASH`` is an object. The only client-supplied part of
+a path is a bucket's name, which has no slash and no leading dot. ``uploads/`` has multipart uploads, ``new/`` has
+unfinished files, ``usage/`` has each owner's lock and count. An object is acknowledged when its bytes and its name are
+on the disk.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ UNLIMITED = -1
 
 
 class StoreLimits(NamedTuple):
-    """Sizes are in bytes. ``bytes_per_owner`` and ``objects_per_owner``: -1 is no quota. ``least_part``: of a multipart
-    upload, but for its last. ``buckets_per_owner`` and ``uploads_per_owner`` (that are not ended) hold also without
-    quotas: each is some files, and others' requests look through them. ``least_free``: bytes that stay free on the
-    disk."""
+    """The limits of the store; sizes are in bytes.
+
+    ``bytes_per_owner`` and ``objects_per_owner``: quotas, -1 means unlimited. ``least_part``: minimum size of the parts
+    of a multipart upload, except the last. ``buckets_per_owner`` and ``uploads_per_owner`` (unfinished ones) apply also
+    without quotas: each takes some files, which requests of other owners scan. ``least_free``: space to keep free on
+    the disk.
+    """
 
     bytes_per_owner: int = UNLIMITED
     objects_per_owner: int = UNLIMITED
@@ -51,7 +54,7 @@ class StoreLimits(NamedTuple):
 
 
 class BucketRecord(msgspec.Struct, frozen=True):
-    """``created``: seconds since 1970."""
+    """The record of a bucket. ``created``: seconds since 1970."""
 
     name: str
     owner: str
@@ -59,8 +62,8 @@ class BucketRecord(msgspec.Struct, frozen=True):
 
 
 class ObjectRecord(msgspec.Struct, frozen=True):
-    """``modified``: seconds since 1970. ``etag``: without quotes. ``headers``: name in lower case -> value, given back
-    with the object."""
+    """The record of an object. ``modified``: seconds since 1970. ``etag``: without quotes. ``headers``: lower-case name
+    -> value, returned with the object."""
 
     key: str
     size: int
@@ -70,13 +73,13 @@ class ObjectRecord(msgspec.Struct, frozen=True):
 
 
 class OpenObject:
-    """An object that is being read: it stays what it was when it is replaced or deleted meanwhile."""
+    """An object open for reading. Its content does not change if the object is replaced or deleted meanwhile."""
 
     def __init__(self, record: ObjectRecord, stream: BinaryIO) -> None:
         self.record, self._stream = record, stream
 
     def pieces(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """``size`` bytes from ``start`` (None: all that follow). Closes the object at its end."""
+        """Yield ``size`` bytes from ``start`` (None: up to the end). Closes the object afterwards."""
         left = self.record.size - start if size is None else size
         try:
             self._stream.seek(start)
@@ -90,13 +93,13 @@ class OpenObject:
             self.close()
 
     def close(self) -> None:
-        """Read no more of it."""
+        """Close the file."""
         self._stream.close()
 
 
 class PutObject(NamedTuple):
-    """``pieces`` raises when it ends too early or is not what was announced: nothing is kept then. ``etag`` is asked
-    for when they have ended. ``must_be_new``: the object must not exist."""
+    """An object to write. ``pieces`` raises if the data is incomplete or does not match the announced length or digest;
+    then nothing is stored. ``etag`` is called after the last piece. ``must_be_new``: the object must not exist."""
 
     pieces: Iterable[bytes]
     etag: Callable[[], str]
@@ -105,8 +108,10 @@ class PutObject(NamedTuple):
 
 
 class ObjectStore:
-    """Every method may be called by several threads and processes at once. ``owner`` is who asks: a bucket is its
-    owner's alone. S3Error: what is refused."""
+    """The store of buckets and objects. Safe for concurrent use by threads and processes.
+
+    ``owner`` is the caller's project: only the owner of a bucket has access to it. Refused requests raise S3Error.
+    """
 
     def __init__(self, folder: Path, limits: StoreLimits | None = None, clock: Callable[[], float] = time.time) -> None:
         self.limits, self.clock = limits or StoreLimits(), clock
@@ -119,18 +124,21 @@ class ObjectStore:
         self._counting = threading.Lock()
 
     def check(self) -> None:
-        """That files can be made. OSError."""
+        """Check that files can be created. Raises OSError."""
         files.NewFile(self.new).close()
 
     def sweep(self, young_s: float = files.YOUNG_S) -> int:
-        """Remove what unfinished writes of killed processes have left; how much that was."""
+        """Remove unfinished files of killed processes; return their number."""
         return files.sweep(self.new, young_s)
 
     # -- buckets
 
     def create_bucket(self, owner: str, name: str) -> BucketRecord:
-        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets,
-        InsufficientStorage."""
+        """Create a bucket.
+
+        Raises S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets,
+        InsufficientStorage.
+        """
         self.check_room()
         record = BucketRecord(check_bucket(name), owner, self.clock())
         made = files.new_folder(self.new)
@@ -160,7 +168,7 @@ class ObjectStore:
         raise S3Error("BucketAlreadyOwnedByYou" if record.owner == owner else "BucketAlreadyExists")
 
     def _name_bucket(self, owner: str, made: Path, name: str) -> None:
-        """Of two owners who take one name at once, the second finds a folder that is not empty."""
+        """Rename the directory to the bucket's name. If two owners race, the second finds a non-empty directory."""
         try:
             os.replace(made, self.buckets / name)
         except OSError as error:
@@ -169,18 +177,18 @@ class ObjectStore:
             raise S3Error("BucketAlreadyExists") from None
 
     def bucket(self, owner: str, name: str) -> BucketRecord:
-        """S3Error: NoSuchBucket; AccessDenied for another's."""
+        """Return the owner's bucket. Raises S3Error: NoSuchBucket, AccessDenied for a bucket of another owner."""
         record = self._record(name)
         if record.owner != owner:
             raise S3Error("AccessDenied")
         return record
 
     def list_buckets(self, owner: str) -> list[BucketRecord]:
-        """By name."""
+        """Return the owner's buckets, sorted by name."""
         return sorted((record for record in self._records() if record.owner == owner), key=lambda one: one.name)
 
     def delete_bucket(self, owner: str, name: str) -> None:
-        """S3Error: BucketNotEmpty, and as of :meth:`bucket`."""
+        """Delete an empty bucket. Raises S3Error: BucketNotEmpty, and the errors of :meth:`bucket`."""
         with self.usage.changing(owner):
             self.bucket(owner, name)
             if any((self.buckets / name / OBJECTS).iterdir()):
@@ -196,14 +204,17 @@ class ObjectStore:
 
     def _records(self) -> Iterator[BucketRecord]:
         for entry in os.scandir(self.buckets):
-            with contextlib.suppress(S3Error):  # deleted meanwhile, or none of ours
+            with contextlib.suppress(S3Error):  # deleted meanwhile, or not a bucket
                 yield self._record(entry.name)
 
     # -- objects
 
     def put(self, owner: str, bucket: str, key: str, given: PutObject) -> ObjectRecord:
-        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded, EntityTooLarge, PreconditionFailed, InsufficientStorage,
-        and of the key. What ``given.pieces`` raises goes through."""
+        """Write an object. Errors raised by ``given.pieces`` propagate.
+
+        Raises S3Error: NoSuchBucket, AccessDenied, QuotaExceeded, EntityTooLarge, PreconditionFailed,
+        InsufficientStorage, and the errors of the key.
+        """
         self.bucket(owner, bucket)
         target = self.object_path(bucket, key)
         with self.writing() as new:
@@ -214,13 +225,13 @@ class ObjectStore:
         return record
 
     def check_room(self) -> None:
-        """S3Error: InsufficientStorage, while the disk has less free than stays free."""
+        """Check that the disk has free space. Raises S3Error: InsufficientStorage."""
         if self.room.lacks():
             raise S3Error("InsufficientStorage")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[files.NewFile]:
-        """A new file, which is gone at the end unless it was moved to its place."""
+        """Provide a new file, which is deleted at the end unless it was moved to its place."""
         new = files.NewFile(self.new)
         try:
             yield new
@@ -228,7 +239,10 @@ class ObjectStore:
             new.close()
 
     def fill(self, new: files.NewFile, owner: str, pieces: Iterable[bytes]) -> int:
-        """Write pieces; how many bytes they had. S3Error: EntityTooLarge, QuotaExceeded, InsufficientStorage."""
+        """Write the pieces; return their size in bytes.
+
+        Raises S3Error: EntityTooLarge, QuotaExceeded, InsufficientStorage.
+        """
         self.check_room()
         size, watch = 0, RoomWatch(self.room)
         try:
@@ -250,8 +264,11 @@ class ObjectStore:
             raise S3Error("QuotaExceeded")
 
     def _takes(self, owner: str, size: int) -> bool:
-        """Count what the owner's writes have under way in this process; whether that is within the quota. It is an
-        upper bound, since what they replace is not known here; without it, many at once could fill the disk."""
+        """Count the bytes of the owner's unfinished writes in this process; return whether they are within the quota.
+
+        The count is an upper bound, since the size of replaced objects is unknown here. Without this check, concurrent
+        writes could fill the disk.
+        """
         with self._counting:
             self._under_way[owner] += size
             found = self._under_way[owner]
@@ -261,8 +278,11 @@ class ObjectStore:
 
     def place(self, owner: str, bucket: str, new: files.NewFile, target: Path, must_be_new: bool = False,
               without: Path | None = None) -> None:
-        """Move a sealed file to where an object belongs. ``without``: the folder of the upload whose parts it has; they
-        go next. S3Error: NoSuchBucket, QuotaExceeded, PreconditionFailed; NoSuchUpload when it was ended meanwhile."""
+        """Move a finished file to the place of its object or part. ``without``: the directory of the upload that it
+        completes, whose parts are deleted next.
+
+        Raises S3Error: NoSuchBucket, QuotaExceeded, PreconditionFailed, NoSuchUpload if the upload was ended meanwhile.
+        """
         with self.usage.changing(owner) as change:
             self.bucket(owner, bucket)
             if must_be_new and target.exists():
@@ -276,7 +296,7 @@ class ObjectStore:
         files.sync_folder(target.parent)
 
     def _check_quota(self, change: UsageChange, difference: Usage, without: Path | None) -> None:
-        """What makes the usage smaller is never refused."""
+        """Check the quotas. A change that reduces usage is never refused."""
         objects, size = self.limits.objects_per_owner, self.limits.bytes_per_owner
         if objects == size == UNLIMITED:
             return
@@ -286,14 +306,17 @@ class ObjectStore:
             raise S3Error("QuotaExceeded")
 
     def _files_of(self, owner: str) -> Iterator[Path]:
-        """Of objects, and of parts that are to be some. Those of a bucket that goes meanwhile are none."""
+        """Yield the files of the owner's objects and of the parts of uploads."""
         for record in self.list_buckets(owner):
             yield from (self.buckets / record.name / OBJECTS).iterdir()
         for folder in self.uploads.glob(f"{file_name(owner)}.*"):
             yield from folder.glob("part.*")
 
     def get(self, owner: str, bucket: str, key: str) -> OpenObject:
-        """The caller reads or closes it. S3Error: NoSuchKey, and as of :meth:`bucket`."""
+        """Open an object; the caller must read it to its end or close it.
+
+        Raises S3Error: NoSuchKey, and the errors of :meth:`bucket`.
+        """
         self.bucket(owner, bucket)
         try:
             stream = self.object_path(bucket, key).open("rb")
@@ -306,7 +329,7 @@ class ObjectStore:
             raise
 
     def delete(self, owner: str, bucket: str, key: str) -> None:
-        """One that is not there is deleted, too. S3Error: as of :meth:`bucket`, and of the key."""
+        """Delete an object; a missing object is not an error. Raises the S3Errors of :meth:`bucket` and of the key."""
         self.bucket(owner, bucket)
         path = self.object_path(bucket, key)
         with self.usage.changing(owner) as change:
@@ -319,7 +342,7 @@ class ObjectStore:
 
     def list_objects(self, owner: str, bucket: str,
                      asked: ListingAsked | None = None) -> tuple[ListingPage, list[ObjectRecord]]:
-        """A page, and the records of its keys. S3Error: as of :meth:`bucket`."""
+        """Return a page of the listing, and the records of its keys. Raises the S3Errors of :meth:`bucket`."""
         self.bucket(owner, bucket)
         records = {record.key: record for record in self._objects(bucket)}
         page = page_of(records, asked or ListingAsked())
@@ -333,8 +356,8 @@ class ObjectStore:
             except FileNotFoundError:  # deleted meanwhile
                 pass
             except files.RecordDamaged as error:
-                LOG.error("The file %s of the object store is damaged, and not listed", error)
+                LOG.error("File %s of the object store is damaged; omitted from the listing", error)
 
     def object_path(self, bucket: str, key: str) -> Path:
-        """The file of an object, whether it is there or not. S3Error: of the names."""
+        """Return the path of an object's file, which need not exist. Raises S3Error for invalid names."""
         return self.buckets / check_bucket(bucket) / OBJECTS / file_name(check_key(key))

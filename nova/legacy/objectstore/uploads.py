@@ -1,6 +1,6 @@
-"""Multipart uploads: parts as files of their own, until they are made one object.
+"""Multipart uploads: parts are separate files until they are joined to one object.
 
-``uploads/HASH.ID/`` (the hash is the owner's) has ``upload``, which says what it is to be, and ``part.NNNNN``.
+The directory ``uploads/HASH.ID/`` (hash of the owner) has ``upload``, the record of the upload, and ``part.NNNNN``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_PARTS = 10000
 
 
 class UploadRecord(msgspec.Struct, frozen=True):
-    """``started``: seconds since 1970. ``headers``: of the object that it is to be."""
+    """The record of an upload. ``started``: seconds since 1970. ``headers``: of the future object."""
 
     id: str
     owner: str
@@ -37,26 +37,29 @@ class UploadRecord(msgspec.Struct, frozen=True):
 
 
 class GivenPart(NamedTuple):
-    """A part as the client names it at the end. ``etag``: without quotes."""
+    """A part as the completing request specifies it. ``etag``: without quotes."""
 
     number: int
     etag: str
 
 
 class MultipartUploads:
-    """Those of a store. Every method may be called by several threads and processes at once."""
+    """The multipart uploads of a store. Safe for concurrent use by threads and processes."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def start(self, owner: str, bucket: str, key: str, headers: dict[str, str]) -> UploadRecord:
-        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded (some must be ended first), InsufficientStorage, and of
-        the key."""
+        """Start an upload.
+
+        Raises S3Error: NoSuchBucket, AccessDenied, QuotaExceeded if too many uploads are in progress,
+        InsufficientStorage, and the errors of the key.
+        """
         self._store.check_room()
         self._store.bucket(owner, bucket)
         self._store.object_path(bucket, key)
         if sum(1 for _ in self._store.uploads.glob(f"{file_name(owner)}.*")) >= self._store.limits.uploads_per_owner:
-            raise S3Error("QuotaExceeded", "Too many multipart uploads are under way: complete or abort some of them.")
+            raise S3Error("QuotaExceeded", "Too many multipart uploads are in progress: complete or abort some.")
         record = UploadRecord(secrets.token_hex(16), owner, bucket, key, self._store.clock(), headers)
         made = files.new_folder(self._store.new)
         new = files.NewFile(made)
@@ -71,8 +74,10 @@ class MultipartUploads:
         return record
 
     def put_part(self, upload: UploadRecord, number: int, given: PutObject) -> ObjectRecord:
-        """A part of the same number is replaced. S3Error: NoSuchUpload, InvalidArgument (number), QuotaExceeded,
-        InsufficientStorage."""
+        """Write a part; replaces an existing part with the same number.
+
+        Raises S3Error: NoSuchUpload, InvalidArgument for the number, QuotaExceeded, InsufficientStorage.
+        """
         if not 1 <= number <= MOST_PARTS:
             raise S3Error("InvalidArgument", f"Part number must be an integer between 1 and {MOST_PARTS}, inclusive")
         folder = self._folder(upload.owner, upload.id)
@@ -84,7 +89,7 @@ class MultipartUploads:
         return record
 
     def find(self, owner: str, bucket: str, key: str, upload_id: str) -> UploadRecord:
-        """S3Error: NoSuchUpload, also for one of another object or owner."""
+        """Return an upload. Raises S3Error: NoSuchUpload, also for an upload of another object or owner."""
         try:
             with (self._folder(owner, upload_id) / "upload").open("rb") as stream:
                 record = files.read_record(stream, UploadRecord)
@@ -95,7 +100,7 @@ class MultipartUploads:
         return record
 
     def list_uploads(self, owner: str, bucket: str) -> list[UploadRecord]:
-        """By key, and by when they were started."""
+        """Return the bucket's uploads, sorted by key and start time."""
         self._store.bucket(owner, bucket)
         return sorted((one for one in self._of(owner) if one.bucket == bucket), key=lambda one: (one.key, one.started))
 
@@ -105,7 +110,7 @@ class MultipartUploads:
                 yield files.read_record(stream, UploadRecord)
 
     def list_parts(self, upload: UploadRecord) -> list[ObjectRecord]:
-        """By number, which is a record's ``key``."""
+        """Return the parts, sorted by number, which is the ``key`` of their records."""
         found = []
         for path in sorted(self._folder(upload.owner, upload.id).glob("part.*")):
             with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
@@ -113,9 +118,11 @@ class MultipartUploads:
         return found
 
     def complete(self, upload: UploadRecord, given: Sequence[GivenPart]) -> ObjectRecord:
-        """Make the parts one object. A kill leaves the upload, or the object, or both: then it may be repeated.
-        S3Error: NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall, MalformedXML (no part), QuotaExceeded,
-        InsufficientStorage."""
+        """Join the parts to one object. May be repeated after a kill, which leaves the upload, the object, or both.
+
+        Raises S3Error: NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall, MalformedXML without parts,
+        QuotaExceeded, InsufficientStorage.
+        """
         numbers = [part.number for part in given]
         if not numbers:
             raise S3Error("MalformedXML")
@@ -135,7 +142,7 @@ class MultipartUploads:
         etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(given)}"
         target = self._store.object_path(upload.bucket, upload.key)
         with self._store.writing() as new:
-            # one open file at a time: 10000 of each of some clients' would be more than a process may have
+            # one open file at a time: 10000 parts of several clients would exceed the limit of open files
             size = self._store.fill(new, upload.owner, (
                 piece for part in given for piece in self._part(folder, part).pieces()))
             record = ObjectRecord(upload.key, size, etag, self._store.clock(), upload.headers)
@@ -144,7 +151,7 @@ class MultipartUploads:
         return record
 
     def _part(self, folder: Path, given: GivenPart) -> OpenObject:
-        """The caller reads or closes it. S3Error: NoSuchUpload, InvalidPart."""
+        """Open a part; the caller must read it to its end or close it. Raises S3Error: NoSuchUpload, InvalidPart."""
         try:
             stream = (folder / f"part.{given.number:05}").open("rb")
         except FileNotFoundError:
@@ -159,7 +166,7 @@ class MultipartUploads:
         return OpenObject(record, stream)
 
     def abort(self, upload: UploadRecord) -> None:
-        """What another has ended is ended."""
+        """Delete an upload. Does nothing if another request already ended it."""
         folder = self._folder(upload.owner, upload.id)
         with self._store.usage.changing(upload.owner) as change:
             if folder.exists():
@@ -167,7 +174,7 @@ class MultipartUploads:
                 files.discard(folder, self._store.new)
 
     def expire(self, age_s: float) -> int:
-        """Abort what was started longer ago than this and never ended; how many that were."""
+        """Abort unfinished uploads older than ``age_s`` seconds; return their number."""
         count = 0
         for folder in self._store.uploads.glob("*.*"):
             with contextlib.suppress(FileNotFoundError), (folder / "upload").open("rb") as stream:

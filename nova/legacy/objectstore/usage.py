@@ -1,9 +1,9 @@
-"""How much each owner has in the store: a count of its own, so that a write does not look at all files.
+"""Usage counters per owner, so that a write need not count all files.
 
-``usage/HASH`` (of the owner) is the owner's lock and, between changes, has the count. Who changes something empties
-the file first and writes the new count last. So a kill in between leaves it empty, and the next one counts the files.
-What a kill cannot explain (a power cut, a backup played back, files that an operator removed) ends with the next
-:meth:`UsageCounts.forget`, which belongs to each start and to upkeep.
+``usage/HASH`` (of the owner) is the owner's lock file and holds the count between changes. A writer truncates the file
+before its change and writes the new count afterwards. If the process is killed in between, the file is empty, and the
+next writer counts the files. Other discrepancies (a power failure, a restored backup, files that an operator removed)
+last until the next :meth:`UsageCounts.forget`, which runs at each start and in periodic maintenance.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from nova.privileged.files import locked
 
 LOG = logging.getLogger(__name__)
 
-FORGET_S = 5.0  # for which a lock is waited for
-OBJECTS = "objects"  # the name of each folder of objects
+FORGET_S = 5.0  # timeout of waiting for a lock
+OBJECTS = "objects"  # name of each directory of objects
 
 
 class Usage(NamedTuple):
-    """``size``: bytes of files. Parts of uploads are no objects, and have a size."""
+    """The number of objects and their total size in bytes. Parts of uploads count only for the size."""
 
     objects: int = 0
     size: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        """The sum."""
+        """Return the sum."""
         return Usage(self.objects + other.objects, self.size + other.size)
 
     def minus(self, other: Usage) -> Usage:
-        """The difference; either part may be below zero."""
+        """Return the difference; either field may be negative."""
         return Usage(self.objects - other.objects, self.size - other.size)
 
 
 def usage_of(path: Path, folder: str = "") -> Usage:
-    """Of a file; nothing where there is none. ``folder``: the name of the one that it goes to, or it is in that."""
+    """Return the usage of a file, zero if it does not exist. ``folder``: name of its target directory, by default its
+    current one."""
     try:
         return Usage(int((folder or path.parent.name) == OBJECTS), path.stat().st_size)
     except FileNotFoundError:
@@ -50,7 +51,7 @@ def usage_of(path: Path, folder: str = "") -> Usage:
 
 
 def usage_in(paths: Iterable[Path]) -> Usage:
-    """Of files; those that go meanwhile are none."""
+    """Return the total usage of files; files deleted meanwhile count as zero."""
     found = Usage()
     for path in paths:
         found = found.plus(usage_of(path))
@@ -58,7 +59,7 @@ def usage_in(paths: Iterable[Path]) -> Usage:
 
 
 class UsageChange:
-    """What the holder of an owner's lock knows and does."""
+    """A change of an owner's usage, made under the owner's lock."""
 
     def __init__(self, path: Path, count: Callable[[], Usage]) -> None:
         self._path, self._count = path, count
@@ -66,7 +67,7 @@ class UsageChange:
         self._has_begun = False
 
     def usage(self) -> Usage:
-        """As it is now; counts the files where the count is not known. OSError."""
+        """Return the current usage; counts the files if the count is unknown. Raises OSError."""
         if self._known is None:
             self._known = self._read()
         if self._known is None:
@@ -75,33 +76,36 @@ class UsageChange:
         return self._known
 
     def begin(self, difference: Usage) -> None:
-        """Files are about to change by this. OSError."""
+        """Mark the count as unknown before files change by ``difference``. Raises OSError."""
         known = self._known or self._read()
         self._path.write_bytes(b"")
         self._has_begun, self._known = True, None if known is None else known.plus(difference)
 
     def end(self) -> None:
-        """Files have changed as was said. A count that cannot be right is left out."""
+        """Write the new count after the files have changed. A negative count is not written."""
         if self._has_begun and self._known is not None and min(self._known) >= 0:
             self._write(self._known)
 
     def _read(self) -> Usage | None:
         try:
             return decoding.from_json(self._path.read_bytes(), Usage)
-        except msgspec.MsgspecError:  # empty, or cut by a kill
+        except msgspec.MsgspecError:  # empty, or truncated by a kill
             return None
 
     def _write(self, usage: Usage) -> None:
-        """Where the disk is full, the files are counted the next time."""
+        """Write the count. If the disk is full, the next writer counts the files."""
         try:
             self._path.write_bytes(msgspec.json.encode(usage))
         except OSError as error:
-            LOG.warning("The count of a project's objects cannot be written to %s: %s", self._path, error)
+            LOG.warning("Cannot write the object count of a project to %s; the next write counts the files: %s",
+                        self._path, error)
 
 
 class UsageCounts:
-    """Of all owners, in ``folder``. ``files_of``: an owner's files. Every method may be called by several threads and
-    processes at once; each waits for its owner's lock alone."""
+    """The usage counters of all owners, in ``folder``. ``files_of``: returns an owner's files.
+
+    Safe for concurrent use by threads and processes; each call waits only for its owner's lock.
+    """
 
     def __init__(self, folder: Path, files_of: Callable[[str], Iterable[Path]]) -> None:
         self._folder, self._files_of = folder, files_of
@@ -109,8 +113,10 @@ class UsageCounts:
 
     @contextlib.contextmanager
     def changing(self, owner: str) -> Iterator[UsageChange]:
-        """Hold the owner's lock for what must be true until files have changed. host.LockBusy when others hold it for
-        a minute."""
+        """Hold the owner's lock while checking preconditions and changing files.
+
+        Raises host.LockBusy if others hold the lock for a minute.
+        """
         path = self._folder / file_name(owner)
         with locked(path):
             change = UsageChange(path, lambda: usage_in(self._files_of(owner)))
@@ -118,7 +124,7 @@ class UsageCounts:
             change.end()
 
     def forget(self) -> None:
-        """Have each owner's files counted at the next write; of those whose lock is held for long, the next time."""
+        """Discard all counts, so that the next write counts the files. Owners whose lock stays held are skipped."""
         for path in self._folder.iterdir():
             with contextlib.suppress(errors.host.LockBusy), locked(path, FORGET_S):
                 path.write_bytes(b"")

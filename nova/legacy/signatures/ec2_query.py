@@ -1,7 +1,7 @@
-"""Versions 0, 1 and 2 of EC2: the signature is a parameter of the query or the form.
+"""EC2 signature versions 0, 1 and 2, with the signature as a parameter of the query or the form.
 
-Version 0 covers ``Action`` and the time alone, as its clients know it; version 1 covers no host and no path. A caller
-that wants more looks at ``Signature.version``.
+Version 0 covers only ``Action`` and the time, by its specification; version 1 does not cover the host and the path.
+Callers that require more must check ``Signature.version``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Parameters = Mapping[str, str]
 
 
 def is_query_signed(request: SignedRequest) -> bool:
-    """Whether it carries a signature of these versions, or means to."""
+    """Return whether the request has any signature parameter of these versions."""
     return any(name in ("Signature", "AWSAccessKeyId", "SignatureVersion")
                for name, _ in (*request.query_pairs, *request.form))
 
 
 def query_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
-    """The signature of a request. ``now``: seconds since 1970. SignatureRefused."""
+    """Return the signature of a request. ``now``: seconds since 1970. Raises SignatureRefused."""
     parameters = sole_values([*request.query_pairs, *request.form])
     access, value = needed(parameters, "AWSAccessKeyId"), needed(parameters, "Signature")
     version = parameters.get("SignatureVersion", "0")
@@ -48,8 +48,10 @@ def query_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) 
 
 
 def _checked_until(parameters: Parameters, now: float, skew_s: float) -> float:
-    """A request says when it was made, or when it ends: not more than ``SKEW_S`` from now, as it may be used until
-    then by who reads it on its way."""
+    """Return the time at which the request expires, from its Timestamp or Expires.
+
+    Expires may be at most ``SKEW_S`` from now, since an eavesdropper could use the request until then.
+    """
     if "Timestamp" in parameters and "Expires" in parameters:
         raise SignatureRefused(SignatureFault.DUPLICATE, "Timestamp, Expires")
     if "Expires" in parameters:
@@ -69,7 +71,7 @@ def _string_1(request: SignedRequest, parameters: Parameters) -> tuple[str, ...]
 
 
 def _strings_2(request: SignedRequest, parameters: Parameters) -> tuple[str, ...]:
-    """Some clients sign the host with its port, some without."""
+    """Return the strings to sign of version 2: some clients sign the host with its port, some without."""
     host = needed(request.headers, "host").lower()
     pairs = "&".join(f"{encoded(name)}={encoded(value)}" for name, value in
                      sorted(parameters.items(), key=_utf8_order) if name != "Signature")
@@ -82,11 +84,11 @@ def _utf8_order(pair: tuple[str, str]) -> bytes:
 
 
 def without_port(host: str) -> str:
-    """A Host header's name or address."""
+    """Return the name or address in a Host header."""
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdecimal() and (":" not in name or name.endswith("]")) else host
 
 
-#: SignatureVersion -> what clients of it sign.
+#: SignatureVersion -> function that returns the strings to sign.
 STRINGS_TO_SIGN: Mapping[str, Callable[[SignedRequest, Parameters], tuple[str, ...]]] = {
     "0": _string_0, "1": _string_1, "2": _strings_2}

@@ -1,4 +1,4 @@
-"""Bodies of the calls by which Keystone, which has the secrets, checks a signature."""
+"""Request bodies for Keystone, which has the secrets, to verify a signature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova.legacy.signatures.v4 import canonical_path, is_header_signed
 
 
 class Ec2Credentials(TypedDict):
-    """``path`` is the one that was signed. ``params``: name -> value of what was signed as parameters."""
+    """The credentials of ``ec2tokens``. ``path``: the signed path. ``params``: the signed parameters, name -> value."""
 
     access: str
     signature: str
@@ -23,13 +23,13 @@ class Ec2Credentials(TypedDict):
 
 
 class Ec2TokensBody(TypedDict):
-    """Of ``POST /v3/ec2tokens``."""
+    """The body of ``POST /v3/ec2tokens``."""
 
     credentials: Ec2Credentials
 
 
 class S3Credentials(TypedDict):
-    """``token``: the string to sign, in base64."""
+    """The credentials of ``s3tokens``. ``token``: the string to sign, in base64."""
 
     access: str
     signature: str
@@ -37,16 +37,16 @@ class S3Credentials(TypedDict):
 
 
 class S3TokensBody(TypedDict):
-    """Of ``POST /v3/s3tokens``."""
+    """The body of ``POST /v3/s3tokens``."""
 
     credentials: S3Credentials
 
 
 def ec2tokens_body(request: SignedRequest, signature: Signature) -> Ec2TokensBody:
-    """Of a request to EC2 and the signature that was found in it. Keystone knows version 2 with HmacSHA256 alone.
+    """Return the body for an EC2 request and its signature. Keystone supports version 2 only with HmacSHA256.
 
-    SignatureRefused: DUPLICATE, since Keystone takes one value of a name. NOT_COVERED where a POST of version 4 has a
-    query: Keystone would not look at that.
+    Raises SignatureRefused: DUPLICATE for a repeated name, since Keystone accepts one value; NOT_COVERED for a version
+    4 POST with a query, which Keystone would ignore.
     """
     is_v4 = signature.version == "4"
     if is_v4 and request.method.upper() == "POST" and request.query:
@@ -55,7 +55,7 @@ def ec2tokens_body(request: SignedRequest, signature: Signature) -> Ec2TokensBod
     for name in ("Signature", "X-Amz-Signature"):
         params.pop(name, None)
     if not is_v4:
-        params["SignatureVersion"] = signature.version  # version 0 needs not say so
+        params["SignatureVersion"] = signature.version  # optional in version 0
     return {"credentials": {
         "access": signature.access, "signature": signature.value, "host": request.headers.get("host", "").lower(),
         "verb": request.method, "path": canonical_path(request) if is_v4 else request.path or "/", "params": params,
@@ -63,8 +63,8 @@ def ec2tokens_body(request: SignedRequest, signature: Signature) -> Ec2TokensBod
 
 
 def _headers(request: SignedRequest, signature: Signature) -> dict[str, str]:
-    """With the capitals by which Keystone looks for them. A header that is not signed is left out, as Keystone might
-    believe it."""
+    """Return the signed headers, capitalized as Keystone expects. Unsigned headers are omitted, since Keystone might
+    trust them."""
     names = set(signature.signed_headers)
     if is_header_signed(request):
         names |= {"authorization", "x-amz-date"}
@@ -72,7 +72,8 @@ def _headers(request: SignedRequest, signature: Signature) -> dict[str, str]:
 
 
 def s3tokens_body(signature: Signature) -> S3TokensBody:
-    """Of a request to S3, by the only way in which its client signs one. Keystone checks no signature of a chunk."""
+    """Return the body for an S3 request, which has exactly one string to sign. Keystone cannot verify chunk signatures.
+    """
     text, = signature.strings_to_sign
     return {"credentials": {"access": signature.access, "signature": signature.value, "token": _urlsafe(text)}}
 

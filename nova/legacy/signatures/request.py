@@ -1,4 +1,4 @@
-"""A request as it was signed, the signature that it carries, and why one is refused."""
+"""Signed requests, their signatures, and the reasons for which a signature is refused."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from nova.model.base import Json
 
 Pairs = Sequence[tuple[str, str]]
 
-SKEW_S = 900  # how far the clock of a client may be from ours, either way
-LONGEST_LIFE_S = 604800  # of a request that says itself when it ends: AWS's bound of presigned URLs
+SKEW_S = 900  # maximum clock skew of a client, either way
+LONGEST_LIFE_S = 604800  # maximum validity of a request with its own expiry: AWS's limit for presigned URLs
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 FORM = "application/x-www-form-urlencoded"
 
 
 class SignatureFault(enum.Enum):
-    """Why no signature was found, or it does not hold. The value says it to a client."""
+    """The reasons for which a signature is refused. The value is the message for the client."""
 
     UNSIGNED = "The request is not signed."
-    MISSING = "The request lacks what its signature needs."
-    MALFORMED = "What the request says of its signature is malformed."
+    MISSING = "The request lacks a value that its signature requires."
+    MALFORMED = "A signature parameter of the request is malformed."
     UNKNOWN = "The version or method of the signature is not supported."
-    NOT_TAKEN = "Signatures of this version are not taken here: sign by version 4."
-    DUPLICATE = "A parameter of a signed request is given more than once."
-    NOT_COVERED = "The request has headers or parameters that must be signed and are not."
+    NOT_TAKEN = "Signatures of this version are disabled: use version 4."
+    DUPLICATE = "A parameter of a signed request occurs more than once."
+    NOT_COVERED = "The request has headers or parameters that must be signed but are not."
     TOO_OLD = "The request has expired."
-    TOO_NEW = "The request is of a time that is still to come."
-    TOO_LONG = "The request is valid for longer than is allowed."
-    REPEATED = "The same signed request was taken already: sign it anew."
-    TOO_MANY = "Too many requests with wrong signatures come from here: wait, and send fewer."
+    TOO_NEW = "The time of the request is in the future."
+    TOO_LONG = "The validity of the request exceeds the limit."
+    REPEATED = "The same signed request was already used: sign it again."
+    TOO_MANY = "Too many requests with wrong signatures from your address: wait, and send fewer."
     NO_SUCH_KEY = "The access key does not exist."
-    MISMATCH = "The signature does not match: check the secret key and the method of signing."
+    MISMATCH = "The signature does not match: check the secret key and the signing method."
 
 
 class AwsError(NamedTuple):
-    """How AWS's clients are told."""
+    """The HTTP status and the error code for AWS clients."""
 
     status: int
     code: str
@@ -85,7 +85,8 @@ S3_ERRORS = {
 
 
 class SignatureRefused(Exception):
-    """``what`` names the parameter, header or part that it is about; never its value, which may be a signature."""
+    """A signature is refused. ``what``: the name of the wrong parameter, header or part, never its value, which may be
+    a signature."""
 
     def __init__(self, fault: SignatureFault, what: str = "") -> None:
         super().__init__(f"{fault.value} ({what})" if what else fault.value)
@@ -94,10 +95,12 @@ class SignatureRefused(Exception):
 
 @dataclass(frozen=True)
 class SignedRequest:
-    """``path`` and ``query`` are as they were sent, percent-encoded; ``query`` is without its ``?``. ``form``: the
-    decoded pairs of a form body, in order. ``headers``: name in lower case -> value; values of a repeated name are
-    joined by commas. ``body_hash``: SHA-256 of the body's raw bytes in hexadecimal. Bytes that are no UTF-8 are
-    surrogates, as of ``os.fsdecode``. ``peer``: the address that it came from, which nobody signed.
+    """A request as it was signed.
+
+    ``path`` and ``query`` are percent-encoded as sent; ``query`` is without its ``?``. ``form``: the decoded pairs of a
+    form body, in order. ``headers``: lower-case name -> value; values of a repeated name are joined by commas.
+    ``body_hash``: SHA-256 of the body's raw bytes in hexadecimal. Bytes that are not UTF-8 are surrogates, as in
+    ``os.fsdecode``. ``peer``: the sender's address, which is not signed.
     """
 
     method: str
@@ -110,12 +113,12 @@ class SignedRequest:
 
     @property
     def query_pairs(self) -> list[tuple[str, str]]:
-        """The query's decoded pairs, in order; a name without a value has an empty one."""
+        """The query's decoded pairs, in order; a name without a value has an empty value."""
         return decoded_pairs(self.query)
 
 
 class Scope4(NamedTuple):
-    """What a key of version 4 is derived for. ``date``: ``yyyymmdd``."""
+    """The scope of a version 4 signing key. ``date``: ``yyyymmdd``."""
 
     date: str
     region: str
@@ -123,17 +126,19 @@ class Scope4(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it stands in a string to sign."""
+        """The scope as in a string to sign."""
         return f"{self.date}/{self.region}/{self.service}/aws4_request"
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature that a request carries. ``value`` is as it was given: of version 4 in hexadecimal, of the others in
-    base64. ``strings_to_sign``: what the client may have signed, by the ways in which clients write one request; of S3
-    it is one. ``digest``: ``sha1`` or ``sha256``. Of version 4 alone: ``scope``, ``timestamp`` (``yyyymmddThhmmssZ``),
-    ``payload``, the hash or mode that the client gave for the body, and the names of ``signed_headers``. ``until``:
-    Unix seconds from which the request is too old.
+    """The signature of a request.
+
+    ``value`` is as sent: hexadecimal in version 4, base64 in the others. ``strings_to_sign``: the strings that the
+    client may have signed, since clients serialize a request in different ways; exactly one for S3. ``digest``:
+    ``sha1`` or ``sha256``. Only in version 4: ``scope``, ``timestamp`` (``yyyymmddThhmmssZ``), ``payload`` (the
+    client's hash or mode of the body), and the names of ``signed_headers``. ``until``: Unix time in seconds at which
+    the request expires.
     """
 
     version: str
@@ -149,8 +154,10 @@ class Signature:
 
 
 def signed_request(environ: Mapping[str, Json], body: bytes = b"", body_hash: str | None = None) -> SignedRequest:
-    """Of a WSGI environment, and the body that was read from it, or its hash where it is no form. The path is the raw
-    one where the server has it (``RAW_URI`` or ``REQUEST_URI``), or is encoded anew."""
+    """Build a SignedRequest from a WSGI environment and the body, or the body's hash unless it is a form.
+
+    The path is the raw path if the server provides it (``RAW_URI`` or ``REQUEST_URI``), else it is encoded again.
+    """
     raw = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "")
     if raw.startswith("/"):
         path = raw.partition("?")[0]
@@ -168,28 +175,28 @@ def signed_request(environ: Mapping[str, Json], body: bytes = b"", body_hash: st
 
 
 def _text(latin: str) -> str:
-    """WSGI's text of bytes as the text that they mean."""
+    """Decode WSGI's Latin-1 representation of bytes as UTF-8."""
     return latin.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
 
 def decoded_pairs(text: str) -> list[tuple[str, str]]:
-    """Pairs of a query or form, in order."""
+    """Return the decoded pairs of a query or form, in order."""
     return urllib.parse.parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
 
 def encoded(text: str, safe: str = "") -> str:
-    """Percent-encoded as AWS's versions 2 and 4 want it: all but letters, digits and ``-_.~``."""
+    """Percent-encode text as AWS's versions 2 and 4 require: everything except letters, digits and ``-_.~``."""
     return urllib.parse.quote(text, safe="-_.~" + safe, errors="surrogateescape")
 
 
 def decoded(text: str) -> str:
-    """The reverse, for a path: a plus is a plus."""
+    """Percent-decode a path component; a plus stays a plus."""
     return urllib.parse.unquote(text, errors="surrogateescape")
 
 
 def sole_values(pairs: Pairs) -> dict[str, str]:
-    """name -> value. SignatureRefused (DUPLICATE): of two values, a signature might cover one and an API use the other.
-    """
+    """Map names to values. Raises SignatureRefused (DUPLICATE) for a repeated name: a signature might cover one value
+    while the API uses the other."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
@@ -199,28 +206,28 @@ def sole_values(pairs: Pairs) -> dict[str, str]:
 
 
 def needed(given: Mapping[str, str], name: str) -> str:
-    """SignatureRefused (MISSING) when it is absent or empty."""
+    """Return a required value. Raises SignatureRefused (MISSING) if it is absent or empty."""
     if not given.get(name):
         raise SignatureRefused(SignatureFault.MISSING, name)
     return given[name]
 
 
 def is_signed(signature: Signature, secret: str) -> bool:
-    """Whether the one with this secret made it. It takes as long for a wrong signature as for a right one."""
+    """Return whether the signature was made with this secret, in constant time."""
     matches = [hmac.compare_digest(_bytes(signed(signature, secret, text)), _bytes(signature.value))
                for text in signature.strings_to_sign]
     return any(matches)
 
 
 def signed(signature: Signature, secret: str, text: str) -> str:
-    """``text`` signed with the secret, in the way of ``signature``."""
+    """Return the signature of ``text`` with the secret, by the method of ``signature``."""
     if signature.scope:
         return hmac.digest(signing_key(secret, signature.scope), _bytes(text), "sha256").hex()
     return base64.b64encode(hmac.digest(_bytes(secret), _bytes(text), signature.digest)).decode()
 
 
 def signing_key(secret: str, scope: Scope4) -> bytes:
-    """The key of version 4, which is of one day, region and service."""
+    """Return the version 4 signing key, which is valid for one day, region and service."""
     key = _bytes(f"AWS4{secret}")
     for part in (*scope, "aws4_request"):
         key = hmac.digest(key, _bytes(part), "sha256")
@@ -232,8 +239,10 @@ def _bytes(text: str) -> bytes:
 
 
 def check_age(at: float, now: float, what: str, skew_s: float = SKEW_S) -> float:
-    """When it is too old. Times are in seconds since 1970. SignatureRefused (TOO_OLD, TOO_NEW) names ``what`` gave the
-    time."""
+    """Check a request's time; return the time at which it expires. Times are in seconds since 1970.
+
+    Raises SignatureRefused (TOO_OLD, TOO_NEW) with ``what``, the name of the parameter.
+    """
     if at < now - skew_s:
         raise SignatureRefused(SignatureFault.TOO_OLD, what)
     if at > now + skew_s:
@@ -242,19 +251,23 @@ def check_age(at: float, now: float, what: str, skew_s: float = SKEW_S) -> float
 
 
 def check_end(end: float, now: float, what: str, longest_s: float = LONGEST_LIFE_S) -> None:
-    """SignatureRefused: TOO_OLD past its end, TOO_LONG when that is further away than ``longest_s``."""
+    """Check a request's expiry. Raises SignatureRefused: TOO_OLD if it has passed, TOO_LONG if it is more than
+    ``longest_s`` seconds from now."""
     if end < now:
         raise SignatureRefused(SignatureFault.TOO_OLD, what)
     if end > now + longest_s:
         raise SignatureRefused(SignatureFault.TOO_LONG, what)
 
 
-#: How clients write the times of ISO 8601; seconds may have a fraction, which counts for nothing here.
+#: The ISO 8601 times that clients send; fractions of seconds are ignored.
 _ISO = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 
 
 def iso_time(text: str, what: str) -> float:
-    """Seconds since 1970; without a zone it is UTC. SignatureRefused (MALFORMED) names ``what`` gave it."""
+    """Parse an ISO 8601 time to seconds since 1970; without a zone it is UTC.
+
+    Raises SignatureRefused (MALFORMED) with ``what``, the name of the parameter.
+    """
     match = _ISO.fullmatch(text)
     try:
         if match is None:
@@ -267,7 +280,7 @@ def iso_time(text: str, what: str) -> float:
 
 
 def http_time(text: str, what: str) -> float:
-    """The same of the form that HTTP's ``Date`` has."""
+    """Parse a time in the format of HTTP's ``Date`` header, as ``iso_time`` does."""
     try:
         parsed = email.utils.parsedate_to_datetime(text)
         return parsed.replace(tzinfo=parsed.tzinfo or datetime.UTC).timestamp()

@@ -1,4 +1,4 @@
-"""S3's own version 2: ``Authorization: AWS KEY:SIGNATURE``, or the same in a query with ``Expires``."""
+"""S3's own signature version 2: ``Authorization: AWS KEY:SIGNATURE``, or the same in a query with ``Expires``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nova.legacy.signatures.request import (
     sole_values,
 )
 
-#: Names of a query that are part of what is asked for, and are signed.
+#: Query parameters that select a sub-resource, and are signed.
 SUBRESOURCES = {
     "accelerate", "acl", "analytics", "cors", "defaultObjectAcl", "delete", "inventory", "lifecycle", "location",
     "logging", "metrics", "notification", "object-lock", "partNumber", "policy", "replication", "requestPayment",
@@ -30,18 +30,20 @@ SUBRESOURCES = {
 
 
 def is_s3_header_signed(request: SignedRequest) -> bool:
-    """Whether the ``Authorization`` header is one of this version."""
+    """Return whether the ``Authorization`` header has a signature of this version."""
     return request.headers.get("authorization", "").lstrip().startswith("AWS ")
 
 
 def is_s3_presigned(request: SignedRequest) -> bool:
-    """Whether the query is one of this version."""
+    """Return whether the query has a signature of this version."""
     return any(name in ("AWSAccessKeyId", "Signature") for name, _ in request.query_pairs)
 
 
 def s3_v2(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
-    """The signature of a request. It covers no host, and of the body what ``Content-MD5`` says. ``now``: seconds since
-    1970. SignatureRefused."""
+    """Return the signature of a request. It does not cover the host, and covers the body only by ``Content-MD5``.
+
+    ``now``: seconds since 1970. Raises SignatureRefused.
+    """
     if is_s3_header_signed(request):
         if is_s3_presigned(request):
             raise SignatureRefused(SignatureFault.DUPLICATE, "Authorization, Signature")
@@ -61,8 +63,10 @@ def _in_header(request: SignedRequest) -> tuple[str, str]:
 
 
 def _checked_date(request: SignedRequest, now: float, skew_s: float) -> tuple[str, float]:
-    """The line of the date, an empty one where ``x-amz-date`` is among the headers that are signed below it; and when
-    the request is too old."""
+    """Return the date line to sign, and the time at which the request expires.
+
+    The line is empty if ``x-amz-date`` is present, which is signed with the other headers.
+    """
     name = "x-amz-date" if "x-amz-date" in request.headers else "date"
     text = needed(request.headers, name).strip()
     read = iso_time if re.match(r"\d{4}-?\d\d", text) else http_time
@@ -80,8 +84,11 @@ def _in_query(request: SignedRequest, now: float) -> tuple[str, str, str]:
 
 
 def string_to_sign(request: SignedRequest, date: str) -> str:
-    """With the path as it was sent, as Amazon's manual has it. botocore sends a bucket without a slash and signs it
-    with one: its presigned URLs are used by others, so that there the query has to tell."""
+    """Return the string to sign, with the path as it was sent, as Amazon's manual specifies.
+
+    botocore sends a bucket without a slash and signs it with one. Its presigned URLs are used by other clients, so for
+    these every bucket gets the slash.
+    """
     headers = [request.headers.get(name, "").strip() for name in ("content-md5", "content-type")]
     amz = [f"{name}:{request.headers[name].strip()}" for name in sorted(request.headers)
            if name.startswith("x-amz-")]
@@ -93,13 +100,16 @@ def string_to_sign(request: SignedRequest, date: str) -> str:
 
 
 def _is_of_botocore(request: SignedRequest) -> bool:
-    """Of aws and boto3, too."""
+    """Return whether the client is botocore, which aws and boto3 use, too."""
     return "botocore" in request.headers.get("user-agent", "").lower()
 
 
 def _subresources(query: str) -> str:
-    """With values decoded, as Amazon's manual has it. SignatureRefused (NOT_COVERED): an encoded name means what it
-    says, and who signs names as they stand has not signed it."""
+    """Return the signed sub-resources with decoded values, as Amazon's manual specifies.
+
+    Raises SignatureRefused (NOT_COVERED) for a sub-resource with an encoded name: it takes effect, but clients that
+    sign literal names have not signed it.
+    """
     for name in (part.partition("=")[0] for part in query.split("&")):
         if name not in SUBRESOURCES and urllib.parse.unquote_plus(name) in SUBRESOURCES:
             raise SignatureRefused(SignatureFault.NOT_COVERED, urllib.parse.unquote_plus(name))

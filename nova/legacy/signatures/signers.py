@@ -1,4 +1,4 @@
-"""Who signed a request to EC2 or S3: by Keystone, which has the secrets, or (``noauth2``) as the request says."""
+"""Authentication of EC2 and S3 requests: by Keystone, which has the secrets, or (``noauth2``) by the request itself."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ LOG = logging.getLogger(__name__)
 
 SECTION = "keystone"
 USUAL_VERSIONS = ("2", "4")
-#: Versions of a signature of EC2, each with the only digest by which Keystone checks it.
-TELL_S = 60.0  # between two lines of the log about versions that are not taken
+TELL_S = 60.0  # minimum interval of the warning about a disabled signature version
+#: Signature versions of EC2, each with the only digest that Keystone verifies.
 CHECKED = {("0", "sha1"), ("1", "sha1"), ("2", "sha256"), ("4", "sha256")}
 
 
 class Signers(Protocol):
-    """Both answer with fields of a RequestContext, as :meth:`nova.web.auth.Context.identify`; ``now`` is in seconds
-    since 1970. SignatureRefused: what the caller did wrong. errors.api.SignaturesAway, errors.api.IdentityRefuses:
-    nobody can tell now."""
+    """The authentication of signed requests. ``now`` is in seconds since 1970.
+
+    Both methods return fields of a RequestContext, as :meth:`nova.web.auth.Context.identify` does. They raise
+    SignatureRefused for errors of the caller; errors.api.SignaturesAway or errors.api.IdentityRefuses if Keystone
+    cannot verify the signature now.
+    """
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """Of a request to EC2."""
+        """Authenticate an EC2 request."""
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """Of a request to S3."""
+        """Authenticate an S3 request."""
 
 
 class Ec2Terms(NamedTuple):
-    """What a signature of a request to EC2 must be. ``expiry_s``: how old, of versions 0 to 2 alone; ``versions``:
-    those that are taken."""
+    """The requirements for EC2 signatures. ``expiry_s``: maximum age, for versions 0 to 2 only; ``versions``: the
+    accepted versions."""
 
     expiry_s: float = 300
     versions: frozenset[str] = frozenset(USUAL_VERSIONS)
@@ -52,7 +55,7 @@ USUAL_TERMS = Ec2Terms()
 
 
 def from_conf(conf: Options) -> Signers:
-    """As ``[api]auth_strategy`` says. errors.config.Ec2Url, errors.config.Credentials."""
+    """Build the signers for ``[api]auth_strategy``. Raises errors.config.Ec2Url, errors.config.Credentials."""
     terms = Ec2Terms(conf.ec2_timestamp_expiry, frozenset(conf.ec2_signature_versions))
     if conf.api.auth_strategy == NOAUTH:
         return NoAuthSigners(terms)
@@ -61,15 +64,15 @@ def from_conf(conf: Options) -> Signers:
 
 
 class Ec2Versions:
-    """Finds the signatures of requests to EC2, and tells the operator of those that are not taken: now and then, since
-    strangers can make many."""
+    """The check of EC2 signature versions. Warnings about disabled versions are rate-limited, since anyone can cause
+    them."""
 
     def __init__(self, terms: Ec2Terms) -> None:
         self._terms = terms
         self._warned: dict[str, float] = {}
 
     def signature_of(self, request: SignedRequest, now: float) -> Signature:
-        """The signature that a request carries. SignatureRefused (NOT_TAKEN): of a version that is not taken."""
+        """Return the signature of a request. Raises SignatureRefused, with NOT_TAKEN for a disabled version."""
         is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
         found = ec2_signature(request, now, SKEW_S if is_v4 else self._terms.expiry_s)
         if found.version not in self._terms.versions:
@@ -81,31 +84,35 @@ class Ec2Versions:
         now = time.monotonic()
         if now - self._warned.get(version, -math.inf) >= TELL_S:
             self._warned[version] = now
-            LOG.warning("Requests to the EC2 API with signatures of version %s are refused, the last one of %s: "
-                        "[DEFAULT]ec2_signature_versions does not name it. If a client can sign by no other, add it",
-                        version, peer or "an address that is not known")
+            LOG.warning("EC2 requests with signature version %s refused, most recently from %s: "
+                        "[DEFAULT]ec2_signature_versions does not include it. Add it if a client supports no other",
+                        version, peer or "an unknown address")
 
 
 class KeystoneSigners:
-    """Asks Keystone once at each request, while not too many are wrong."""
+    """Authentication by Keystone, with one call per request, within the rate limit of wrong signatures."""
 
     def __init__(self, tokens: SignedTokens, terms: Ec2Terms = USUAL_TERMS,
                  wrong: WrongSignatures | None = None) -> None:
         self._tokens, self._versions, self._wrong = tokens, Ec2Versions(terms), wrong or WrongSignatures()
 
     def check(self) -> None:
-        """errors.service.Unavailable and others when Keystone does not answer."""
+        """Check that Keystone responds. Raises errors.service.Unavailable and others if it does not."""
         self._tokens.check()
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know; TOO_MANY."""
+        """Authenticate an EC2 request.
+
+        Raises the errors of Signers; SignatureRefused also as UNKNOWN for a digest that Keystone does not support, and
+        as TOO_MANY.
+        """
         signature = self._versions.signature_of(request, now)
         if (signature.version, signature.digest) not in CHECKED:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
         return self._judged(request, signature, self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """As of Signers. SignatureRefused also with TOO_MANY."""
+        """Authenticate an S3 request. Raises the errors of Signers; SignatureRefused also as TOO_MANY."""
         signature = s3_signature(request, now)
         return self._judged(request, signature, self._tokens.of_s3, keystone.s3tokens_body(signature))
 
@@ -121,21 +128,22 @@ class KeystoneSigners:
 
 
 def _asked(ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> SignedToken | None:
-    """None: Keystone does not take the signature."""
+    """Call Keystone; return None if it rejects the signature."""
     try:
         return ask(body)
     except SignatureNotTaken:
         return None
     except errors.Unavailable as error:
-        LOG.warning("No signature can be checked: %s", error.message)
+        LOG.warning("Keystone is unavailable; signatures cannot be verified: %s", error.message)
         raise errors.api.SignaturesAway from error
     except errors.NovaError as error:
-        LOG.error("Keystone checks no signature for us: %s", error.message)
+        LOG.error("Keystone refused to verify a signature for nova: %s", error.message)
         raise errors.api.IdentityRefuses from error
 
 
 def context_fields(found: SignedToken) -> dict[str, Json]:
-    """Fields of a RequestContext. errors.api.IdentityRefuses: the answer is none of Keystone's API v3."""
+    """Return the fields of a RequestContext. Raises errors.api.IdentityRefuses if Keystone's response is not of API v3.
+    """
     try:
         user, project, roles = found.body["user"], found.body["project"], found.body["roles"]
         return {"user_id": user["id"], "user_name": user["name"], "user_domain_id": user["domain"]["id"],
@@ -143,28 +151,30 @@ def context_fields(found: SignedToken) -> dict[str, Json]:
                 "project_domain_id": project["domain"]["id"], "domain_id": None, "system_scope": None,
                 "roles": tuple(role["name"] for role in roles), "token": found.token}
     except (LookupError, TypeError) as error:
-        LOG.error("Keystone's answer to a question about a signature is no token of a project: it lacks %s", error)
+        LOG.error("Keystone's response to the verification of a signature is not a project-scoped token: it lacks %s",
+                  error)
         raise errors.api.IdentityRefuses from None
 
 
 class NoAuthSigners:
-    """For trials on one machine: believes that the caller has the access key ``USER:PROJECT``, or ``USER`` of a project
-    of that name. No signature is checked, but it must be there, and fresh."""
+    """Authentication for tests on one machine: trusts the access key ``USER:PROJECT``, or ``USER`` of a project of that
+    name. Signatures must be present and recent, but are not verified."""
 
     def __init__(self, terms: Ec2Terms = USUAL_TERMS) -> None:
         self._versions = Ec2Versions(terms)
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """As of Signers."""
+        """Authenticate an EC2 request, as Signers specifies."""
         return believed(self._versions.signature_of(request, now).access)
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """As of Signers."""
+        """Authenticate an S3 request, as Signers specifies."""
         return believed(s3_signature(request, now).access)
 
 
 def believed(access: str) -> dict[str, Json]:
-    """The fields that an access key of ``noauth2`` stands for. SignatureRefused (NO_SUCH_KEY): it names no user."""
+    """Return the context fields for an access key of ``noauth2``. Raises SignatureRefused (NO_SUCH_KEY) without a user.
+    """
     user, _, project = access.partition(":")
     if not user:
         raise SignatureRefused(SignatureFault.NO_SUCH_KEY)

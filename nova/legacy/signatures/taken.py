@@ -1,8 +1,9 @@
-"""Signatures of calls that change something: each is taken once, so that who reads one on its way cannot use it.
+"""Replay protection for requests that change something: each signature is accepted once, so that an eavesdropper cannot
+reuse it.
 
-Clients sign by the second: who asks for the same twice within one has signed it the same, and who asks again after a
-lost answer may have. So the same signature is taken again for a moment from the address that it came from; a client of
-ours behind it signs anew at the next try, which an answer with 503 makes it do.
+Signatures have a resolution of one second: identical requests within a second have the same signature, and so may a
+retry after a lost response. So a signature is accepted again for a few seconds from the same address. After that the
+response is 503, which makes clients sign the request again and retry.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ from collections.abc import Callable
 from nova.legacy.signatures.request import Signature, SignatureFault, SignatureRefused
 from nova.web.seen import SeenRequests
 
-#: Seconds for which the first sender may say the same: one of signing, and what requests of one second may be late by.
+#: Seconds for which the first sender may repeat a signature: one for the clock's resolution, and the delay of requests.
 REPEAT_S = 5
-PARTS = 16384  # 6 MiB: 262,144 signatures, which is 145 a second for half an hour
+PARTS = 16384  # 6 MiB: 262,144 signatures, 145 per second for half an hour
 
 
 class TakenSignatures:
-    """Made before workers fork, who share it. ``clock``: seconds of Unix time."""
+    """The signatures already used; created before the workers fork, which share it. ``clock``: Unix time in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock, self._seen = clock, SeenRequests(clock, PARTS)
 
     def take(self, signature: Signature, peer: str, is_repeatable: bool = True) -> None:
-        """SignatureRefused (REPEATED) where it was taken already: by another address, too long ago, or at all where
-        what it asks for may not be done twice."""
+        """Record a signature as used.
+
+        Raises SignatureRefused (REPEATED) if it was used before by another address, too long ago, or if the request is
+        not repeatable.
+        """
         earlier = self._seen.earlier(f"{signature.access}\n{signature.value}", signature.until, peer)
         if earlier is None:
             return

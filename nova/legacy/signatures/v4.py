@@ -1,6 +1,6 @@
-"""Version 4, in the ``Authorization`` header or in the query (a presigned URL), of EC2 and of S3.
+"""Signature version 4 of EC2 and S3, in the ``Authorization`` header or in the query (a presigned URL).
 
-The region and the service of the scope may be any text: boto 2 makes them from the host's name.
+The region and the service of the scope may be any text: boto 2 derives them from the host name.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
 STREAM_SIGNED = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 STREAM_SIGNED_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 STREAM_UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-#: What may stand for a body's hash in S3, beside the hash.
+#: The values that S3 accepts in place of a body's hash.
 PAYLOADS = {UNSIGNED_PAYLOAD, STREAM_SIGNED, STREAM_SIGNED_TRAILER, STREAM_UNSIGNED_TRAILER}
 CONTENT_HASH = "x-amz-content-sha256"
 
 
 class _Claimed(NamedTuple):
-    """What a request says of its signature. ``life_s``: how long a presigned URL is valid."""
+    """The unverified signature parameters of a request. ``life_s``: validity of a presigned URL, in seconds."""
 
     credential: str
     signed_headers: str
@@ -52,31 +52,40 @@ class _Claimed(NamedTuple):
 
 
 def is_header_signed(request: SignedRequest) -> bool:
-    """Whether the ``Authorization`` header is one of this version."""
+    """Return whether the ``Authorization`` header has a version 4 signature."""
     return request.headers.get("authorization", "").lstrip().startswith(ALGORITHM)
 
 
 def is_presigned(request: SignedRequest) -> bool:
-    """Whether the query is one of this version."""
+    """Return whether the query has a version 4 signature."""
     return any(name == "X-Amz-Algorithm" or name == "X-Amz-Signature" for name, _ in request.query_pairs)
 
 
 def ec2_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
-    """The signature of a request to EC2, which covers the body. ``now``: seconds since 1970. SignatureRefused."""
+    """Return the signature of an EC2 request, which covers the body. ``now``: seconds since 1970.
+
+    Raises SignatureRefused.
+    """
     claimed = _claimed(request)
     return _signature(request, claimed, canonical_path(request), request.body_hash, (now, skew_s))
 
 
 def s3_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
-    """The signature of a request to S3. It covers what ``x-amz-content-sha256`` says of the body, which is
-    ``payload`` of the answer: the caller compares a hash with the body. SignatureRefused."""
+    """Return the signature of an S3 request.
+
+    It covers the value of ``x-amz-content-sha256``, which is the result's ``payload``: the caller must compare that
+    hash with the body. Raises SignatureRefused.
+    """
     claimed = _claimed(request)
     payload = _payload(request, claimed)
     return _signature(_as_client_signs(request), claimed, s3_path(request), payload, (now, skew_s))
 
 
 def _as_client_signs(request: SignedRequest) -> SignedRequest:
-    """boto 2 signs a port twice: ``host:3333:3333``. Some releases of Python have it send the same, some do not."""
+    """Return the request with the Host header that the client signed.
+
+    boto 2 signs the port twice: ``host:3333:3333``. Whether it also sends it twice depends on the Python release.
+    """
     host = request.headers.get("host", "")
     rest, colon, port = host.rpartition(":")
     is_boto = request.headers.get("user-agent", "").startswith("Boto/2.")
@@ -96,7 +105,7 @@ def _payload(request: SignedRequest, claimed: _Claimed) -> str:
 
 
 def _claimed(request: SignedRequest) -> _Claimed:
-    """SignatureRefused (DUPLICATE) when it is signed in both places."""
+    """Return the parameters in the header or the query. Raises SignatureRefused (DUPLICATE) if both have them."""
     if is_header_signed(request):
         if is_presigned(request):
             raise SignatureRefused(SignatureFault.DUPLICATE, "Authorization, X-Amz-Signature")
@@ -155,7 +164,7 @@ def _signature(request: SignedRequest, claimed: _Claimed, path: str, payload: st
 
 
 def _credential(text: str) -> tuple[str, Scope4]:
-    """An access key may have slashes, a scope has none."""
+    """Split a credential into access key and scope. The access key may have slashes, the scope's parts have none."""
     parts = text.rsplit("/", 4)
     if len(parts) != 5 or not parts[0] or parts[4] != "aws4_request":
         raise SignatureRefused(SignatureFault.MALFORMED, "Credential")
@@ -179,7 +188,7 @@ def _checked_until(claimed: _Claimed, scope: Scope4, now: float, skew_s: float) 
 
 
 def _check_covered(request: SignedRequest, signed: Sequence[str]) -> None:
-    """The host must be signed, and all headers that change what S3 or EC2 do."""
+    """Check that the signature covers the host and all headers that affect the operation."""
     for name in signed:
         if name not in request.headers:
             raise SignatureRefused(SignatureFault.MISSING, name)
@@ -193,38 +202,40 @@ def _collapsed(value: str) -> str:
 
 
 def canonical_query(request: SignedRequest) -> str:
-    """All pairs but the signature, encoded anew, in order."""
+    """Return all query pairs except the signature, encoded again and sorted."""
     return "&".join(f"{name}={value}" for name, value in
                     sorted((encoded(name), encoded(value)) for name, value in request.query_pairs
                            if name != "X-Amz-Signature"))
 
 
 def s3_path(request: SignedRequest) -> str:
-    """As clients sign it to S3, whatever they and what is between did to send it: each part encoded by the rule."""
+    """Return the path as S3 clients sign it: each component in canonical encoding, regardless of its encoding as sent.
+    """
     return "/".join(encoded(decoded(part)) for part in request.path.split("/")) or "/"
 
 
 def canonical_path(request: SignedRequest) -> str:
-    """Of every service but S3: without dots and double slashes, and encoded once more than it was sent."""
+    """Return the canonical path of all services except S3: normalized, and encoded once more than it was sent."""
     path = request.path or "/"
     normal = "/" + posixpath.normpath(path).lstrip("/")
     return encoded(normal + ("/" if path.endswith("/") and normal != "/" else ""), "/")
 
 
 def string_to_sign(timestamp: str, scope: Scope4, canonical_request: str) -> str:
-    """Of a whole canonical request."""
+    """Return the string to sign of a canonical request."""
     digest = hashlib.sha256(canonical_request.encode("utf-8", "surrogateescape")).hexdigest()
     return f"{ALGORITHM}\n{timestamp}\n{scope.text}\n{digest}"
 
 
 def chunk_string_to_sign(signature: Signature, before: str, chunk_hash: str) -> str:
-    """Of a chunk of a body of ``STREAM_SIGNED``. ``before``: the signature of the chunk before it, or the request's."""
+    """Return the string to sign of a chunk in a ``STREAM_SIGNED`` body. ``before``: the signature of the previous
+    chunk, or of the request."""
     assert signature.scope is not None
     return "\n".join((f"{ALGORITHM}-PAYLOAD", signature.timestamp, signature.scope.text, before, EMPTY_SHA256,
                       chunk_hash))
 
 
 def trailer_string_to_sign(signature: Signature, before: str, trailer_hash: str) -> str:
-    """Of the trailer behind a body of ``STREAM_SIGNED_TRAILER``."""
+    """Return the string to sign of the trailer of a ``STREAM_SIGNED_TRAILER`` body."""
     assert signature.scope is not None
     return "\n".join((f"{ALGORITHM}-TRAILER", signature.timestamp, signature.scope.text, before, trailer_hash))

@@ -1,4 +1,4 @@
-"""Bodies of ``Content-Encoding: aws-chunked``: chunks that carry signatures, or none, and perhaps a trailer."""
+"""Decoding of bodies with ``Content-Encoding: aws-chunked``: signed or unsigned chunks, and an optional trailer."""
 
 from __future__ import annotations
 
@@ -22,28 +22,31 @@ MOST_TRAILERS = 16
 PIECE = 262144
 _HEAD = re.compile(r"([0-9A-Fa-f]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?\r\n", re.ASCII)
 
-#: (string to sign, signature) -> whether they match; as :func:`nova.legacy.signatures.request.is_signed`, by whoever
-#: has the secret.
+#: (string to sign, signature) -> whether they match, as :func:`nova.legacy.signatures.request.is_signed` with the
+#: secret.
 Check = Callable[[str, str], bool]
 
 
 class ChunksMalformed(Exception):
-    """The body is not in the chunks that were announced, or ended too early."""
+    """The body lacks the announced chunk framing, or ends too early."""
 
 
 class ByteSource(Protocol):
-    """What a body is read from, as WSGI has it."""
+    """The source of a body, as WSGI's input."""
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
+        """Read up to ``size`` bytes; none at the end."""
 
     def readline(self, size: int, /) -> bytes:
-        """The same up to a line's end."""
+        """Read up to ``size`` bytes, or to the end of the line."""
 
 
 class ChunkedBody:
-    """The content of such a body, piece by piece. What was read is proven only when the iteration has ended without an
-    error: until then it must not be kept. ``trailers``: name in lower case -> value, known at the end."""
+    """The content of a chunked body, as an iterator of pieces.
+
+    The content is verified only when the iteration has ended without an error; do not keep it before. ``trailers``:
+    lower-case name -> value, available at the end.
+    """
 
     def __init__(self, source: ByteSource, signature: Signature, check: Check) -> None:
         self.trailers: Mapping[str, str] = {}
@@ -53,7 +56,10 @@ class ChunkedBody:
         self._has_trailer = signature.payload != STREAM_SIGNED
 
     def __iter__(self) -> Iterator[bytes]:
-        """ChunksMalformed; SignatureRefused (MISSING, MISMATCH) for a chunk or the trailer."""
+        """Yield the pieces and verify the signatures.
+
+        Raises ChunksMalformed; SignatureRefused (MISSING, MISMATCH) for a chunk or the trailer.
+        """
         size = 1
         while size:
             size, given = self._head()
@@ -73,20 +79,20 @@ class ChunkedBody:
     def _head(self) -> tuple[int, str]:
         match = _HEAD.fullmatch(self._source.readline(LONGEST_LINE).decode("latin-1"))
         if match is None:
-            raise ChunksMalformed("a chunk has no head")
+            raise ChunksMalformed("a chunk has no header")
         return int(match[1], 16), match[2] or ""
 
     def _pieces(self, size: int) -> Iterator[bytes]:
         while size:
             piece = self._source.read(min(size, PIECE))
             if not piece:
-                raise ChunksMalformed("the body ended within a chunk")
+                raise ChunksMalformed("the body ends within a chunk")
             size -= len(piece)
             yield piece
 
     def _line_end(self) -> None:
         if self._source.readline(2) != b"\r\n":
-            raise ChunksMalformed("a chunk has no end")
+            raise ChunksMalformed("a chunk has no terminator")
 
     def _prove(self, text: str, given: str, what: str) -> None:
         if not given:
@@ -96,7 +102,7 @@ class ChunkedBody:
         self._before = given
 
     def _trailer(self) -> None:
-        """Lines of ``name:value`` up to an empty one, or to the body's end; the last is the trailer's signature."""
+        """Read lines of ``name:value`` up to an empty line or the end; the last one is the trailer's signature."""
         found: dict[str, str] = {}
         while line := self._source.readline(LONGEST_LINE).rstrip(b"\r\n").decode("utf-8", "surrogateescape"):
             name, colon, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Which version a request is signed by."""
+"""Detection of the version of a request's signature."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from nova.legacy.signatures.request import SKEW_S, Signature, SignatureFault, Si
 
 
 def ec2_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
-    """The signature of a request to EC2. ``now``: seconds since 1970. SignatureRefused: UNSIGNED when there is none,
-    DUPLICATE when there are two."""
+    """Return the signature of an EC2 request. ``now``: seconds since 1970.
+
+    Raises SignatureRefused: UNSIGNED without a signature, DUPLICATE if there are two.
+    """
     is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
     is_query = ec2_query.is_query_signed(request)
     if is_v4 and is_query:
@@ -21,7 +23,7 @@ def ec2_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) ->
 
 
 def s3_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
-    """The same of a request to S3."""
+    """Return the signature of an S3 request, as ``ec2_signature`` does."""
     is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
     is_v2 = s3_v2.is_s3_header_signed(request) or s3_v2.is_s3_presigned(request)
     if is_v4 and is_v2:
@@ -34,7 +36,7 @@ def s3_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> 
 
 
 def is_s3_link(request: SignedRequest) -> bool:
-    """Whether a request to S3 is of a presigned URL, which its maker gave to others to use until its end."""
+    """Return whether an S3 request uses a presigned URL, which may be used repeatedly until it expires."""
     return v4.is_presigned(request) or s3_v2.is_s3_presigned(request)
 
 

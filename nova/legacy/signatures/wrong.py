@@ -1,7 +1,7 @@
-"""How often wrong signatures have the identity service asked: each costs it more than it costs who sends it.
+"""Rate limit of wrong signatures, each of which costs the identity service more than its sender.
 
-Every address has a bound, and all together have one; who signed well not long ago has a bound of its own, so that a
-flood keeps out those alone whom nobody knows yet. All of it is of one process.
+Every address has a limit, and all addresses together have one. A sender with a recent valid signature has its own
+limit, so that a flood affects only unknown senders. The limits apply per process.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from nova.legacy.signatures.request import SignatureFault, SignatureRefused
 
 MOST_SENDERS = 4096
-KNOWN_S = 900.0  # how long who signed well is known
+KNOWN_S = 900.0  # how long a sender stays known after a valid signature
 
 
 class WrongRate(NamedTuple):
-    """``burst``: wrong signatures at once; ``per_s``: and then so many a second."""
+    """A limit: ``burst`` wrong signatures in one burst, then ``per_s`` per second."""
 
     burst: float
     per_s: float
@@ -30,7 +30,7 @@ OF_ONE, OF_ALL = WrongRate(20, 2.0), WrongRate(200, 20.0)
 
 
 class _Levels:
-    """How much each key has used up; those that were heard of last, at most ``MOST_SENDERS``."""
+    """Leaky buckets by key, for the ``MOST_SENDERS`` most recent keys."""
 
     def __init__(self, rate: WrongRate) -> None:
         self._rate = rate
@@ -51,7 +51,7 @@ class _Levels:
 
 
 class WrongSignatures:
-    """``clock``: seconds, monotonic. Every method may be called by several threads at once."""
+    """The counts of wrong signatures. ``clock``: monotonic seconds. Safe for concurrent use by threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -59,7 +59,7 @@ class WrongSignatures:
         self._known: OrderedDict[str, float] = OrderedDict()
 
     def check(self, peer: str, access: str) -> None:
-        """SignatureRefused (TOO_MANY): nobody is to be asked about one more of this sender's."""
+        """Check the limits before a signature is verified. Raises SignatureRefused (TOO_MANY)."""
         with self._lock:
             now, key = self._clock(), _key(peer, access)
             is_full = self._senders.is_full(key, now) if self._is_known(key, now) else \
@@ -68,7 +68,7 @@ class WrongSignatures:
             raise SignatureRefused(SignatureFault.TOO_MANY)
 
     def wrong(self, peer: str, access: str) -> None:
-        """One of this sender's was wrong."""
+        """Count a wrong signature of this sender."""
         with self._lock:
             now, key = self._clock(), _key(peer, access)
             if self._is_known(key, now):
@@ -78,7 +78,7 @@ class WrongSignatures:
                 self._all.add("", now)
 
     def right(self, peer: str, access: str) -> None:
-        """One was right: this sender is known from now on."""
+        """Record a valid signature: the sender is known from now on."""
         with self._lock:
             key = _key(peer, access)
             self._known[key] = self._clock()
@@ -95,7 +95,7 @@ def _key(peer: str, access: str) -> str:
 
 
 def _network(peer: str) -> str:
-    """Of IPv6 the half of an address that one host cannot choose."""
+    """Return the address to count by: of IPv6 its /64 network, since a host can choose the rest."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

@@ -1,1 +1,2 @@
-"""XML below /v2: what the API once spoke, by the same tables and answers as JSON. No handler and no view knows it."""
+"""XML for the API at /v2, a format of old releases, made from the same tables and responses as JSON. Handlers and views
+are independent of it."""

@@ -1,4 +1,4 @@
-"""Which root element an answer has: by its operation where JSON has no root or another one, else by JSON's own key."""
+"""The root elements of responses: by operation if JSON has no root or a different one, else by the key in JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN = Root(GENERIC)
 
 
 class Laid(NamedTuple):
-    """A root's name, its layout, the value in it, and links at its end: of pages."""
+    """A root element: its name, its layout, its value, and the pagination links at its end."""
 
     tag: str
     root: Root
@@ -24,7 +24,7 @@ class Laid(NamedTuple):
 
 
 def _whole(tag: str, root: Root) -> Callable[[Json], Laid]:
-    """The whole answer is in the root."""
+    """Return a function that puts the complete response into the root."""
     return lambda answer: Laid(tag, root, answer)
 
 
@@ -35,7 +35,7 @@ def _created(answer: Json) -> Laid:
 
 
 def _extension(shown: Mapping[str, Json]) -> dict[str, Json]:
-    """As it was published: JSON has one namespace for all."""
+    """Return an extension with its published namespace and date; JSON has one namespace for all extensions."""
     known = EXTENSIONS.get(shown["alias"])
     return {**shown, **known._asdict()} if known else dict(shown)
 
@@ -68,7 +68,7 @@ OPERATIONS: dict[str, Callable[[Json], Laid]] = {
 
 
 def laid(answer: Mapping[str, Json], operation: str | None = None) -> Laid:
-    """How ``answer`` is laid out; ``operation``: its id, as the table of routes has it."""
+    """Return the root element for ``answer``; ``operation``: the operation's id in the table of routes."""
     if operation in OPERATIONS:
         return OPERATIONS[operation](answer)
     links = [key for key in answer if key == "links" or key.endswith("_links")]

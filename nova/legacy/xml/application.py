@@ -1,4 +1,4 @@
-"""The compute API below /v2 in the form that a client asks for: JSON or XML, in and out, each by itself."""
+"""The compute API at /v2 with content negotiation: JSON or XML, independently for requests and responses."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from nova.web.routing import Router
 
 
 class _Elements(dict[str, reader.Element]):
-    """A body in XML before its operation is known: the root by its name, which is an action's name, too."""
+    """An XML body before its operation is known: name of the root -> root. The name of an action is its root's name."""
 
 
 class NegotiatedAPI(ComputeAPI):
-    """Takes bodies in JSON and XML, and answers as ``kind``, a media type."""
+    """The API for one media type of responses, ``kind``. It accepts bodies in JSON and XML."""
 
     def __init__(self, router: Router[Route], site: ComputeSite, kind: str) -> None:
         super().__init__(router, site, legacy=True)
         self.kind = kind
 
     def read(self, http: webob.Request) -> Json:
-        """The body of a POST or PUT; None where there is none. api.UnsupportedType, and what the readers raise."""
+        """Return the body of a POST or PUT, or None. Raises api.UnsupportedType, and the errors of the parsers."""
         raw = http.body if http.method in bodies.WITH_BODY else b""
         if not raw:
             return None
@@ -62,7 +62,7 @@ class NegotiatedAPI(ComputeAPI):
 
 
 def _speech(kind: str) -> Speech:
-    """Faults as ``kind``, an XML type."""
+    """Return the error format for ``kind``, an XML media type."""
     def described(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
         status, content = faults.SPEECH.described(error, environ)
         return status, writer.write(msgspec.json.decode(content))
@@ -70,7 +70,7 @@ def _speech(kind: str) -> Speech:
 
 
 class Representations:
-    """What is mounted at /v2, behind authentication. Plain JSON goes past all of this."""
+    """The application mounted at /v2, behind authentication. Plain JSON requests bypass the negotiation."""
 
     def __init__(self, router: Router[Route], site: ComputeSite) -> None:
         self.usual = ComputeAPI(router, site, legacy=True)

@@ -1,4 +1,4 @@
-"""The layouts of the core API: versions, limits, extensions, servers, flavors, images, metadata, addresses, faults."""
+"""XML layouts of the core API: versions, limits, extensions, servers, flavors, images, metadata, addresses, faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVER = Record(
             "fault": Record(attributes=True, elements=("message", "details"), order=("message", "details"),
                             always=("details",)),
             "addresses": Pairs("network", "id", of=_IPS), "os-extended-volumes:volumes_attached": _VOLUMES},
-    elements=("image",),  # it is a text, an empty one, where a server boots from a volume
+    elements=("image",),  # an empty string for a volume-backed server
     order=("image", "flavor", "fault", "metadata", "addresses", "os-extended-volumes:volumes_attached", "links",
            "security_groups"))
 _IMAGE = Record(attributes=True, inside={"server": ATTRIBUTES, "metadata": META}, order=("server", "metadata"))
@@ -51,7 +51,7 @@ ROOTS: dict[str, Root] = {
     **dict.fromkeys((*NAMES.values(), OTHER_NAME), Root(_FAULT, COMPUTE)),
 }
 
-#: What a create answers with has metadata, always empty.
+#: The response to a create always has an empty metadata element.
 CREATED = Root(Record(attributes=True, inside=_SERVER.inside, order=_SERVER.order, always=("metadata",)), COMPUTE,
                ("atom",))
 RESERVED = Root(ATTRIBUTES, COMPUTE, ("atom",))

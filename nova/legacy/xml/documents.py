@@ -1,4 +1,4 @@
-"""The documents of versions in other forms than JSON: XML, and a feed of Atom."""
+"""The version documents in formats other than JSON: XML and Atom feeds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _TITLE, _AUTHOR, _AUTHORS_PAGE = "Available API Versions", "OpenStack", "http://
 
 
 def written(document: Mapping[str, Json], kind: str) -> bytes:
-    """A document of versions (see nova.api.discovery) as ``kind``: XML or Atom."""
+    """Serialize a version document (see nova.api.discovery) as ``kind``: XML or Atom."""
     if kind == negotiation.ATOM:
         return _feed(document.get("versions") or [document["version"]])
     return writer.write(document)
 
 
 def _feed(versions: list[Mapping[str, Json]]) -> bytes:
-    """A feed with an entry for each version. Its own id is where the first of them is, without the version."""
+    """Return a feed with an entry for each version. The feed's id is the URL of the first version, without the version.
+    """
     address = _address(versions[0])
     address = address if len(versions) == 1 else address.rstrip("/").rpartition("/")[0] + "/"
     author = XMLElement("author", inside=[XMLElement("name", text=_AUTHOR), XMLElement("uri", text=_AUTHORS_PAGE)])

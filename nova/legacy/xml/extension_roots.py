@@ -1,4 +1,4 @@
-"""The layouts of extensions' resources. Those that are not here have plain child elements and no namespace."""
+"""XML layouts of the extensions' resources. All other resources have plain child elements and no namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML for the API at /v2, and XML or Atom for the documents of versions."""
+"""XML for the API at /v2, and XML or Atom for the version documents."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nova.web.routing import Router
 
 
 class XmlAndJson:
-    """As :class:`nova.api.extras.MediaTypes`."""
+    """An implementation of :class:`nova.api.extras.MediaTypes` with JSON, XML and Atom."""
 
     def api(self, router: Router[Route], site: ComputeSite) -> WSGIApplication:
-        """Representations of every operation, chosen by suffix or Accept header."""
+        """Return the API with content negotiation by suffix or Accept header."""
         return Representations(router, site)
 
     def chosen(self, environ: WSGIEnvironment, feeds: bool = False) -> str:
-        """By suffix, then by the Accept header. ``feeds``: Atom is offered, too."""
+        """Return the media type by suffix, then by the Accept header. ``feeds``: Atom is available, too."""
         return negotiation.chosen(environ, documents.MEDIA_TYPES if feeds else negotiation.MEDIA_TYPES)
 
     def written(self, document: Mapping[str, Json], kind: str) -> bytes:
-        """JSON, XML or a feed of Atom."""
+        """Serialize a document as JSON, XML or an Atom feed."""
         return encoded(document) if kind in negotiation.JSON_TYPES else documents.written(document, kind)

@@ -1,4 +1,4 @@
-"""How a value of JSON is laid out in XML: three kinds of layouts, of which tables are made."""
+"""Layouts of JSON values in XML: three types, which the tables of roots are composed of."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Record:
-    """An object. ``attributes``: its plain values are attributes, but for those named in ``elements``; else all are
-    child elements. ``names``: JSON's key -> XML's name. ``inside``: the layouts of children that need one. ``order``:
-    children that come first, in this order. ``always``: children that are there, empty, when JSON has none. ``data``:
-    its keys are a user's, so that no name among them means anything.
+    """The layout of an object.
+
+    ``attributes``: scalar values are attributes, except those in ``elements``; otherwise all are child elements.
+    ``names``: JSON key -> XML name. ``inside``: layouts of children. ``order``: children that come first, in this
+    order. ``always``: children that are present, empty, if JSON has none. ``data``: the keys are user data, so that no
+    key has a special meaning.
     """
 
     attributes: bool = False
@@ -26,7 +28,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Listing:
-    """A list: an element with one ``item`` each; ``flat``: the items alone, without an element around them."""
+    """The layout of a list: an element with one ``item`` for each value; ``flat``: the items without that element."""
 
     item: str
     of: Record | Listing | Pairs = field(default_factory=Record)
@@ -35,8 +37,8 @@ class Listing:
 
 @dataclass(frozen=True)
 class Pairs:
-    """An object whose keys are data: an ``item`` each with the key as attribute ``key``, and the value as text, or as
-    attribute ``value``, or as what ``of`` makes of it."""
+    """The layout of an object whose keys are data: one ``item`` per key, with the key as attribute ``key``. The value
+    is the item's text, its attribute ``value``, or its content by the layout ``of``."""
 
     item: str = "meta"
     key: str = "key"
@@ -47,7 +49,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Root:
-    """A root element. ``prefixes``: those that are declared whether something has them or not."""
+    """The layout of a root element. ``prefixes``: namespace prefixes that are always declared."""
 
     layout: Record | Listing | Pairs
     namespace: str | None = None
@@ -56,16 +58,16 @@ class Root:
 
 GENERIC, ATTRIBUTES, META, DATA = Record(), Record(attributes=True), Pairs(), Record(data=True)
 
-#: Times without a zone: JSON has ``2012-12-04T12:04:30.245284``, XML has a blank for the T, and no fraction of zeros.
+#: Times without a zone: ``2012-12-04T12:04:30.245284`` in JSON; XML has a space for the T, and omits a zero fraction.
 TIMES = frozenset((
     "OS-SRV-USG:launched_at", "OS-SRV-USG:terminated_at", "createdAt", "created_at", "deleted_at", "ended_at",
     "finish_time", "start", "start_time", "started_at", "stop", "updated_at"))
 
-#: Names of a list's items that are not the list's without its last letter.
+#: List name -> item name, if it is not the list's name without its last letter.
 SINGULARS = {"policies": "policy", "dns_entries": "dns_entry", "domain_entries": "domain_entry",
              "addresses": "address", "hosts_not_run": "item"}
 
 
 def singular(name: str) -> str:
-    """What an item of the list ``name`` is called where no layout says it."""
+    """Return the default name of an item of the list ``name``."""
     return SINGULARS.get(name) or (name[:-1] if len(name) > 1 and name.endswith("s") else "item")

@@ -1,4 +1,4 @@
-"""The namespaces of XML: of the API itself, and of each extension, which is also the prefix of what it adds."""
+"""The XML namespaces of the API and of each extension. An extension's alias is the prefix of the names it adds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _EXT = f"{DOCS}/compute/ext"
 
 
 class Known(NamedTuple):
-    """An extension as it was published: its namespace, and when it last changed."""
+    """The published facts of an extension: its namespace, and the time of its last change."""
 
     namespace: str
     updated: str
 
 
-#: By alias, which is the prefix.
+#: Alias, which is the prefix -> published facts.
 EXTENSIONS: dict[str, Known] = {
     "NMN": Known(f"{_EXT}/multinic/api/v1.1", "2011-06-09T00:00:00Z"),
     "OS-DCF": Known(f"{_EXT}/disk_config/api/v1.1", "2011-09-27T00:00:00Z"),
@@ -109,7 +109,7 @@ EXTENSIONS: dict[str, Known] = {
     "os-volumes": Known(f"{_EXT}/volumes/api/v1.1", "2011-03-25T00:00:00Z"),
 }
 
-#: Prefix -> namespace of what may stand in an answer.
+#: Prefix -> namespace, for all names that may occur in a response.
 PREFIXES: dict[str, str] = {"atom": ATOM, **{alias: known.namespace for alias, known in EXTENSIONS.items()}}
-#: Namespace -> prefix. Two extensions have one namespace; by it, both are OS-EXT-STS.
+#: Namespace -> prefix. Two extensions share a namespace; in this table both are OS-EXT-STS.
 ALIASES: dict[str, str] = {known.namespace: alias for alias, known in EXTENSIONS.items()}

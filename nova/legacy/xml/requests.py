@@ -1,5 +1,6 @@
-"""A request body, from elements to the JSON that handlers take: by the body's table where it says something of them,
-else by what the elements look like. In XML all values are text; the table says which are numbers, booleans or null.
+"""Conversion of an XML request body to the JSON that handlers accept: by the body's schema, else by the elements' form.
+
+In XML all values are text; the schema defines which are numbers, booleans or null.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from nova.web.formats import BOOLEANS
 from nova.web.schema import SchemaNode
 from nova.web.specs import shown
 
-#: Lists that no table of a body knows: gone, or free in it.
+#: Lists without a schema: removed, or free-form.
 LISTS = frozenset(("policies", "interfaces", "fixed_ips"))
-#: Roots that JSON has none for.
+#: Roots without a counterpart in JSON.
 BARE = frozenset(("updates", "service"))
-#: Elements with attributes and text: what the text is called.
+#: Elements with attributes and text -> key of the text.
 TEXTS = {"file": "contents"}
-#: Encoded in base64, which XML has in lines.
+#: Values in base64, which XML breaks into lines.
 ENCODED = frozenset(("contents", "user_data"))
-#: May be an address, of which the last part is the id.
+#: Values that may be a URL, whose last component is the id.
 REFERENCES = frozenset(("imageRef", "flavorRef"))
-#: Below a root: XML's names of what JSON calls otherwise.
+#: Root -> XML name -> JSON key, for keys that differ.
 NAMES: dict[str, dict[str, str]] = {
     "server": {"auto_disk_config": "OS-DCF:diskConfig"},
     "rebuild": {"auto_disk_config": "OS-DCF:diskConfig"},
@@ -35,7 +36,7 @@ NAMES: dict[str, dict[str, str]] = {
 }
 HINTS = "scheduler_hints"
 _HINTS_TAG = f"{{{EXTENSIONS['OS-SCH-HNT'].namespace}}}{HINTS}"
-_HINTS_KEY = f"OS-SCH-HNT:{HINTS}"  # in a body of JSON it stands beside the server
+_HINTS_KEY = f"OS-SCH-HNT:{HINTS}"  # in JSON it is a sibling of the server
 
 _INTEGER, _NUMBER = re.compile(r"-?[0-9]{1,40}"), re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _TEXT_TYPES = frozenset(("string", "any", "integer_like", "number_like", "boolean_like"))
@@ -44,13 +45,15 @@ _NOTHING = SchemaNode()
 
 
 def local(tag: str) -> str:
-    """The name without its namespace: what requests are matched by."""
+    """Return the name without its namespace, by which requests are matched."""
     return tag.rpartition("}")[2]
 
 
 def body_of(root: Element, table: SchemaNode | None) -> Json:
-    """The body in JSON. ``table``: the compiled table of the operation's body. api.UnusableBody for a name that is
-    there twice and may not be."""
+    """Return the body in JSON. ``table``: the compiled schema of the operation's body.
+
+    Raises api.UnusableBody for a name that occurs twice but must not.
+    """
     table = table or _NOTHING
     name = local(root.tag)
     if name in BARE:
@@ -65,8 +68,10 @@ def body_of(root: Element, table: SchemaNode | None) -> Json:
 
 
 def text_of(element: Element) -> str:
-    """Its text without the white space around it, by which people lay documents out. Values of metadata keep theirs:
-    they are data, and a client that reads and writes them again must not change them."""
+    """Return the text without surrounding white space, which is only formatting.
+
+    Metadata values keep their white space: they are data, and a client that reads and writes them must not change them.
+    """
     return (element.text or "").strip(_BLANKS)
 
 
@@ -81,7 +86,7 @@ def _value(element: Element, node: SchemaNode | None) -> Json:
 
 
 def _empty(types: tuple[str, ...]) -> Json:
-    """What an element with nothing in it is: of the kinds that may be, the emptiest."""
+    """Return the value of an empty element: the emptiest value of the allowed types."""
     if "object" in types:
         return {}
     if "array" in types:
@@ -90,13 +95,13 @@ def _empty(types: tuple[str, ...]) -> Json:
 
 
 def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
-    """The value that a text means."""
+    """Convert a text to the type that the schema requires."""
     if name in ENCODED:
         return "".join(text.split())
     if name in REFERENCES:
         return text.rstrip("/").rpartition("/")[2]
     types = frozenset(node.spec.types) if node else frozenset(("any",))
-    if types & _TEXT_TYPES:  # what may be a number or a boolean besides, the table itself converts
+    if types & _TEXT_TYPES:  # the schema itself converts numbers and booleans among them
         return text
     if "integer" in types and _INTEGER.fullmatch(text):
         return int(text)
@@ -106,8 +111,8 @@ def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
 
 
 def _record(element: Element, node: SchemaNode | None) -> Json:
-    """An object of its attributes and children. What comes again makes a list where one may be; else it is refused,
-    as in JSON."""
+    """Return an object of the element's attributes and children. Repeated names become a list if the schema allows one;
+    else they are refused, as in JSON."""
     if _is_meta(element):
         return {element.attrib["key"]: element.text or ""}
     node = node or _NOTHING
@@ -117,12 +122,12 @@ def _record(element: Element, node: SchemaNode | None) -> Json:
     for key, values in made.items():
         inner = node.node_of(key)
         if len(values) > 1 and inner is not None and not {"any", "array"} & set(inner.spec.types):
-            raise errors.api.UnusableBody(reason=f"'{shown(key)}' is there more than once.")
+            raise errors.api.UnusableBody(reason=f"'{shown(key)}' occurs more than once.")
     return {key: values if len(values) > 1 else values[0] for key, values in made.items()}
 
 
 def _pairs(element: Element, node: SchemaNode) -> Iterator[tuple[str, Json]]:
-    """Keys and values; ``<meta key="k">v</meta>`` is a key of its own choice, anywhere."""
+    """Yield keys and values; ``<meta key="k">v</meta>`` is the key k, in any element."""
     name = local(element.tag)
     renamed = NAMES.get(name, {})
     for attribute, text in element.attrib.items():
@@ -143,7 +148,7 @@ def _is_meta(element: Element) -> bool:
 
 
 def _key(tag: str, node: SchemaNode, renamed: dict[str, str] | None = None) -> str:
-    """The key in JSON of an element's or attribute's name: by its local name, whatever its namespace."""
+    """Return the JSON key of an element or attribute, by its local name, independent of its namespace prefix."""
     name, namespace = local(tag), tag.rpartition("}")[0].removeprefix("{")
     alias = ALIASES.get(namespace) or ("" if "/" in namespace else namespace)
     full = f"{alias}:{name}" if alias else name

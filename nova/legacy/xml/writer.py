@@ -1,4 +1,4 @@
-"""An answer in XML, made of what it is in JSON by the tables of layouts."""
+"""Serialization of responses to XML, from their JSON form and the tables of layouts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nova.model.base import Json
 
 DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
-#: Of an element. Prefixes that mean something of their own cannot stand for what a user's key begins with.
+#: A valid element name. Reserved prefixes are excluded: a user's key must not begin with one.
 _NAME = re.compile(r"(?:(?!xml|atom:)[A-Z_][\w.-]*:)?[A-Z_][\w.-]*", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{6})?)", re.ASCII)
-_NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
-#: Characters that would mean something, or come back as others.
+_NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not representable in XML 1.0
+#: Characters that are markup, or that parsers normalize.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _IN_ATTRIBUTES = _ESCAPES | str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
 @dataclass
 class XMLElement:
-    """An element to be written. ``tag`` and the attributes' names have their prefix. ``keys``: of the value in JSON,
-    whose prefixes are declared even where nothing of them is in the document, such as of an empty list."""
+    """An element to write. ``tag`` and the names of attributes include the prefix. ``keys``: the value's keys in JSON,
+    whose prefixes are declared even if unused, for example for an empty list."""
 
     tag: str
     attributes: dict[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class XMLElement:
     keys: tuple[str, ...] = ()
 
     def prefixes(self) -> Iterator[str]:
-        """Those of all names in it."""
+        """Yield the prefixes of all names in the element."""
         for name in (self.tag, *self.attributes):
             yield name.partition(":")[0] if ":" in name else ""
         yield from (prefix for prefix in (key.partition(":")[0] for key in self.keys) if prefix in PREFIXES)
@@ -43,7 +43,7 @@ class XMLElement:
             yield from node.prefixes()
 
     def written(self) -> str:
-        """The element as text."""
+        """Return the element as text."""
         opened = f"<{self.tag}" + "".join(f' {name}="{_clean(value).translate(_IN_ATTRIBUTES)}"'
                                           for name, value in self.attributes.items())
         content = _clean(self.text).translate(_ESCAPES) + "".join(node.written() for node in self.inside)
@@ -51,19 +51,19 @@ class XMLElement:
 
 
 def write(answer: Mapping[str, Json], operation: str | None = None) -> bytes:
-    """The document of an answer of ``operation`` (a route's id; None for what has no operation)."""
+    """Return the XML document for a response. ``operation``: a route's id; None for documents without an operation."""
     return document(laid(answer, operation))
 
 
 def document(what: Laid) -> bytes:
-    """The document with this root."""
+    """Return the document with this root."""
     [node] = _nodes(what.root.layout, what.tag, what.value)
     node.inside += [_link(link) for link in what.links]
     return rendered(node, what.root.namespace, what.root.prefixes)
 
 
 def rendered(root: XMLElement, namespace: str | None, prefixes: tuple[str, ...] = ()) -> bytes:
-    """The document of a root in a default namespace. ``prefixes``: those that are declared even if nothing has them."""
+    """Return the document of a root in a default namespace. ``prefixes``: prefixes that are always declared."""
     used = dict.fromkeys((*prefixes, *filter(None, root.prefixes())))
     declared = {f"xmlns:{prefix}": PREFIXES.get(prefix, prefix) for prefix in used}
     if namespace:
@@ -73,7 +73,7 @@ def rendered(root: XMLElement, namespace: str | None, prefixes: tuple[str, ...] 
 
 
 def text_of(value: object) -> str:
-    """A plain value: None, True and False as Python spells them."""
+    """Return a scalar as text: None, True and False as in Python."""
     return value if isinstance(value, str) else str(value)
 
 
@@ -91,7 +91,7 @@ def _link(link: Mapping[str, Json]) -> XMLElement:
 
 @singledispatch
 def _nodes(layout: object, tag: str, value: Json) -> list[XMLElement]:
-    raise TypeError(f"{layout} is no layout")
+    raise TypeError(f"{layout} is not a layout")
 
 
 @_nodes.register
@@ -110,14 +110,14 @@ def _record(layout: Record, tag: str, value: Json) -> list[XMLElement]:
         elif _NAME.fullmatch(name):
             node.inside += _nodes(layout.inside.get(key, DATA if layout.data or key == "metadata" else GENERIC), name,
                                   inner)
-        else:  # no name of XML: as an item of metadata
+        else:  # not a valid XML name: write it as a metadata item
             [made] = _nodes(GENERIC, "meta", inner)
             node.inside.append(XMLElement("meta", {"key": key}, made.inside, made.text))
     return [node]
 
 
 def _spelled(key: str, value: Json, layout: Record) -> Json:
-    """A time in XML's form; all else as it is."""
+    """Return a time in XML's format; other values unchanged."""
     if layout.data or key not in TIMES or not isinstance(value, str):
         return value
     time = _TIME.fullmatch(value)
@@ -125,7 +125,7 @@ def _spelled(key: str, value: Json, layout: Record) -> Json:
 
 
 def _in_order(layout: Record, value: Mapping[str, Json]) -> list[str]:
-    """The keys as the layout orders them; links come last where it does not say otherwise."""
+    """Return the keys in the layout's order; by default links come last."""
     first = [key for key in layout.order if key in value or key in layout.always]
     rest = [key for key in (*value, *layout.always) if key not in (*layout.order, *layout.hidden)]
     return list(dict.fromkeys((*first, *sorted(rest, key=lambda key: key == LINKS))))
@@ -140,7 +140,7 @@ def _listing(layout: Listing, tag: str, value: Json) -> list[XMLElement]:
 
 
 def _unwrapped(name: str, item: Json) -> Json:
-    """``{"keypair": {...}}`` in a list of keypairs is one keypair."""
+    """Return the inner object of a wrapped list item, such as ``{"keypair": {...}}`` in a list of keypairs."""
     return item[name] if isinstance(item, dict) and list(item) == [name] else item
 
 

@@ -44,7 +44,7 @@ def test_daemon_when_every_caller_is_believed_then_not_for_others(options: cfg.C
         options.set_override("auth_strategy", "keystone", "api")
         objectstore.bind(options).close()
         options.set_override(option, True)
-    with pytest.raises(errors.service.CannotStart, match=f"{option} believes every caller, and s3_listen = 0.0.0.0"):
+    with pytest.raises(errors.service.CannotStart, match=f"{option} accepts every caller.*, but s3_listen = 0.0.0.0"):
         objectstore.bind(options)
     options.set_override("noauth2_anywhere", True, "api")
     objectstore.bind(options).close()

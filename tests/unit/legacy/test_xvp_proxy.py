@@ -115,7 +115,7 @@ def test_good_token_opens_raw_rfb_both_ways_with_half_closes(proxy: Proxy, metho
     ("/console", 400, "Invalid Request"), ("/console?token=", 400, "Invalid Request"),
     ("/console?other=x", 400, "Invalid Request"), ("/console?token=wrong", 401, "Not Authorized"),
     (f"/console?token={TOKEN}x", 401, "Not Authorized"), ("/console?token=" + "x" * 300, 401, "Not Authorized"),
-    (f"/?token={TOKEN}", 404, "There is nothing here."), (f"/consoles?token={TOKEN}", 404, "There is nothing here.")])
+    (f"/?token={TOKEN}", 404, "Not Found"), (f"/consoles?token={TOKEN}", 404, "Not Found")])
 def test_request_that_opens_nothing_is_answered_in_the_contracts_words(proxy: Proxy, target: str, status: int,
                                                                        words: str) -> None:
     for method in xvp.METHODS:
@@ -148,7 +148,7 @@ def test_console_that_cannot_be_reached_is_told_in_words_and_not_as_200() -> Non
     proxy = Proxy(Auth(port))
     status, words = proxy.answer()
     assert status == 503
-    assert "console does not take connections" in words
+    assert "console refuses connections" in words
     proxy.close()
 
 
@@ -159,7 +159,7 @@ def test_session_beyond_the_limit_is_refused_in_words() -> None:
             exactly(first, 31)
             status, words = proxy.answer()
             assert status == 503
-            assert "as many consoles" in words
+            assert "maximum number of open consoles" in words
         proxy.close()
 
 

@@ -1,5 +1,6 @@
-"""EC2's actions, a module a noun. Each is a function of the request and of its arguments that gives the answer's tree.
+"""Handlers of the EC2 actions, one module per resource. Each takes the request and its arguments and returns the
+response's element tree.
 
-What a handler refuses has a code of ``nova.legacy.ec2.faults``. A dry run ends where a call of the conductor would
-change something, so a handler makes its checks before its first change.
+Errors of handlers have a code of ``nova.legacy.ec2.faults``. A dry run ends at the first conductor call that would
+change something, so a handler makes all checks before its first change.
 """

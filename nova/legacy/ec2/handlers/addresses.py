@@ -1,4 +1,4 @@
-"""Elastic IPs: floating addresses, which are named by the address or by an allocation's id."""
+"""Actions on Elastic IPs, which are floating IPs identified by address or allocation id."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class DescribeAddresses(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_addresses(req: Ec2Request, args: DescribeAddresses) -> Tree:
-    """The project's. InvalidAddress.NotFound (UnsupportedOperation to old clients), InvalidAllocationID.NotFound."""
+    """List the project's addresses.
+
+    Raises InvalidAddress.NotFound (UnsupportedOperation for old clients), InvalidAllocationID.NotFound.
+    """
     found = own(req)
     for address in args.public_ip:
         by_address(found, address)
@@ -48,13 +51,13 @@ def describe_addresses(req: Ec2Request, args: DescribeAddresses) -> Tree:
 
 
 def own(req: Ec2Request) -> Sequence[FloatingAddress]:
-    """All of the project's; an old client that is an administrator sees everybody's."""
+    """Return the project's addresses; the addresses of all projects for an administrator with an old client."""
     found: Sequence[FloatingAddress] = req.conductor.list_floating_addresses(FloatingQuery(scope=req.scope()))
     return found
 
 
 def by_address(found: Sequence[FloatingAddress], address: str) -> FloatingAddress:
-    """InvalidAddress.NotFound."""
+    """Return the floating IP with this address. Raises InvalidAddress.NotFound."""
     for one in found:
         if one.address == address:
             return one
@@ -80,7 +83,7 @@ def _addresses(req: Ec2Request, found: Sequence[FloatingAddress]) -> list[dict[s
 
 
 def _association(allocation: str) -> str:
-    """An address is associated once at most, so that its own number says it."""
+    """Return the association id: the allocation's number, since an address has at most one association."""
     return allocation.replace("eipalloc-", "eipassoc-", 1)
 
 
@@ -91,13 +94,16 @@ class AllocateAddress(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def allocate_address(req: Ec2Request, args: AllocateAddress) -> Tree:
-    """Of the configured pool, or the one that is named. ResourceLimitExceeded; UnsupportedOperation: it is empty."""
+    """Allocate an address from the named pool, or from the configured pool.
+
+    Raises ResourceLimitExceeded, UnsupportedOperation if the pool is empty.
+    """
     if args.address:
-        raise unsupported("Address: a certain address cannot be asked for.")
+        raise unsupported("Address: a specific address cannot be requested.")
     try:
         made: FloatingAddress = req.conductor.allocate_floating_address(req.project_id, args.public_ipv4_pool or None)
     except errors.NotFound as error:
-        raise unsupported(f"{error.message} An operator gives the cloud addresses: nova-manage floating create, or a "
+        raise unsupported(f"{error.message} An operator must add addresses: nova-manage floating create, or a "
                           "subnet of Neutron's external network.") from None
     shown: dict[str, object] = {"publicIp": made.address}
     if not req.is_old:
@@ -113,14 +119,14 @@ class AddressNamed(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def release_address(req: Ec2Request, args: AddressNamed) -> Tree:
-    """InvalidAllocationID.NotFound, InvalidAddress.NotFound."""
+    """Release an address. Raises InvalidAllocationID.NotFound, InvalidAddress.NotFound."""
     found = _named(req, args.public_ip, args.allocation_id)
     req.conductor.release_floating_address(found.id, Scope(project_id=req.project_id))
     return {"return": True}
 
 
 def _named(req: Ec2Request, address: str | None, id: str | None) -> FloatingAddress:
-    """By either; MissingParameter without both."""
+    """Return a floating IP by allocation id or address. Raises MissingParameter without both."""
     if id:
         meant = req.one_meant("eipalloc", id.replace("eipassoc-", "eipalloc-", 1))
         for one in own(req):
@@ -142,13 +148,16 @@ class AssociateAddress(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def associate_address(req: Ec2Request, args: AssociateAddress) -> Tree:
-    """With the first fixed address, unless one is named. Resource.AlreadyAssociated; InvalidInstanceID.NotFound."""
+    """Associate an address with the named fixed address of an instance, by default with its first.
+
+    Raises Resource.AlreadyAssociated, InvalidInstanceID.NotFound.
+    """
     if not args.instance_id:
         raise missing("InstanceId")
     found = _named(req, args.public_ip, args.allocation_id)
     server = target(req, args.instance_id, f"{RULES}:add")
     if not args.allow_reassociation and found.server_uuid not in (None, server.uuid):
-        raise Ec2Error("Resource.AlreadyAssociated", f"{found.address} is associated with another instance already.")
+        raise Ec2Error("Resource.AlreadyAssociated", f"{found.address} is already associated with another instance.")
     req.conductor.associate_floating_address(FloatingAssociation(
         server_uuid=server.uuid, address=found.address, fixed_address=args.private_ip_address))
     if req.is_old:
@@ -157,7 +166,7 @@ def associate_address(req: Ec2Request, args: AssociateAddress) -> Tree:
 
 
 def disassociate_address(req: Ec2Request, args: AddressNamed) -> Tree:
-    """InvalidAssociationID.NotFound: no instance has it."""
+    """Disassociate an address from its instance. Raises InvalidAssociationID.NotFound if it has none."""
     found = _named(req, args.public_ip, args.association_id or args.allocation_id)
     if found.server_uuid is None:
         raise Ec2Error("InvalidAssociationID.NotFound", f"Address {found.address} is not associated.", 404)

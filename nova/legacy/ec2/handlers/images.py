@@ -1,4 +1,4 @@
-"""Images: described, registered, shared, made of instances, and deregistered."""
+"""Actions on images: describe, register, share, create from an instance, deregister."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class DescribeImages(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_images(req: Ec2Request, args: DescribeImages) -> Tree:
-    """Those that the caller may use. InvalidAMIID.NotFound, Malformed; InvalidParameterValue: a filter."""
+    """List the images that the caller may use.
+
+    Raises InvalidAMIID.NotFound or Malformed, InvalidParameterValue for an unknown filter.
+    """
     lists.check_not_both(args.image_id, args, "ImageId")
     lists.check_few(args.image_id, "ImageId")
     if args.image_id:
@@ -64,22 +67,25 @@ def describe_images(req: Ec2Request, args: DescribeImages) -> Tree:
 
 
 def _is_for(req: Ec2Request, image: Image, whom: Sequence[str]) -> bool:
-    """``all``: public ones; ``self``: those that were shared with the project."""
+    """Return whether ``whom`` may use the image. ``all``: public images; ``self``: images shared with the project."""
     return (ALL in whom and image.visibility == "public") or (
         OWNERS_SELF in whom and image.visibility != "public" and image.owner != req.project_id)
 
 
 def all_images(req: Ec2Request) -> Sequence[Image]:
-    """Every image that the image service shows to the caller."""
+    """Return all images that the image service shows to the caller."""
     found: Sequence[Image] = req.conductor.list_images(ImageQuery())
     return found
 
 
 def image_named(req: Ec2Request, shown: str) -> Image:
-    """By its id, or by its name where it has no form of an id. InvalidAMIID.NotFound, Malformed."""
+    """Return an image by id, or by name if the text does not look like an id.
+
+    Raises InvalidAMIID.NotFound or Malformed.
+    """
     if not _ID.fullmatch(shown.strip()):
         if re.fullmatch("[a-z]{1,8}-.*", shown) and shown.partition("-")[0] in KINDS:
-            req.one_meant(MACHINE, shown)  # raises: it is an id of something else, or of nothing
+            req.one_meant(MACHINE, shown)  # raises: malformed, or an id of another resource type
         named: Sequence[Image] = req.conductor.list_images(ImageQuery(filters={"name": shown}, limit=1))
         if not named:
             raise absent(IMAGE, shown)
@@ -91,7 +97,7 @@ def image_named(req: Ec2Request, shown: str) -> Image:
     return image
 
 
-# -- registered
+# -- registration
 
 
 class RegisterImage(Ec2Arguments, frozen=True, kw_only=True):
@@ -109,9 +115,9 @@ class RegisterImage(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def register_image(req: Ec2Request, args: RegisterImage) -> Tree:
-    """Of a bundle in the object store (ImageLocation), or of a snapshot of a volume (BlockDeviceMapping).
+    """Register an image from a bundle in the object store (ImageLocation) or a volume snapshot (BlockDeviceMapping).
 
-    MissingParameter; InvalidManifest: no bundle is there; InvalidParameterValue; UnsupportedOperation.
+    Raises MissingParameter, InvalidManifest if the bundle does not exist, InvalidParameterValue, UnsupportedOperation.
     """
     if args.architecture is not None and args.architecture not in ARCHITECTURES:
         raise invalid("Architecture", args.architecture, f"It must be one of {', '.join(ARCHITECTURES)}.")
@@ -125,14 +131,14 @@ def register_image(req: Ec2Request, args: RegisterImage) -> Tree:
 
 
 def _of_snapshots(req: Ec2Request, args: RegisterImage, mapping: Sequence[Mapping[str, object]]) -> str:
-    """An image without data: what its servers boot from is the snapshot of its root device."""
+    """Register an image without data, whose servers boot from the snapshot of the root device."""
     if not args.name:
         raise missing("Name")
     root = args.root_device_name or str(mapping[0].get("device_name") or "/dev/vda")
     named = [dict(one) for one in mapping]
     roots = [one for one in named if one.get("device_name") in (root, None) and one.get("source_type") != "blank"]
     if not roots:
-        raise invalid("RootDeviceName", root, "BlockDeviceMapping has no snapshot of that device.")
+        raise invalid("RootDeviceName", root, "BlockDeviceMapping has no snapshot for this device.")
     for one in named:
         source = one["source_type"]
         one["boot_index"] = 0 if one is roots[0] else None
@@ -155,7 +161,7 @@ def _parts(req: Ec2Request, args: RegisterImage) -> dict[str, str]:
 def _of_bundle(req: Ec2Request, args: RegisterImage, location: str, mapping: Sequence[object]) -> str:
     if req.site.objects is None:
         raise unsupported("ImageLocation: this cloud has no object store (nova-objectstore).")
-    req.authorize(SHOW)  # the object store makes the image with its own token: nobody else asks what the caller may
+    req.authorize(SHOW)  # the only check: the object store registers with its own token
     try:
         facts = req.site.objects.read_manifest(location, req.project_id)
     except errors.NotFound as error:
@@ -179,7 +185,10 @@ class ImageOnly(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def deregister_image(req: Ec2Request, args: ImageOnly) -> Tree:
-    """InvalidAMIID.NotFound; UnauthorizedOperation: it is another's, or protected."""
+    """Delete an image.
+
+    Raises InvalidAMIID.NotFound, UnauthorizedOperation if it belongs to another project or is protected.
+    """
     req.conductor.delete_image(image_named(req, args.image_id).id)
     return {"return": True}
 
@@ -196,8 +205,8 @@ def _launch(image: Image, shown: Tree) -> object:
     return [{"group": ALL}] if image.visibility == "public" else ()
 
 
-#: Attribute -> its value, of the image and of what DescribeImages shows of it; and whether it is plain text to old
-#: clients.
+#: Attribute -> function of the image and its DescribeImages view that returns the value. Old clients get the PLAIN ones
+#: as plain text.
 ATTRIBUTES: Mapping[str, Callable[[Image, Tree], object]] = {
     LAUNCH_PERMISSION: _launch, "blockDeviceMapping": lambda image, shown: shown["blockDeviceMapping"],
     "rootDeviceName": lambda image, shown: shown["rootDeviceName"],
@@ -207,7 +216,10 @@ PLAIN = frozenset({"rootDeviceName"})
 
 
 def describe_image_attribute(req: Ec2Request, args: DescribeImageAttribute) -> Tree:
-    """InvalidAttribute (today InvalidParameterValue); InvalidAMIID.NotFound."""
+    """Return one attribute of an image.
+
+    Raises InvalidParameterValue (InvalidAttribute for old clients), InvalidAMIID.NotFound.
+    """
     if args.attribute not in ATTRIBUTES:
         raise bad_attribute(req, args.attribute)
     image = image_named(req, args.image_id)
@@ -240,8 +252,11 @@ class ModifyImageAttribute(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def modify_image_attribute(req: Ec2Request, args: ModifyImageAttribute) -> Tree:
-    """Makes an image public or private, or changes its description. MissingParameter, InvalidParameterValue,
-    InvalidAttribute; UnauthorizedOperation: it is another's, or public images are an administrator's."""
+    """Make an image public or private, or change its description.
+
+    Raises MissingParameter, InvalidParameterValue, InvalidAttribute; UnauthorizedOperation if the image belongs to
+    another project, or only administrators may publish images.
+    """
     image = image_named(req, args.image_id)
     if args.description is not None or args.attribute == "description":
         text = args.description.value if args.description else args.value or ""
@@ -253,12 +268,12 @@ def modify_image_attribute(req: Ec2Request, args: ModifyImageAttribute) -> Tree:
 
 
 def _sharing(req: Ec2Request, args: ModifyImageAttribute) -> bool:
-    """Whether everybody may use it from now on."""
+    """Return whether the image will be public."""
     wanted = args.launch_permission
     if wanted is not None:
         groups, is_added = wanted.add or wanted.remove, bool(wanted.add)
         if wanted.add and wanted.remove:
-            raise Ec2Error("InvalidParameterCombination", "LaunchPermission has Add and Remove: ask for one of them.")
+            raise Ec2Error("InvalidParameterCombination", "LaunchPermission has both Add and Remove. Specify one.")
         named, users = [one.group for one in groups], [one.user_id for one in groups if one.user_id]
     else:
         if args.attribute is None:
@@ -271,9 +286,9 @@ def _sharing(req: Ec2Request, args: ModifyImageAttribute) -> bool:
             raise invalid("OperationType", args.operation_type, "It must be add or remove.")
         named, users, is_added = list(args.user_group), list(args.user_id), args.operation_type == "add"
     if users:
-        raise unsupported("An image is shared with single projects by the image service (its members), not so.")
+        raise unsupported("Share an image with single projects by the image service (image members).")
     if named != [ALL]:
-        raise invalid("UserGroup", ", ".join(map(str, named)), f"Only the group {ALL} is known.")
+        raise invalid("UserGroup", ", ".join(map(str, named)), f"Only the group {ALL} is supported.")
     return is_added
 
 
@@ -284,7 +299,7 @@ class UpdateImage(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def update_image(req: Ec2Request, args: UpdateImage) -> Tree:
-    """An image's name or description: OpenStack's own action. The image after it."""
+    """Change an image's name or description, and return the image. This action is OpenStack's, not EC2's."""
     image = image_named(req, args.image_id)
     fields = {name: value for name, value in (("name", args.name), ("description", args.description))
               if value is not None}
@@ -292,7 +307,7 @@ def update_image(req: Ec2Request, args: UpdateImage) -> Tree:
     return views.all_of(req, (after,))[0]
 
 
-# -- of an instance
+# -- images of instances
 
 
 class ImageOfInstance(Ec2Arguments, frozen=True, kw_only=True):
@@ -303,13 +318,15 @@ class ImageOfInstance(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def create_image(req: Ec2Request, args: ImageOfInstance) -> Tree:
-    """Of an instance on volumes: snapshots of all of them. It is stopped for that, unless NoReboot, and started again.
-    InvalidParameterValue: it has a disk of its host; IncorrectInstanceState; OperationNotPermitted: somebody locked
-    it, and it is to be stopped."""
+    """Create an image of a volume-backed instance, with snapshots of all its volumes.
+
+    The instance is stopped meanwhile and started again, unless NoReboot is set. Raises InvalidParameterValue if the
+    root disk is not a volume, IncorrectInstanceState, OperationNotPermitted if the instance is locked and must stop.
+    """
     found = server(req, args.instance_id, SHOW)
     if root_type(found) != "ebs":
         raise invalid("InstanceId", args.instance_id, "The instance does not have a volume attached at root "
-                      f"({found.root_device_name}). Make the image by the compute API: openstack server image create.")
+                      f"({found.root_device_name}). Use the compute API instead: openstack server image create.")
     req.authorize(VOLUME_BACKED, found.project_id, found.user_id)
     if not args.no_reboot and found.locked and not req.context.is_admin:
         raise errors.server.Locked(uuid=found.uuid)

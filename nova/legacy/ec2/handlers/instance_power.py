@@ -1,4 +1,4 @@
-"""Instances, stopped and started, rebooted and terminated; and what their guests say."""
+"""Actions that stop, start, reboot and terminate instances, and that read their console output and password."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from nova.model.server.servers import ConsoleQuery, ServerDetail, ServerOrder, S
 DELETE, REBOOT = "os_compute_api:servers:delete", "os_compute_api:servers:reboot"
 STOP, START = "os_compute_api:servers:stop", "os_compute_api:servers:start"
 CONSOLE, PASSWORD = "os_compute_api:os-console-output", "os_compute_api:os-server-password:show"
-CONSOLE_BYTES = 65536  # of a console's log: its end, as much as AWS keeps
+CONSOLE_BYTES = 65536  # the last bytes of a console log, AWS's limit
 
 
 class InstanceIds(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: tuple[str, ...]
-    force: bool = False  # a stop that does not wait for the guest: the compute API decides that itself
+    force: bool = False  # stop without waiting for the guest; ignored, the compute API decides
 
 
 def terminate_instances(req: Ec2Request, args: InstanceIds) -> Tree:
-    """All are looked up before any is touched. One that is gone already stays so."""
+    """Delete the instances. All are looked up before any is changed; deleted ones are left alone."""
     servers = _actors(req, args, DELETE)
     changes = []
     for server in servers:
@@ -47,7 +47,7 @@ def terminate_instances(req: Ec2Request, args: InstanceIds) -> Tree:
 
 
 def stop_instances(req: Ec2Request, args: InstanceIds) -> Tree:
-    """One that is off stays so."""
+    """Stop the instances; those already stopped are left alone."""
     servers = _actors(req, args, STOP)
     changes = []
     for server in servers:
@@ -59,7 +59,7 @@ def stop_instances(req: Ec2Request, args: InstanceIds) -> Tree:
 
 
 def start_instances(req: Ec2Request, args: InstanceIds) -> Tree:
-    """Those that are off."""
+    """Start the stopped instances."""
     servers = _actors(req, args, START)
     for server in servers:
         _order(req, server, "start")
@@ -67,14 +67,17 @@ def start_instances(req: Ec2Request, args: InstanceIds) -> Tree:
 
 
 def reboot_instances(req: Ec2Request, args: InstanceIds) -> Tree:
-    """Without asking the guest."""
+    """Hard-reboot the instances, without the guests' cooperation."""
     for server in _actors(req, args, REBOOT):
         _order(req, server, "hard_reboot")
     return {"return": True}
 
 
 def _actors(req: Ec2Request, args: InstanceIds, rule: str) -> Sequence[ServerDetail]:
-    """InvalidInstanceID.NotFound, Malformed; UnauthorizedOperation; OperationNotPermitted: somebody locked it."""
+    """Return the servers after checking the policy rule and the lock of each.
+
+    Raises InvalidInstanceID.NotFound or Malformed, UnauthorizedOperation, OperationNotPermitted if one is locked.
+    """
     servers = by_ids(req, args.instance_id)
     for server in servers:
         req.authorize(rule, server.project_id, server.user_id)
@@ -94,11 +97,11 @@ def _changed(req: Ec2Request, changes: Sequence[tuple[ServerDetail, InstanceStat
 
 
 class OutputOfInstance(InstanceOnly, frozen=True, kw_only=True):
-    latest: bool = False  # what the console has now; here every answer is so
+    latest: bool = False  # the current output; every response is current here
 
 
 def get_console_output(req: Ec2Request, args: OutputOfInstance) -> Tree:
-    """The end of the console's log. A server that has none, or is on no host, has said nothing."""
+    """Return the end of the console log; empty for a server without a log or a host."""
     found = target(req, args.instance_id, CONSOLE)
     text = ""
     if found.host is not None:
@@ -108,7 +111,7 @@ def get_console_output(req: Ec2Request, args: OutputOfInstance) -> Tree:
 
 
 def get_password_data(req: Ec2Request, args: InstanceOnly) -> Tree:
-    """What the guest posted, encrypted with its user's key: empty when it posted nothing."""
+    """Return the password that the guest posted, encrypted with the user's key; empty if it posted none."""
     uuid = req.one_meant("i", args.instance_id)
     try:
         found = req.conductor.get_server_password(ServerQuery(uuid=uuid, scope=req.scope()))

@@ -1,4 +1,4 @@
-"""Instances: described, alone and in lists, and what of one can be changed."""
+"""Actions that describe instances, and that describe or modify their attributes."""
 
 from __future__ import annotations
 
@@ -48,12 +48,15 @@ class DescribeInstances(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_instances(req: Ec2Request, args: DescribeInstances) -> Tree:
-    """InvalidInstanceID.NotFound, Malformed; InvalidParameterValue: a filter; InvalidNextToken."""
+    """List instances, grouped by reservation.
+
+    Raises InvalidInstanceID.NotFound or Malformed, InvalidParameterValue for an unknown filter, InvalidNextToken.
+    """
     return _described(req, args)
 
 
 def describe_instances_v6(req: Ec2Request, args: DescribeInstances) -> Tree:
-    """The same, with IPv6 addresses."""
+    """List instances as ``describe_instances`` does, with IPv6 addresses."""
     return _described(req, args, with_v6=True)
 
 
@@ -71,7 +74,7 @@ def _described(req: Ec2Request, args: DescribeInstances, with_v6: bool = False) 
             assert isinstance(members, list)
             if args.filter and not tests({**members[0], "reservation": whole}):
                 continue
-            if count == most:  # one more is there
+            if count == most:  # at least one more instance matches
                 following = last
                 break
             count, last = count + 1, server.uuid
@@ -87,7 +90,7 @@ def _described(req: Ec2Request, args: DescribeInstances, with_v6: bool = False) 
 
 
 def _batches(req: Ec2Request, args: DescribeInstances) -> Iterator[Sequence[ServerDetail]]:
-    """All servers that are meant, as many at a time as one call gives."""
+    """Yield batches of all requested servers, one batch per RPC call."""
     if args.instance_id:
         yield by_ids(req, args.instance_id)
         return
@@ -103,13 +106,16 @@ def _batches(req: Ec2Request, args: DescribeInstances) -> Iterator[Sequence[Serv
 
 
 def every(req: Ec2Request, args: DescribeInstances) -> list[ServerDetail]:
-    """All servers that are meant, together."""
+    """Return all requested servers in one list."""
     return [one for batch in _batches(req, args) for one in batch]
 
 
 def by_ids(req: Ec2Request, shown: Sequence[str]) -> Sequence[ServerDetail]:
-    """The servers, in the order in which they are named. To today's clients also those that are gone and not yet
-    forgotten: they wait for them to be terminated. InvalidInstanceID.NotFound, Malformed."""
+    """Return the servers with these EC2 ids, in the same order.
+
+    Deleted servers whose rows still exist are included, except for old clients: today's clients wait for an instance to
+    be terminated. Raises InvalidInstanceID.NotFound or Malformed.
+    """
     meant = req.meant("i", shown)
     found = of_uuids(req, list(meant.values()), with_deleted=not req.is_old)
     for one, uuid in meant.items():
@@ -119,7 +125,7 @@ def by_ids(req: Ec2Request, shown: Sequence[str]) -> Sequence[ServerDetail]:
 
 
 def of_uuids(req: Ec2Request, uuids: Sequence[str], with_deleted: bool = False) -> Mapping[str, ServerDetail]:
-    """uuid -> server, of those that are there."""
+    """Map UUIDs to servers, for the servers that exist."""
     found: dict[str, ServerDetail] = {}
     for first in range(0, len(uuids), PAGE):
         wanted = tuple(uuids[first:first + PAGE])
@@ -135,12 +141,15 @@ class InstanceOnly(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def target(req: Ec2Request, shown: str, rule: str) -> ServerTarget:
-    """The server, policy asked on it. InvalidInstanceID.NotFound, Malformed; UnauthorizedOperation."""
+    """Return the server after checking the policy rule against it.
+
+    Raises InvalidInstanceID.NotFound or Malformed, UnauthorizedOperation.
+    """
     return _asked_for(req, shown, rule, req.conductor.get_target)
 
 
 def server(req: Ec2Request, shown: str, rule: str) -> ServerDetail:
-    """The same, whole."""
+    """Return the server with all details, checked as ``target`` does."""
     return _asked_for(req, shown, rule, req.conductor.get_server)
 
 
@@ -169,7 +178,7 @@ STATUS_FILTERS: lists.FilterPaths = {
 
 
 def describe_instance_status(req: Ec2Request, args: DescribeInstanceStatus) -> Tree:
-    """Running ones alone, unless all are asked for."""
+    """List the status of the running instances, or of all with IncludeAllInstances."""
     lists.check_not_both(args.instance_id, args, "InstanceId")
     asked = DescribeInstances(instance_id=args.instance_id)
     servers = every(req, asked)
@@ -197,7 +206,10 @@ class DescribeInstanceAttribute(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def describe_instance_attribute(req: Ec2Request, args: DescribeInstanceAttribute) -> Tree:
-    """InvalidAttribute (today InvalidParameterValue): there is no such attribute."""
+    """Return one attribute of an instance.
+
+    Raises InvalidParameterValue (InvalidAttribute for old clients) for an unknown attribute.
+    """
     if args.attribute not in ATTRIBUTES:
         raise bad_attribute(req, args.attribute)
     found = server(req, args.instance_id, "os_compute_api:servers:show")
@@ -205,10 +217,10 @@ def describe_instance_attribute(req: Ec2Request, args: DescribeInstanceAttribute
 
 
 def bad_attribute(req: Ec2Request, name: str) -> Ec2Error:
-    """An attribute that there is none of."""
+    """Return the error for an unknown attribute."""
     if req.is_old:
         return Ec2Error("InvalidAttribute", f"Attribute not supported: {name}")
-    return invalid("attribute", name, "It is no attribute that this cloud has.")
+    return invalid("attribute", name, "This cloud does not support the attribute.")
 
 
 def _attribute(req: Ec2Request, found: ServerDetail, name: str) -> object:
@@ -219,7 +231,7 @@ def _attribute(req: Ec2Request, found: ServerDetail, name: str) -> object:
     return value if req.is_old or value is None or isinstance(value, list) else {"value": value}
 
 
-#: Attribute -> its value, of the server and of what DescribeInstances shows of it. Lists have a shape of their own.
+#: Attribute -> function of the server and its DescribeInstances view that returns the value. Lists get no "value".
 ATTRIBUTES: Mapping[str, Callable[[ServerDetail, Tree], object]] = {
     "blockDeviceMapping": lambda found, whole: whole["blockDeviceMapping"],
     "groupSet": lambda found, whole: whole["groupSet"],
@@ -235,7 +247,7 @@ class AttributeValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModifyInstanceAttribute(Ec2Arguments, frozen=True, kw_only=True):
-    """All but the groups is read to be refused in words that help."""
+    """The arguments of ModifyInstanceAttribute. Only groups are supported; the rest is parsed for a helpful error."""
 
     instance_id: str
     group_id: tuple[str, ...] = ()
@@ -255,10 +267,10 @@ class ModifyInstanceAttribute(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def modify_instance_attribute(req: Ec2Request, args: ModifyInstanceAttribute) -> Tree:
-    """The security groups of an instance. UnsupportedOperation: any other attribute."""
+    """Change the security groups of an instance. Raises UnsupportedOperation for any other attribute."""
     if not args.group_id:
-        raise unsupported("Only the security groups of an instance can be changed so (GroupId.N). Its type is changed "
-                          "by the compute API's resize, its user data by a rebuild; its lock keeps it from its end.")
+        raise unsupported("Only the security groups of an instance can be modified (GroupId.N). Use the compute API: "
+                          "resize for the type, rebuild for user data, lock for protection from termination.")
     found = server(req, args.instance_id, "os_compute_api:os-security-groups:add")
     wanted = set(views.groups_of(req, args.group_id))
     groups = req.conductor.list_server_security_groups(ServerQuery(uuid=found.uuid, scope=req.scope()))

@@ -1,4 +1,4 @@
-"""Key pairs: described, made, imported, deleted."""
+"""Actions on key pairs: describe, create, import, delete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ class DescribeKeyPairs(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_key_pairs(req: Ec2Request, args: DescribeKeyPairs) -> Tree:
-    """The user's own. InvalidKeyPair.NotFound: one of the names is none of theirs; to old clients, all of them."""
+    """List the user's key pairs.
+
+    Raises InvalidKeyPair.NotFound if a name or id is unknown; for old clients, only if all are unknown.
+    """
     found: Sequence[Keypair] = req.conductor.list_keypairs(KeypairQuery(user_id=req.context.user_id or ""))
     hidden = "" if req.context.is_admin else req.options.vpn_key_suffix
     shown = [_described(req, one, args.include_public_key) for one in found
@@ -48,7 +51,7 @@ def describe_key_pairs(req: Ec2Request, args: DescribeKeyPairs) -> Tree:
 
 
 def _keypair(req: Ec2Request, one: Keypair) -> dict[str, object]:
-    """As it is answered when it is made."""
+    """Return the view of a key pair for CreateKeyPair and ImportKeyPair."""
     shown: dict[str, object] = {"keyName": one.name, "keyFingerprint": one.fingerprint}
     return shown if req.is_old else shown | {"keyPairId": _id(one)}
 
@@ -76,10 +79,13 @@ class CreateKeyPair(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def create_key_pair(req: Ec2Request, args: CreateKeyPair) -> Tree:
-    """The answer alone has the private key. InvalidKeyPair.Duplicate, Format; ResourceLimitExceeded."""
+    """Create a key pair. The private key is only in the response; it is not stored.
+
+    Raises InvalidKeyPair.Duplicate or Format, ResourceLimitExceeded.
+    """
     _check(req, args.key_name, args.tag_specification)
     if args.key_type != "rsa" or args.key_format != "pem":
-        raise unsupported("KeyType must be rsa and KeyFormat pem: import a key of another type.")
+        raise unsupported("KeyType must be rsa and KeyFormat must be pem. Import keys of other types.")
     req.begin()
     made = concurrency.run_in_thread(keys.make, keys.SSH, req.context.user_id or "")
     kept = _keep(req, args.key_name, made.public_key, made.fingerprint, generated=True)
@@ -93,21 +99,24 @@ class ImportKeyPair(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def import_key_pair(req: Ec2Request, args: ImportKeyPair) -> Tree:
-    """InvalidKeyPair.Duplicate, Format: it is no public key of OpenSSH; ResourceLimitExceeded."""
+    """Import a public key.
+
+    Raises InvalidKeyPair.Duplicate, InvalidKeyPair.Format if it is not an OpenSSH public key, ResourceLimitExceeded.
+    """
     _check(req, args.key_name, args.tag_specification)
     try:
         public_key = args.public_key_material.decode().strip()
     except UnicodeDecodeError:
-        raise Ec2Error("InvalidKeyPair.Format", "PublicKeyMaterial is no text of a public key of OpenSSH.") from None
+        raise Ec2Error("InvalidKeyPair.Format", "PublicKeyMaterial is not an OpenSSH public key.") from None
     fingerprint = keys.fingerprint(keys.SSH, public_key)
     return _keypair(req, _keep(req, args.key_name, public_key, fingerprint, generated=False))
 
 
 def _check(req: Ec2Request, name: str, tags: Sequence[TagSpecification]) -> None:
     if any(one.tag for one in tags):
-        raise unsupported("TagSpecification: key pairs have no tags here.")
+        raise unsupported("TagSpecification: this cloud does not support tags of key pairs.")
     if not re.fullmatch(rf"[\x20-\x7e]{{1,{LONGEST_NAME}}}", name) or not name.strip():
-        raise Ec2Error("InvalidKeyPair.Format", f"KeyName must have 1 to {LONGEST_NAME} printable letters of ASCII.")
+        raise Ec2Error("InvalidKeyPair.Format", f"KeyName must have 1 to {LONGEST_NAME} printable ASCII characters.")
 
 
 def _keep(req: Ec2Request, name: str, public_key: str, fingerprint: str, generated: bool) -> Keypair:
@@ -123,7 +132,7 @@ class DeleteKeyPair(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def delete_key_pair(req: Ec2Request, args: DeleteKeyPair) -> Tree:
-    """True also where there is none."""
+    """Delete a key pair. Succeeds also if the key pair does not exist."""
     name = args.key_name
     if name is None:
         if args.key_pair_id is None:

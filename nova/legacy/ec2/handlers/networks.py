@@ -1,4 +1,4 @@
-"""What tools ask of virtual private clouds: there are none, and the project's networks are its subnets."""
+"""The VPC actions that tools use: VPCs do not exist here, and the project's networks appear as subnets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DescribeVpcs(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_vpcs(req: Ec2Request, args: DescribeVpcs) -> Tree:
-    """None. InvalidVpcID.NotFound for one that is named."""
+    """Return an empty list of VPCs. Raises InvalidVpcID.NotFound if the request names one."""
     if args.vpc_id:
         raise absent(NETWORK, args.vpc_id[0])
     return {"vpcSet": ()}
@@ -33,7 +33,7 @@ class DescribeSubnets(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_subnets(req: Ec2Request, args: DescribeSubnets) -> Tree:
-    """Networks that the project may use. InvalidSubnetID.NotFound."""
+    """List the networks that the project may use. Raises InvalidSubnetID.NotFound."""
     networks: Sequence[Network] = req.conductor.list_networks(Scope(project_id=req.project_id))
     ids = req.ids("subnet", [one.uuid for one in networks])
     found: list[Tree] = [{"subnetId": ids[one.uuid], "state": "available", "vpcId": None, "cidrBlock": one.cidr,
@@ -51,7 +51,10 @@ class DescribeNetworkInterfaces(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_network_interfaces(req: Ec2Request, args: DescribeNetworkInterfaces) -> Tree:
-    """None: a server's addresses are its own. InvalidNetworkInterfaceID.NotFound for one that is named."""
+    """Return an empty list of network interfaces: addresses belong to the servers.
+
+    Raises InvalidNetworkInterfaceID.NotFound if the request names one.
+    """
     if args.network_interface_id:
         raise absent(INTERFACE, args.network_interface_id[0])
     return {"networkInterfaceSet": ()}

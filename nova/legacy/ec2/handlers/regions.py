@@ -1,4 +1,4 @@
-"""What the cloud offers: regions and zones, instance types, an account's limits."""
+"""Actions on the cloud's offering: regions, availability zones, instance types, and an account's limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DescribeRegions(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_regions(req: Ec2Request, args: DescribeRegions) -> Tree:
-    """As ``region_list`` says, else this one."""
+    """List the regions of ``region_list``, or this region if the option is empty."""
     options = req.options
     found: list[Tree] = [
         {"regionName": name, "regionEndpoint": f"{options.scheme}://{host}:{options.port}{options.path}"}
@@ -53,7 +53,7 @@ class DescribeAvailabilityZones(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_availability_zones(req: Ec2Request, args: DescribeAvailabilityZones) -> Tree:
-    """Those of compute hosts. ``verbose``, for administrators, lists hosts and their services below."""
+    """List the zones of compute hosts. The zone name ``verbose``, for administrators, adds hosts and services."""
     is_verbose = VERBOSE in args.zone_name
     if is_verbose:
         req.authorize(ZONE_DETAIL)
@@ -67,7 +67,7 @@ def describe_availability_zones(req: Ec2Request, args: DescribeAvailabilityZones
         if is_verbose:
             shown += _services(zone)
     if named and not shown and not req.is_old:
-        raise invalid("ZoneName", named[0], "There is no such zone.")
+        raise invalid("ZoneName", named[0], "The availability zone does not exist.")
     test = lists.tester(args.filter, ZONE_FILTERS)
     return {"availabilityZoneInfo": [one for one in shown if test(one)]}
 
@@ -81,7 +81,7 @@ def _zone(req: Ec2Request, zone: Zone) -> Tree:
 
 
 def _services(zone: Zone) -> list[Tree]:
-    """A line a host, and one below it for each of its services."""
+    """Return one row per host, each followed by one row per service of the host."""
     hosts: dict[str, list[Tree]] = {}
     for one in zone.services:
         mark = ":-)" if one.up else "XXX"
@@ -98,7 +98,7 @@ class DescribeInstanceTypes(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_instance_types(req: Ec2Request, args: DescribeInstanceTypes) -> Tree:
-    """Flavors, by name. InvalidInstanceType: one that is named is none."""
+    """List the flavors, sorted by name. Raises InvalidInstanceType if a requested name does not exist."""
     flavors: Sequence[Flavor] = req.conductor.list_flavors(FlavorQuery(
         scope=Scope(project_id=req.project_id), is_public=None, sort_key="name"))
     found = [_type(one) for one in flavors if not one.disabled]
@@ -124,7 +124,7 @@ class DescribeAccountAttributes(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_account_attributes(req: Ec2Request, args: DescribeAccountAttributes) -> Tree:
-    """What scripts ask first: which networks there are, and how many of a thing the project may have."""
+    """List the supported network platforms and the project's quotas, which scripts query first."""
     limits = req.conductor.get_quotas(req.project_id, None, False).limits
     values = {"supported-platforms": ["EC2", "VPC"] if req.options.has_neutron else ["EC2"],
               "max-instances": [str(limits.get("instances", -1))],

@@ -1,4 +1,4 @@
-"""RunInstances: from its many parameters to one command, the same that the compute API gives."""
+"""RunInstances: translation of its parameters to the conductor call that the compute API uses, too."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ ATTACH_VOLUME, ATTACH_NETWORK = f"{CREATE}:attach_volume", f"{CREATE}:attach_net
 FORCED_HOST = f"{CREATE}:forced_host"
 USUAL_TYPE = "m1.small"
 DEFAULT_GROUP = "default"
-TOKENS = uuid.UUID("6d1b5c54-0d4f-5d0c-9a44-7a1c3f0f2f0e")  # the namespace of what clients' tokens stand for
+TOKENS = uuid.UUID("6d1b5c54-0d4f-5d0c-9a44-7a1c3f0f2f0e")  # the UUID namespace of idempotency keys from client tokens
 LONGEST_TOKEN = 64
-MOST_ROUNDS = 100  # times that a token was used again after its servers were gone
-WRITTEN_S, LOOK_EVERY_S = 5.0, 0.05  # how long a request's servers may take to be written once they are counted
-LONGEST_USER_DATA = 65535  # of base64 text, as the compute API takes
-#: A create that comes twice: the ledger knows its servers.
+MOST_ROUNDS = 100  # reuses of a token after its servers were deleted
+WRITTEN_S, LOOK_EVERY_S = 5.0, 0.05  # deadline and interval of polling for the server rows of a concurrent request
+LONGEST_USER_DATA = 65535  # characters of base64, the compute API's limit
+#: The error code of a create that was already made with the same key, according to the ledger.
 CAME_BEFORE = "ledger.open"
 
 
@@ -90,14 +90,14 @@ class RunInstances(Ec2Arguments, frozen=True, kw_only=True):
     monitoring: AskedMonitoring | None = None
     ebs_optimized: bool = False
     disable_api_termination: bool = False
-    addressing_type: str | None = None  # of the first clients: every server has an address of its own here
+    addressing_type: str | None = None  # of old clients; ignored, since every server has its own address
 
 
 def run_instances(req: Ec2Request, args: RunInstances) -> Tree:
-    """As many as MaxCount, and at least MinCount. A ClientToken that came before gives the servers that it made.
+    """Create up to MaxCount and at least MinCount servers. A repeated ClientToken returns the servers it created.
 
-    InvalidAMIID.NotFound, InvalidKeyPair.NotFound, InvalidGroup.NotFound, InvalidBlockDeviceMapping;
-    IncorrectState: the image is not available; ResourceLimitExceeded; InvalidParameterValue.
+    Raises InvalidAMIID.NotFound, InvalidKeyPair.NotFound, InvalidGroup.NotFound, InvalidBlockDeviceMapping,
+    IncorrectState if the image is not available, ResourceLimitExceeded, InvalidParameterValue.
     """
     req.authorize(CREATE)
     _check(args)
@@ -111,20 +111,20 @@ def run_instances(req: Ec2Request, args: RunInstances) -> Tree:
 
 def _check(args: RunInstances) -> None:
     if args.min_count < 1 or args.max_count < args.min_count:
-        raise invalid("MinCount", args.min_count, f"It must be at least 1, and not above MaxCount ({args.max_count}).")
+        raise invalid("MinCount", args.min_count, f"It must be at least 1 and at most MaxCount ({args.max_count}).")
     if args.instance_initiated_shutdown_behavior not in (STOP, TERMINATE):
         raise invalid("InstanceInitiatedShutdownBehavior", args.instance_initiated_shutdown_behavior,
                       f"It must be {STOP} or {TERMINATE}.")
     if args.client_token is not None and not 0 < len(args.client_token) <= LONGEST_TOKEN:
-        raise invalid("ClientToken", args.client_token, f"It must have 1 to {LONGEST_TOKEN} letters.")
+        raise invalid("ClientToken", args.client_token, f"It must have 1 to {LONGEST_TOKEN} characters.")
     if args.monitoring and args.monitoring.enabled:
-        raise unsupported("Monitoring.Enabled: there is no detailed monitoring here.")
+        raise unsupported("Monitoring.Enabled: this cloud has no detailed monitoring.")
     if args.ebs_optimized:
-        raise unsupported("EbsOptimized: no instance type has a way to volumes of its own here.")
+        raise unsupported("EbsOptimized: no instance type has dedicated bandwidth to volumes.")
     if any(one.associate_public_ip_address for one in args.network_interface):
         raise unsupported("NetworkInterface.AssociatePublicIpAddress: use AllocateAddress and AssociateAddress.")
     if args.disable_api_termination:
-        raise unsupported("DisableApiTermination: lock the server by the compute API instead.")
+        raise unsupported("DisableApiTermination: lock the server with the compute API instead.")
 
 
 def _order(req: Ec2Request, args: RunInstances, image: Image) -> NewServer:
@@ -135,7 +135,7 @@ def _order(req: Ec2Request, args: RunInstances, image: Image) -> NewServer:
     zone, host = _place(req, args.placement)
     encoded = base64.b64encode(args.user_data).decode() if args.user_data else None
     if encoded and len(encoded) > LONGEST_USER_DATA:
-        raise invalid("UserData", f"{len(encoded)} letters of base64", f"It may have {LONGEST_USER_DATA}.")
+        raise invalid("UserData", f"{len(encoded)} characters of base64", f"The limit is {LONGEST_USER_DATA}.")
     return NewServer(
         name=tags.get("Name") or f"Server {args.image_id}", flavor_id=_flavor(req, args.instance_type).flavorid,
         image_id=image.id, min_count=args.min_count, max_count=args.max_count, metadata=tags,
@@ -147,8 +147,10 @@ def _order(req: Ec2Request, args: RunInstances, image: Image) -> NewServer:
 
 
 def _made(req: Ec2Request, order: NewServer, token: str | None) -> tuple[str, list[ServerDetail]]:
-    """(reservation's id, its servers), by a key that follows from the token. Where the servers of a token are gone, it
-    may be used again: then the key is the next one."""
+    """Create the servers with an idempotency key derived from the token; return the reservation id and the servers.
+
+    A token may be reused after its servers were deleted: then the next key in the token's sequence is used.
+    """
     for number in range(MOST_ROUNDS if token else 1):
         name = f"{req.project_id}/{req.context.user_id}/{token}/{number}"
         key = str(uuid.uuid5(TOKENS, name) if token else uuid.uuid4())
@@ -161,11 +163,11 @@ def _made(req: Ec2Request, order: NewServer, token: str | None) -> tuple[str, li
         servers = _those_there(req, made.uuids)
         if servers:
             return made.reservation_id, sorted(servers, key=lambda one: one.launch_index)
-    raise invalid("ClientToken", token, "Its instances are gone, and it was used too often.")
+    raise invalid("ClientToken", token, "Its instances are terminated, and it was reused too often.")
 
 
 def _those_there(req: Ec2Request, uuids: Sequence[str]) -> list[ServerDetail]:
-    """Of one request's servers. Where it came twice at once, the other may still write them: they are waited for."""
+    """Return the existing servers of one request. Waits for the rows that a concurrent duplicate is still writing."""
     until = time.monotonic() + WRITTEN_S
     while not (found := of_uuids(req, uuids, with_deleted=True)) and time.monotonic() < until:
         time.sleep(LOOK_EVERY_S)
@@ -173,7 +175,7 @@ def _those_there(req: Ec2Request, uuids: Sequence[str]) -> list[ServerDetail]:
 
 
 def _flavor(req: Ec2Request, name: str | None) -> Flavor:
-    """By its name. InvalidParameterValue; FlavorNotFoundByName to old clients."""
+    """Return a flavor by name. Raises InvalidParameterValue (FlavorNotFoundByName for old clients)."""
     wanted = name or USUAL_TYPE
     found: Sequence[Flavor] = req.conductor.list_flavors(FlavorQuery(
         scope=Scope(project_id=req.project_id), is_public=None, name=wanted))
@@ -182,31 +184,31 @@ def _flavor(req: Ec2Request, name: str | None) -> Flavor:
             return flavor
     if req.is_old:
         raise Ec2Error("FlavorNotFoundByName", f"Flavor with name {wanted} could not be found.", 404)
-    raise invalid("InstanceType", wanted, "DescribeInstanceTypes has those that there are.")
+    raise invalid("InstanceType", wanted, "DescribeInstanceTypes lists the valid types.")
 
 
 def _part(req: Ec2Request, shown: str | None) -> str | None:
-    """A kernel or initial RAM disk, which must be an image of the caller's."""
+    """Return the image id of a kernel or initial RAM disk; the caller must have access to the image."""
     return image_named(req, shown).id if shown else None
 
 
 def _tags(specifications: Sequence[TagSpecification]) -> dict[str, str]:
-    """Of instances: their metadata. Other things that a create makes have none here."""
+    """Return the instances' tags as metadata. Raises UnsupportedOperation for tags of other created resources."""
     for one in specifications:
         if one.resource_type not in ("instance", None) and one.tag:
-            raise unsupported(f"TagSpecification.ResourceType={one.resource_type}: of what RunInstances makes, only "
-                              "instances have tags.")
+            raise unsupported(f"TagSpecification.ResourceType={one.resource_type}: RunInstances supports tags of "
+                              "instances only.")
     return {tag.key: tag.value for one in specifications for tag in one.tag}
 
 
 def _place(req: Ec2Request, placement: Placement | None) -> tuple[str | None, str | None]:
-    """(zone, host): who may choose a host says ``zone:host``."""
+    """Return (zone, host). Callers that may choose a host specify ``zone:host``."""
     if placement is None:
         return None, None
     if placement.tenancy not in (None, "", "default"):
-        raise unsupported(f"Placement.Tenancy={placement.tenancy}: only the default is to be had.")
+        raise unsupported(f"Placement.Tenancy={placement.tenancy}: only the default is supported.")
     if placement.group_name:
-        raise unsupported("Placement.GroupName: server groups are the compute API's.")
+        raise unsupported("Placement.GroupName: use the compute API for server groups.")
     zone, _, host = (placement.availability_zone or "").partition(":")
     if host:
         req.authorize(FORCED_HOST)
@@ -214,24 +216,24 @@ def _place(req: Ec2Request, placement: Placement | None) -> tuple[str | None, st
 
 
 def _groups(req: Ec2Request, args: RunInstances) -> tuple[str, ...]:
-    """Names as they were given, and the compute API's ids of those given by EC2's. InvalidGroup.NotFound."""
+    """Return group names as given, and the compute API's ids for EC2 ids. Raises InvalidGroup.NotFound."""
     ids = [*args.security_group_id, *(id for one in args.network_interface for id in one.security_group_id)]
     named = (*args.security_group, *(views.groups_of(req, ids) if ids else ()))
     return tuple(dict.fromkeys(named)) or (DEFAULT_GROUP,)
 
 
 def _networks(req: Ec2Request, args: RunInstances) -> tuple[RequestedNetwork, ...] | None:
-    """None: what the project may use."""
+    """Return the requested networks; None: the networks that the project may use."""
     wanted = [(one.subnet_id, one.private_ip_address) for one in
               sorted(args.network_interface, key=lambda one: one.device_index)]
     if args.subnet_id or args.private_ip_address:
         wanted.insert(0, (args.subnet_id, args.private_ip_address))
     if not any(subnet for subnet, _address in wanted):
         if any(address for _subnet, address in wanted):
-            raise Ec2Error("MissingParameter", "PrivateIpAddress needs a SubnetId.")
+            raise Ec2Error("MissingParameter", "PrivateIpAddress requires SubnetId.")
         return None
     req.authorize(ATTACH_NETWORK)
     if args.max_count > 1 and any(address for _subnet, address in wanted):
-        raise Ec2Error("InvalidParameterCombination", "One private address cannot be given to several instances.")
+        raise Ec2Error("InvalidParameterCombination", "A private address cannot be assigned to several instances.")
     return tuple(RequestedNetwork(network_id=req.one_meant("subnet", subnet), fixed_ip=address)
                  for subnet, address in wanted if subnet)

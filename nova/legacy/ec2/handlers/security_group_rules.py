@@ -1,4 +1,4 @@
-"""Rules of security groups: what comes in to a group's instances, in either form in which clients ask."""
+"""Actions on the ingress rules of security groups, in both forms in which clients specify rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nova.model.network import security_rules
 from nova.model.network.security_groups import NewSecurityRule, SecurityGroup, SecurityRule
 from nova.model.network.security_rules import EVERYWHERE
 
-#: What clients call a protocol, in small letters -> what rules have.
+#: A client's protocol name or number, in lower case -> the protocol of rules.
 PROTOCOLS = {"tcp": "tcp", "6": "tcp", "udp": "udp", "17": "udp", "icmp": "icmp", "1": "icmp", "icmpv6": "icmpv6",
              "58": "icmpv6"}
 
@@ -52,7 +52,7 @@ class IpPermission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleChange(Ec2Arguments, frozen=True, kw_only=True):
-    """In one of two forms: a list of permissions, or the first years' single one."""
+    """The rules to add or remove, in one of two forms: a list of permissions, or the single one of old clients."""
 
     group_name: str | None = None
     group_id: str | None = None
@@ -68,7 +68,7 @@ class RuleChange(Ec2Arguments, frozen=True, kw_only=True):
 
 
 class Traffic(NamedTuple):
-    """What a rule lets in: by these it is told from others."""
+    """The traffic that a rule allows; these fields identify a rule within its group."""
 
     protocol: str | None
     from_port: int | None
@@ -78,21 +78,23 @@ class Traffic(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For a message."""
+        """A description for messages."""
         ports = "" if self.protocol is None else f" {self.from_port} to {self.to_port}"
         return f"{self.protocol or 'all traffic'}{ports} from {self.cidr or 'a group'}"
 
 
 def authorize_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
-    """All that is asked for, or nothing where any of it is there already; of all traffic, what is missing.
-    InvalidPermission.Duplicate; InvalidParameterValue, MissingParameter; InvalidGroup.NotFound;
-    SecurityGroupLimitExceeded."""
+    """Add all requested rules, or none if one of them already exists; for all traffic, add only the missing rules.
+
+    Raises InvalidPermission.Duplicate, InvalidParameterValue, MissingParameter, InvalidGroup.NotFound,
+    SecurityGroupLimitExceeded.
+    """
     group = group_named(req, args.group_name, args.group_id)
     wanted, known = _wanted(req, args), {_traffic(rule) for rule in group.rules}
     for together in wanted:
         if known.issuperset(together):
             raise Ec2Error("InvalidPermission.Duplicate",
-                           f"This rule is in group {group.name} already: {together[0].words}")
+                           f"Group {group.name} already has this rule: {together[0].words}")
     scope = Scope(project_id=req.project_id)
     missing_ones = dict.fromkeys(one for together in wanted for one in together if one not in known)
     made = [req.conductor.create_security_rule(NewSecurityRule(group_id=group.id, **one._asdict()), scope)
@@ -102,7 +104,10 @@ def authorize_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
 
 
 def revoke_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
-    """InvalidPermission.NotFound (InvalidParameterValue to old clients): the group has no such rule."""
+    """Remove rules from a group.
+
+    Raises InvalidPermission.NotFound (InvalidParameterValue for old clients) if the group has no such rule.
+    """
     group = group_named(req, args.group_name, args.group_id)
     if args.security_group_rule_id:
         own = {rule.id: rule for rule in group.rules}
@@ -124,7 +129,7 @@ def revoke_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
 
 
 def _traffic(rule: SecurityRule) -> Traffic:
-    """As a rule would be asked for that says the same: a back end may leave out what is usual."""
+    """Return a rule's traffic as a request would specify it: a backend may omit default values."""
     first, last = rule.from_port, rule.to_port
     if rule.protocol is not None and first is None and last is None:
         first, last = (-1, -1) if rule.protocol in ICMP else (1, 65535)
@@ -133,8 +138,10 @@ def _traffic(rule: SecurityRule) -> Traffic:
 
 
 def _wanted(req: Ec2Request, args: RuleChange) -> Sequence[Sequence[Traffic]]:
-    """What is asked for, in either form, in the order in which it stands: rules that are one to the client together.
-    MissingParameter: nothing is."""
+    """Return the requested traffic in the request's order; each item has the rules that are one rule to the client.
+
+    Raises MissingParameter if the request has no rules.
+    """
     lists.check_few([one for permission in args.ip_permissions for one in permission.groups], "IpPermissions.Groups")
     found = [together for permission in args.ip_permissions or _single(args)
              for together in _traffics(req, permission)]
@@ -144,7 +151,7 @@ def _wanted(req: Ec2Request, args: RuleChange) -> Sequence[Sequence[Traffic]]:
 
 
 def _single(args: RuleChange) -> tuple[IpPermission, ...]:
-    """The first years' form, where a project stands behind its owner: ``user:project``."""
+    """Return the permission in the form of old clients, where the source group's owner is ``user:project``."""
     if args.ip_protocol is None and args.cidr_ip is None and args.source_security_group_name is None:
         return ()
     sources: tuple[GroupSource, ...] = ()
@@ -177,15 +184,15 @@ def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Sequence[Tr
 
 def _checked(protocol: str | None, first: int | None, last: int | None, cidr: str | None, source: str | None
              ) -> Traffic:
-    """With all said that is usual. InvalidParameterValue."""
+    """Return validated traffic with defaults filled in. Raises InvalidParameterValue."""
     if protocol in ("tcp", "udp") and first == 0:
-        first = 1  # some clients count ports from 0, which there is none of
+        first = 1  # some clients start ranges at port 0, which is not valid
     rule = security_rules.checked(NewSecurityRule(group_id="", protocol=protocol, from_port=first, to_port=last,
                                                   cidr=cidr, source_id=source))
     return Traffic(rule.protocol, rule.from_port, rule.to_port, rule.cidr, rule.source_id)
 
 
-# -- rules by themselves
+# -- describe rules
 
 
 class DescribeSecurityGroupRules(Ec2Listing, frozen=True, kw_only=True):
@@ -196,7 +203,7 @@ RULE_FILTERS: lists.FilterPaths = {"group-id": "groupId", "security-group-rule-i
 
 
 def describe_security_group_rules(req: Ec2Request, args: DescribeSecurityGroupRules) -> Tree:
-    """Of all the project's groups. InvalidSecurityGroupRuleId.NotFound."""
+    """List the rules of all the project's groups. Raises InvalidSecurityGroupRuleId.NotFound."""
     groups = every_group(req)
     owners = {rule.id: group for group in groups for rule in group.rules}
     shown = _rules(req, owners, [rule for group in groups for rule in group.rules])
@@ -210,7 +217,7 @@ def describe_security_group_rules(req: Ec2Request, args: DescribeSecurityGroupRu
 
 
 def _rules(req: Ec2Request, owners: Mapping[str, SecurityGroup], rules: Sequence[SecurityRule]) -> list[Tree]:
-    """``owners``: by the rule's id."""
+    """Return the views of the rules. ``owners``: rule id -> group."""
     ids = req.ids("sgr", [rule.id for rule in rules])
     groups = req.ids("sg", [one for rule in rules for one in (owners[rule.id].id, rule.source_id or "")])
     return [_rule(rule, owners[rule.id], ids, groups) for rule in rules]

@@ -1,4 +1,4 @@
-"""Security groups, of either network back end."""
+"""Actions on security groups, of either network backend."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nova.model.network.security_groups import NewSecurityGroup, SecurityGroup, 
 
 RULES = "os_compute_api:os-security-groups"
 ANY = "-1"
-#: All traffic, where a back end has no word for it: protocol, first and last port.
+#: All traffic, for backends that cannot express it: protocol, first and last port.
 WHOLE = (("icmp", -1, -1), ("tcp", 1, 65535), ("udp", 1, 65535))
-#: Neutron refuses to delete a group that is there for this alone: it is in use.
+#: The error code of Neutron's refusal to delete an existing group: the group is in use.
 NEUTRON_REFUSED = "network.refused"
 ICMP = ("icmp", "icmpv6")
 _STRICT, _LOOSE = re.compile(r"[a-zA-Z0-9 _-]{1,255}"), re.compile(r"[\x20-\x7e]{1,255}")
@@ -39,7 +39,10 @@ class DescribeSecurityGroups(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_security_groups(req: Ec2Request, args: DescribeSecurityGroups) -> Tree:
-    """By owner and name. InvalidGroup.NotFound (SecurityGroupNotFound to old clients)."""
+    """List security groups, sorted by project and name.
+
+    Raises InvalidGroup.NotFound (SecurityGroupNotFound for old clients).
+    """
     lists.check_not_both((*args.group_name, *args.group_id), args, "GroupId")
     found = sorted(every_group(req), key=lambda one: (one.project_id, one.name))
     ids = req.ids("sg", [one.id for one in found])
@@ -54,7 +57,7 @@ def describe_security_groups(req: Ec2Request, args: DescribeSecurityGroups) -> T
 
 
 def every_group(req: Ec2Request) -> Sequence[SecurityGroup]:
-    """Of the project; of an old client that is an administrator, everybody's."""
+    """Return the project's groups; the groups of all projects for an administrator with an old client."""
     found: Sequence[SecurityGroup] = req.conductor.list_security_groups(SecurityGroupQuery(scope=req.scope()))
     return found
 
@@ -66,7 +69,7 @@ def _of_project(req: Ec2Request, project_id: str) -> Sequence[SecurityGroup]:
 
 
 def _is_named(group: SecurityGroup, id: str, word: str) -> bool:
-    """By its name, or by EC2's id, which the first years called a name, too."""
+    """Return whether the text is the group's name or EC2 id; old API versions accept an id as the name."""
     return word in (group.name, id)
 
 
@@ -79,7 +82,7 @@ def _group(req: Ec2Request, group: SecurityGroup) -> dict[str, object]:
 
 
 def _permissions(req: Ec2Request, rules: Iterable[SecurityRule]) -> Iterator[Tree]:
-    """Rules for the same ports together."""
+    """Yield permissions, each of all rules with the same protocol and ports."""
     together: dict[tuple[str, int | None, int | None], list[SecurityRule]] = {}
     for rule in rules:
         for ports in _shown_ports(req, rule):
@@ -107,7 +110,7 @@ def _shown_ports(req: Ec2Request, rule: SecurityRule) -> Sequence[tuple[str, int
              usual[1] if rule.to_port is None else rule.to_port),)
 
 
-# -- groups made and deleted
+# -- create and delete
 
 
 class CreateSecurityGroup(Ec2Arguments, frozen=True, kw_only=True):
@@ -118,19 +121,22 @@ class CreateSecurityGroup(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def create_security_group(req: Ec2Request, args: CreateSecurityGroup) -> Tree:
-    """InvalidGroup.Duplicate; SecurityGroupLimitExceeded; InvalidParameterValue: name or description."""
+    """Create a security group.
+
+    Raises InvalidGroup.Duplicate, SecurityGroupLimitExceeded, InvalidParameterValue for the name or description.
+    """
     if args.vpc_id:
-        raise unsupported("VpcId: there are no virtual private clouds here. A group is for all of a project's "
-                          "instances.")
+        raise unsupported("VpcId: this cloud has no virtual private clouds. A group is valid for all instances "
+                          "of a project.")
     if any(one.tag for one in args.tag_specification):
-        raise unsupported("TagSpecification: security groups have no tags here.")
+        raise unsupported("TagSpecification: this cloud does not support tags of security groups.")
     strict = req.options.strict_validation
     for name, value, form in (("GroupName", args.group_name, _STRICT if strict else _LOOSE),
                               ("GroupDescription", args.group_description, _STRICT if strict else None)):
         if not 0 < len(value) <= 255 or (form is not None and not form.fullmatch(value)):
             raise invalid(name, value, "It must have 1 to 255 letters, digits, spaces, dashes and underscores."
-                          if strict else "It must have 1 to 255 printable letters.")
-    if any(one.name == args.group_name for one in _of_project(req, req.project_id)):  # Neutron would make another
+                          if strict else "It must have 1 to 255 printable characters.")
+    if any(one.name == args.group_name for one in _of_project(req, req.project_id)):  # Neutron allows duplicates
         raise Ec2Error("InvalidGroup.Duplicate", f"The security group '{args.group_name}' already exists")
     made: SecurityGroup = req.conductor.create_security_group(NewSecurityGroup(
         name=args.group_name, description=args.group_description, project_id=req.project_id))
@@ -145,7 +151,7 @@ class GroupNamed(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def delete_security_group(req: Ec2Request, args: GroupNamed) -> Tree:
-    """InvalidGroup.NotFound, InUse; CannotDelete: the default one."""
+    """Delete a security group. Raises InvalidGroup.NotFound or InUse, CannotDelete for the default group."""
     found = group_named(req, args.group_name, args.group_id)
     try:
         req.conductor.delete_security_group(found.id, Scope(project_id=req.project_id))
@@ -157,7 +163,10 @@ def delete_security_group(req: Ec2Request, args: GroupNamed) -> Tree:
 
 
 def group_named(req: Ec2Request, name: str | None, id: str | None, project_id: str | None = None) -> SecurityGroup:
-    """A group of the project (only an administrator names another's). MissingParameter; InvalidGroup.NotFound."""
+    """Return a group of the project by name or id; only administrators may name another project's group.
+
+    Raises MissingParameter, InvalidGroup.NotFound.
+    """
     word = id or name
     if not word:
         raise missing("GroupName or GroupId")

@@ -1,4 +1,4 @@
-"""Tags: the metadata of instances, volumes and snapshots. To the clients of the first years only instances have any."""
+"""Actions on tags, the metadata of instances, volumes and snapshots. For old clients only instances have tags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILTERS: lists.FilterPaths = {"key": "key", "value": "value", "resource-id": "re
 
 
 class Tagged(NamedTuple):
-    """A thing with its tags, and what changes them: values to write, keys to take out."""
+    """A resource's tags, and the function that changes them: takes the values to write and the keys to delete."""
 
     tags: Mapping[str, str]
     change: Callable[[Mapping[str, str], tuple[str, ...]], object]
@@ -56,7 +56,7 @@ def _snapshot(req: Ec2Request, shown: str, doing: str) -> Tagged:
         VolumeMetadataChange(kind=model.SNAPSHOT, id=found.id, items=items, delete=gone)))
 
 
-#: By the prefix of an id.
+#: Prefix of an EC2 id -> function that finds the resource.
 FINDERS: Mapping[str, Callable[[Ec2Request, str, str], Tagged]] = {
     "i": _instance, "vol": _volume, "snap": _snapshot}
 OF_OLD_CLIENTS = ("i",)
@@ -78,15 +78,17 @@ class TagRemoval(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def create_tags(req: Ec2Request, args: NewTags) -> Tree:
-    """Of a key that is there, the value changes. All things are looked up before any is changed. The codes of what is
-    not there; InvalidParameterValue: it has no tags here; TagLimitExceeded."""
+    """Create tags, or replace the values of existing keys. All resources are looked up before any is changed.
+
+    Raises the resource type's NotFound code, InvalidParameterValue if the resource type has no tags, TagLimitExceeded.
+    """
     found = _found(req, args.resource_id, CREATE)
     items = {tag.key: tag.value for tag in args.tag}
     if len(items) != len(args.tag):
-        raise Ec2Error("InvalidParameterValue", "A key is given more than once.")
+        raise Ec2Error("InvalidParameterValue", "A tag key occurs more than once.")
     for key, value in items.items():
         if not 0 < len(key) <= 255 or len(value) > 255:
-            raise invalid("Tag", key, "A key has 1 to 255 letters, a value 255 at most.")
+            raise invalid("Tag", key, "A key has 1 to 255 characters, a value at most 255.")
     for one in found:
         try:
             one.change(items, ())
@@ -96,8 +98,10 @@ def create_tags(req: Ec2Request, args: NewTags) -> Tree:
 
 
 def delete_tags(req: Ec2Request, args: TagRemoval) -> Tree:
-    """All of them where no key is named; one with a value only where it has that value. What is not there is no
-    error."""
+    """Delete tags: all if no key is given; a tag given with a value only if it has that value.
+
+    Missing tags are not an error.
+    """
     for one in _found(req, args.resource_id, DELETE):
         doomed = [tag.key for tag in args.tag if tag.key in one.tags and tag.value in (None, one.tags[tag.key])]
         gone = tuple(doomed if args.tag else one.tags)
@@ -111,11 +115,12 @@ def _found(req: Ec2Request, shown: Sequence[str], doing: str) -> list[Tagged]:
     known = OF_OLD_CLIENTS if req.is_old else tuple(FINDERS)
     for one in shown:
         if one.partition("-")[0] not in known:
-            raise invalid("ResourceId", one, f"Only these have tags: {', '.join(f'{prefix}-...' for prefix in known)}.")
+            raise invalid("ResourceId", one,
+                          f"Only these resources have tags: {', '.join(f'{prefix}-...' for prefix in known)}.")
     return [FINDERS[one.partition("-")[0]](req, one, doing) for one in dict.fromkeys(shown)]
 
 
-# -- described
+# -- describe
 
 
 class DescribeTags(Ec2Listing, frozen=True, kw_only=True):
@@ -123,7 +128,7 @@ class DescribeTags(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_tags(req: Ec2Request, args: DescribeTags) -> Tree:
-    """InvalidParameterValue: a filter."""
+    """List the tags of all resources. Raises InvalidParameterValue for an unknown filter."""
     items = [*_tags(req, "i", INSTANCE, ((one.uuid, one.metadata) for one in every(req, DescribeInstances())))]
     if not req.is_old:
         items += _tags(req, "vol", VOLUME, (

@@ -1,4 +1,4 @@
-"""Volumes and their snapshots."""
+"""Actions on volumes and their snapshots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ Thing = TypeVar("Thing", Volume, VolumeSnapshot)
 
 ATTACHMENTS = "os_compute_api:os-volumes-attachments"
 
-#: The volume service's status -> EC2's; what is not here goes through, and words of several parts by their first.
+#: The volume service's status -> EC2's; other statuses are reduced to their first word, such as "error" of
+#: "error_deleting".
 VOLUME_STATUS = {"attaching": "in-use", "detaching": "in-use", "reserved": "in-use", "downloading": "creating",
                  "uploading": "in-use", "maintenance": "in-use", "retyping": "in-use", "extending": "in-use",
                  "backing-up": "available", "restoring-backup": "creating", "managing": "creating"}
@@ -57,7 +58,10 @@ class DescribeVolumes(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_volumes(req: Ec2Request, args: DescribeVolumes) -> Tree:
-    """InvalidVolume.NotFound, InvalidVolumeID.Malformed; InvalidParameterValue: a filter."""
+    """List volumes.
+
+    Raises InvalidVolume.NotFound, InvalidVolumeID.Malformed, InvalidParameterValue for an unknown filter.
+    """
     lists.check_not_both(args.volume_id, args, "VolumeId")
     lists.check_few(args.volume_id, "VolumeId")
     if args.volume_id:
@@ -70,15 +74,17 @@ def describe_volumes(req: Ec2Request, args: DescribeVolumes) -> Tree:
 
 def _named(req: Ec2Request, prefix: str, shown: Sequence[str], every: Callable[[VolumeQuery], Sequence[Thing]],
            one: Callable[[Ec2Request, str], Thing]) -> list[Thing]:
-    """By EC2's ids, in their order. Several are taken from the project's list, which is one call; what is not in it is
-    asked for by itself, as one alone is."""
+    """Return the volumes or snapshots with these EC2 ids, in the same order.
+
+    Several come from the project's list, in one call; a single id, or an id missing from the list, needs its own call.
+    """
     wanted = tuple(dict.fromkeys(shown))
     known = {thing.id: thing for thing in every(VolumeQuery())} if len(wanted) > 1 else {}
     return [known.get(id) or one(req, name) for name, id in req.meant(prefix, wanted).items()]
 
 
 def volume(req: Ec2Request, shown: str) -> Volume:
-    """InvalidVolume.NotFound, InvalidVolumeID.Malformed."""
+    """Return the volume with this EC2 id. Raises InvalidVolume.NotFound, InvalidVolumeID.Malformed."""
     try:
         found: Volume = req.conductor.get_volume(req.one_meant("vol", shown))
     except errors.NotFound:
@@ -126,11 +132,14 @@ class CreateVolume(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def create_volume(req: Ec2Request, args: CreateVolume) -> Tree:
-    """InvalidSnapshot.NotFound; MissingParameter: neither size nor snapshot; ResourceLimitExceeded."""
+    """Create a volume.
+
+    Raises InvalidSnapshot.NotFound, MissingParameter without size and snapshot, ResourceLimitExceeded.
+    """
     for name, is_asked in (("Encrypted", args.encrypted), ("Iops", args.iops), ("Throughput", args.throughput),
                            ("MultiAttachEnabled", args.multi_attach_enabled)):
         if is_asked:
-            raise unsupported(f"{name}: a volume's type says that here. Ask for a VolumeType.")
+            raise unsupported(f"{name}: the volume type defines this. Specify a VolumeType.")
     if args.size is None and not args.snapshot_id:
         raise missing("Size")
     source = snapshot(req, args.snapshot_id) if args.snapshot_id else None
@@ -146,7 +155,7 @@ def create_volume(req: Ec2Request, args: CreateVolume) -> Tree:
 
 
 def tags_of(specifications: Sequence[TagSpecification]) -> dict[str, str]:
-    """Key -> value. A create makes one kind of thing, so that all are that thing's."""
+    """Map tag keys to values. An action creates only one type of resource, so all tags are for that resource."""
     return {tag.key: tag.value for one in specifications for tag in one.tag}
 
 
@@ -155,7 +164,7 @@ class VolumeOnly(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def delete_volume(req: Ec2Request, args: VolumeOnly) -> Tree:
-    """UnsupportedOperation (today VolumeInUse): it is in use."""
+    """Delete a volume. Raises VolumeInUse (UnsupportedOperation for old clients) if it is in use."""
     found = volume(req, args.volume_id)
     try:
         req.conductor.delete_volume(found.id)
@@ -164,7 +173,7 @@ def delete_volume(req: Ec2Request, args: VolumeOnly) -> Tree:
     return {"return": True}
 
 
-# -- attached
+# -- attachments
 
 
 class AttachVolumeTo(Ec2Arguments, frozen=True, kw_only=True):
@@ -174,8 +183,10 @@ class AttachVolumeTo(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def attach_volume(req: Ec2Request, args: AttachVolumeTo) -> Tree:
-    """Begun when it is answered. InvalidInstanceID.NotFound, InvalidVolume.NotFound; VolumeInUse;
-    IncorrectInstanceState."""
+    """Start to attach a volume; the response does not wait for the attachment.
+
+    Raises InvalidInstanceID.NotFound, InvalidVolume.NotFound, VolumeInUse, IncorrectInstanceState.
+    """
     found = volume(req, args.volume_id)
     server = target(req, args.instance_id, f"{ATTACHMENTS}:create")
     _check_lock(req, server.locked, server.uuid)
@@ -207,7 +218,10 @@ class DetachVolumeFrom(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def detach_volume(req: Ec2Request, args: DetachVolumeFrom) -> Tree:
-    """Begun when it is answered. IncorrectState: it is attached to no instance, or not to that one."""
+    """Start to detach a volume; the response does not wait for the end.
+
+    Raises IncorrectState if the volume is not attached to the named instance, or to any.
+    """
     found = volume(req, args.volume_id)
     named = target(req, args.instance_id, f"{ATTACHMENTS}:delete") if args.instance_id else None
     uses = [use for use in found.attachments if named is None or use.server_id == named.uuid]
@@ -215,7 +229,7 @@ def detach_volume(req: Ec2Request, args: DetachVolumeFrom) -> Tree:
         raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is not attached"
                                          f"{f' to {args.instance_id}' if args.instance_id else ''}.")
     if len(uses) > 1:
-        raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is attached to several instances: name one.")
+        raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is attached to several instances: specify one.")
     instance_id = req.id("i", uses[0].server_id)
     server = named or target(req, instance_id, f"{ATTACHMENTS}:delete")
     _check_lock(req, server.locked, server.uuid)
@@ -233,7 +247,10 @@ class DescribeSnapshots(Ec2Listing, frozen=True, kw_only=True):
 
 
 def describe_snapshots(req: Ec2Request, args: DescribeSnapshots) -> Tree:
-    """InvalidSnapshot.NotFound, InvalidSnapshotID.Malformed; InvalidParameterValue: a filter."""
+    """List snapshots.
+
+    Raises InvalidSnapshot.NotFound, InvalidSnapshotID.Malformed, InvalidParameterValue for an unknown filter.
+    """
     lists.check_not_both(args.snapshot_id, args, "SnapshotId")
     lists.check_few(args.snapshot_id, "SnapshotId")
     if args.snapshot_id:
@@ -245,7 +262,7 @@ def describe_snapshots(req: Ec2Request, args: DescribeSnapshots) -> Tree:
 
 
 def snapshot(req: Ec2Request, shown: str) -> VolumeSnapshot:
-    """InvalidSnapshot.NotFound, InvalidSnapshotID.Malformed."""
+    """Return the snapshot with this EC2 id. Raises InvalidSnapshot.NotFound, InvalidSnapshotID.Malformed."""
     try:
         found: VolumeSnapshot = req.conductor.get_volume_snapshot(req.one_meant("snap", shown))
     except errors.NotFound:
@@ -274,7 +291,7 @@ class CreateSnapshot(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def create_snapshot(req: Ec2Request, args: CreateSnapshot) -> Tree:
-    """Of a volume in use, too: to old clients only where they say Force."""
+    """Create a snapshot, also of a volume in use; old clients must set Force for that."""
     found = volume(req, args.volume_id)
     force = not req.is_old if args.force is None else args.force
     own = tags_of(args.tag_specification)
@@ -289,7 +306,7 @@ class SnapshotOnly(Ec2Arguments, frozen=True, kw_only=True):
 
 
 def delete_snapshot(req: Ec2Request, args: SnapshotOnly) -> Tree:
-    """InvalidSnapshot.NotFound; InvalidSnapshot.InUse."""
+    """Delete a snapshot. Raises InvalidSnapshot.NotFound, InvalidSnapshot.InUse."""
     found = snapshot(req, args.snapshot_id)
     try:
         req.conductor.delete_volume_snapshot(found.id)

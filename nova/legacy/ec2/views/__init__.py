@@ -1,1 +1,1 @@
-"""What answers show of the cloud's values, as trees of elements."""
+"""Views of nova's values as element trees for EC2 responses."""

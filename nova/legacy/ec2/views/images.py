@@ -1,4 +1,4 @@
-"""Images, as DescribeImages shows them."""
+"""Views of images, for DescribeImages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FAILED = "failed"
 
 
 def prefix(image: Image) -> str:
-    """Of its id."""
+    """Return the prefix of the image's EC2 id."""
     return image_prefix(image.container_format)
 
 
 def state(image: Image) -> str:
-    """A bundle's own word goes before: it is pending until its data are there."""
+    """Return the image's EC2 state. A bundle's ``image_state`` takes precedence: pending until its data exist."""
     said = image.properties.get("image_state")
     if said is None or said == "available":
         return STATES.get(image.status, image.status)
@@ -35,7 +35,7 @@ def state(image: Image) -> str:
 
 
 def all_of(req: Ec2Request, images: Iterable[Image]) -> list[dict[str, object]]:
-    """Every id is looked up together."""
+    """Return the views of the images, with one lookup of ids for each resource type."""
     found = list(images)
     kinds: dict[str, list[str]] = {"ami": [], "aki": [], "ari": []}
     snapshots, volumes = [], []
@@ -68,8 +68,7 @@ def _image(image: Image, ids: Mapping[str, Mapping[str, str]], storage: Mapping[
 
 
 def _root(said: Mapping[str, str]) -> str:
-    """Of an image whose mapping cannot be read, the name that it says by itself: a list of all images is not its
-    owner's to break."""
+    """Return the root device name. An invalid mapping is ignored: it must not break the list of all images."""
     try:
         return root_name(said)
     except errors.Invalid:
@@ -77,7 +76,7 @@ def _root(said: Mapping[str, str]) -> str:
 
 
 def devices(image: Image) -> list[Mapping[str, Json]]:
-    """What the image's own mapping says; nothing where it cannot be read: that is its owner's to mend."""
+    """Return the image's block device mapping; empty if it is invalid, which only the image's owner can repair."""
     return [one for name in (BLOCK_DEVICES, VIRTUAL) for one in _listed(image.properties.get(name))]
 
 
@@ -90,7 +89,7 @@ def _listed(text: str | None) -> list[Mapping[str, Json]]:
 
 
 def _device(one: Mapping[str, Json], storage: Mapping[str, str]) -> dict[str, object]:
-    """Of either form, and of ``mappings``, whose words are ``virtual`` and ``device``."""
+    """Return the view of a device of any form, also of ``mappings``, which uses ``virtual`` and ``device``."""
     virtual = one.get("virtual_name") or one.get("virtual")
     if one.get("source_type") == "blank" and one.get("destination_type") == "local":
         virtual = "swap" if one.get("guest_format") == "swap" else "ephemeral0"

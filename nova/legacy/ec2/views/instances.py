@@ -1,4 +1,4 @@
-"""Instances, as DescribeInstances and RunInstances show them."""
+"""Views of instances, for DescribeInstances and RunInstances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nova.model.network.security_groups import SecurityGroup, SecurityGroupQuery
 from nova.model.server.servers import AttachedVolume, ServerDetail
 from nova.model.server.states import TaskState, VmState
 
-ROOT_DEVICE = "/dev/sda1"  # of clients that were never told another
+ROOT_DEVICE = "/dev/sda1"  # the default of EC2 clients
 EBS, INSTANCE_STORE = "ebs", "instance-store"
 
 
@@ -25,7 +25,7 @@ class InstanceState(NamedTuple):
 
     @property
     def tree(self) -> Tree:
-        """As answers have it."""
+        """The state as an element tree."""
         return {"code": self.code, "name": self.name}
 
 
@@ -34,7 +34,7 @@ PENDING, RUNNING, SHUTTING_DOWN = InstanceState(0, "pending"), InstanceState(16,
 TERMINATED, STOPPING, STOPPED = InstanceState(48, "terminated"), InstanceState(64, "stopping"), \
     InstanceState(80, "stopped")
 
-#: vm_state -> (what it is today, what the first years called it; the same where there is one only)
+#: vm_state -> (today's state, the state of old API versions); a single element is for both
 STATES: Mapping[VmState, tuple[InstanceState, ...]] = {
     VmState.BUILDING: (PENDING,), VmState.ACTIVE: (RUNNING,), VmState.STOPPED: (STOPPED,),
     VmState.DELETED: (TERMINATED,), VmState.SOFT_DELETED: (TERMINATED,),
@@ -42,14 +42,15 @@ STATES: Mapping[VmState, tuple[InstanceState, ...]] = {
     VmState.RESCUED: (RUNNING, InstanceState(16, "rescue")), VmState.RESIZED: (RUNNING, InstanceState(16, "resize")),
     VmState.SHELVED: (STOPPED,), VmState.SHELVED_OFFLOADED: (STOPPED,),
     VmState.ERROR: (STOPPED, InstanceState(0, "error"))}
-#: What is under way shows today, too.
+#: task_state -> state; not for old API versions.
 TASKS: Mapping[TaskState, InstanceState] = {
     TaskState.POWERING_OFF: STOPPING, TaskState.POWERING_ON: PENDING, TaskState.DELETING: SHUTTING_DOWN,
     TaskState.SOFT_DELETING: SHUTTING_DOWN}
 
 
 def state_of(server: ServerDetail, is_old: bool) -> InstanceState:
-    """One that never ran and failed is terminated today: nothing will ever run, and scripts wait for no more."""
+    """Return the EC2 state of a server. A failed server that never ran is terminated, except for old clients: it will
+    never run, and scripts stop waiting for it."""
     if not is_old:
         if server.task_state is not None and server.task_state in TASKS:
             return TASKS[server.task_state]
@@ -61,7 +62,7 @@ def state_of(server: ServerDetail, is_old: bool) -> InstanceState:
 
 @dataclass(frozen=True)
 class Names:
-    """EC2's ids of all that some instances name. ``groups``: name of a security group -> id."""
+    """The EC2 ids of all resources that some instances refer to. ``groups``: security group name -> id."""
 
     instances: Mapping[str, str]
     images: Mapping[str, str]
@@ -72,7 +73,7 @@ class Names:
 
 
 def names_of(req: Ec2Request, servers: Sequence[ServerDetail]) -> Names:
-    """Looked up for all of them together."""
+    """Look up the EC2 ids for all servers together."""
     return Names(
         req.ids("i", [one.uuid for one in servers]), req.ids(MACHINE, [one.image_id for one in servers]),
         req.ids("aki", [one.kernel_id for one in servers]), req.ids("ari", [one.ramdisk_id for one in servers]),
@@ -81,15 +82,17 @@ def names_of(req: Ec2Request, servers: Sequence[ServerDetail]) -> Names:
 
 
 def group_ids(req: Ec2Request) -> Mapping[str, str]:
-    """Name -> EC2's id, of the project's groups."""
+    """Map the names of the project's security groups to their EC2 ids."""
     groups = _groups_of_project(req)
     ids = req.ids("sg", [one.id for one in groups])
     return {one.name: ids[one.id] for one in groups}
 
 
 def groups_of(req: Ec2Request, wanted: Iterable[str]) -> list[str]:
-    """The compute API's ids of the project's groups, by EC2's: their names may be other groups', too.
-    InvalidGroup.NotFound."""
+    """Return the compute API's ids of the project's security groups with these EC2 ids; names may be ambiguous.
+
+    Raises InvalidGroup.NotFound.
+    """
     ids = req.ids("sg", [one.id for one in _groups_of_project(req)])
     known = {shown: id for id, shown in ids.items()}
     for shown in wanted:
@@ -105,7 +108,7 @@ def _groups_of_project(req: Ec2Request) -> Sequence[SecurityGroup]:
 
 
 def reservations(req: Ec2Request, servers: Sequence[ServerDetail], with_v6: bool = False) -> list[Tree]:
-    """The servers by the requests that made them, in the order in which they come."""
+    """Group the servers by the requests that created them, in the order of the servers."""
     names = names_of(req, servers)
     found: dict[str, list[ServerDetail]] = {}
     for server in servers:
@@ -115,21 +118,21 @@ def reservations(req: Ec2Request, servers: Sequence[ServerDetail], with_v6: bool
 
 def reservation(req: Ec2Request, id: str, members: Sequence[ServerDetail], names: Names, with_v6: bool = False
                 ) -> dict[str, object]:
-    """Servers of one request."""
+    """Return the view of the servers of one request."""
     first = members[0]
     return {"reservationId": id, "ownerId": first.project_id, "groupSet": _groups(req, first, names),
             "instancesSet": [instance(req, one, names, with_v6) for one in members]}
 
 
 def _groups(req: Ec2Request, server: ServerDetail, names: Names) -> list[Tree]:
-    """The first years said a group's name in the place of its id."""
+    """Return the view of a server's security groups. Old API versions have a group's name in place of its id."""
     if req.is_old:
         return [{"groupId": name} for name in server.security_groups]
     return [{"groupId": names.groups.get(name), "groupName": name} for name in server.security_groups]
 
 
 def instance(req: Ec2Request, server: ServerDetail, names: Names, with_v6: bool = False) -> dict[str, object]:
-    """One instance. ``with_v6``: as DescribeInstancesV6 shows it."""
+    """Return the view of one instance. ``with_v6``: in the shape of DescribeInstancesV6."""
     state, place = state_of(server, req.is_old), _addresses(server)
     private_name = place.fixed if req.options.private_dns_show_ip else server.hostname
     shown: dict[str, object] = {
@@ -161,13 +164,13 @@ def _today(req: Ec2Request, server: ServerDetail, state: InstanceState, names: N
 
 
 def architecture(properties: Mapping[str, str]) -> str:
-    """An image's word, as EC2 spells it."""
+    """Return EC2's name of the architecture in an image's properties."""
     named = properties.get("hw_architecture") or properties.get("architecture") or "x86_64"
     return {"i686": "i386", "aarch64": "arm64"}.get(named, named)
 
 
 def root_type(server: ServerDetail) -> str:
-    """What the server's root disk lies on."""
+    """Return the storage type of the server's root disk."""
     return EBS if any(volume.is_root for volume in server.volumes) else INSTANCE_STORE
 
 
@@ -178,7 +181,7 @@ def _key_name(req: Ec2Request, server: ServerDetail) -> str | None:
 
 
 def tags(metadata: Mapping[str, str]) -> list[Tree]:
-    """Metadata of a thing, by key."""
+    """Return the tags for a resource's metadata, sorted by key."""
     return [{"key": key, "value": value} for key, value in sorted(metadata.items())]
 
 
@@ -189,7 +192,7 @@ def _device(volume: AttachedVolume, names: Names) -> Tree:
 
 
 class InstanceAddresses(NamedTuple):
-    """The first of each kind; None: there is none."""
+    """The first address of each kind; None: there is none."""
 
     fixed: str | None
     floating: str | None

@@ -1,7 +1,7 @@
-"""What is still to be done, on the disk: one file for each image that is being made.
+"""Unfinished jobs on the disk: one file for each image that is being created.
 
-A file is locked as long as its process lives, so that another knows which jobs nobody works on. It has no secrets: a
-bundle's key is in it as the manifest has it, encrypted.
+A file is locked while its process lives, so that other processes can find abandoned jobs. The files have no secrets:
+a bundle's key is encrypted in them, as in the manifest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUFFIX = ".json"
 
 
 class BundleJob(msgspec.Struct, frozen=True):
-    """An image to be made. The manifest is as it was when its owner was answered. ``created``: seconds since 1970."""
+    """An image to create. ``manifest``: as at the time of registration. ``created``: seconds since 1970."""
 
     image_id: str
     project_id: str
@@ -39,32 +39,32 @@ class BundleJob(msgspec.Struct, frozen=True):
 
 
 class HeldJob:
-    """A job that is this process's alone, until it is done or let go."""
+    """A job that this process has locked, until it is done or released."""
 
     def __init__(self, job: BundleJob, path: Path, stream: BinaryIO) -> None:
         self.job, self._path, self._stream = job, path, stream
 
     def done(self) -> None:
-        """Nobody need go on with it."""
+        """Delete a finished job."""
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
             files.sync_folder(self._path.parent)
         self.release()
 
     def release(self) -> None:
-        """Another may go on with it, or this process later. May be called twice."""
+        """Unlock the job, for another process, or for this process later. May be called twice."""
         self._stream.close()
 
 
 class JobFolder:
-    """Every method may be called by several processes at once."""
+    """The directory of jobs. Safe for concurrent use by several processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def add(self, job: BundleJob) -> HeldJob:
-        """It is on the disk for good. OSError: it cannot be."""
+        """Write a new, locked job durably to the disk. Raises OSError."""
         path = self.folder / f"{_word(job.project_id)}.{job.image_id}{SUFFIX}"
         descriptor, name = tempfile.mkstemp(prefix="new.", dir=self.folder)  # 0600
         stream = os.fdopen(descriptor, "r+b")
@@ -83,19 +83,19 @@ class JobFolder:
         return HeldJob(job, path, stream)
 
     def waiting(self) -> Iterator[HeldJob]:
-        """Jobs that nobody works on, the oldest first; the caller has them from then on."""
+        """Yield the jobs without a process, oldest first; locks each for the caller."""
         for path in sorted(self.folder.glob(f"*{SUFFIX}"), key=_age):
             held = self._take(path)
             if held is not None:
                 yield held
 
     def count(self, project_id: str) -> tuple[int, int]:
-        """All jobs, and those of the project."""
+        """Return the number of all jobs and of the project's jobs."""
         names = [path.name for path in self.folder.glob(f"*{SUFFIX}")]
         return len(names), sum(name.startswith(f"{_word(project_id)}.") for name in names)
 
     def sweep(self, young_s: float = files.YOUNG_S) -> None:
-        """Remove what a killed process did not come to write to its end."""
+        """Remove partly written files of killed processes."""
         files.sweep(self.folder, young_s)
 
     def _take(self, path: Path) -> HeldJob | None:
@@ -105,20 +105,20 @@ class JobFolder:
             return None
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.stat()  # done meanwhile: then its file is gone
+            path.stat()  # raises if the job was done meanwhile
             return HeldJob(decoding.from_json(stream.read(), BundleJob), path, stream)
         except (BlockingIOError, FileNotFoundError):
             pass
         except msgspec.MsgspecError as error:
-            LOG.error("The job %s cannot be read, and is put aside as %s.damaged: %s. Its image waits for ever: "
-                      "delete it, and register its manifest again", path, path.name, error)
+            LOG.error("Bundle job %s is unreadable; renamed it to %s.damaged: %s. Its image stays pending: "
+                      "delete the image, and register its manifest again", path, path.name, error)
             path.rename(path.with_suffix(f"{SUFFIX}.damaged"))
         stream.close()
         return None
 
 
 def _word(project_id: str) -> str:
-    """Whatever is in the id, it is a part of a file's name."""
+    """Return a hash of the project id that is safe in file names."""
     return hashlib.sha256(project_id.encode()).hexdigest()[:32]
 
 

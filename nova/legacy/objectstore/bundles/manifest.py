@@ -1,4 +1,4 @@
-"""The manifest of a bundle: where it is, and what it says. Whoever wrote it is not trusted in anything."""
+"""Location and parsing of bundle manifests. A manifest is untrusted input."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ MOST_MAPPINGS = 128
 USUAL_ARCHITECTURE = "x86_64"
 KNOWN_ARCHITECTURES = frozenset(ARCHITECTURES) | LOOSE["hw_architecture"].keys()
 ALGORITHMS = {"digest": "SHA1", "key": "AES-128-CBC"}
-#: Of a bucket, of a key, or of a bucket that is another's: it is not said which.
+#: S3 errors that are all reported as "not found", to reveal nothing of other projects' buckets.
 MISSING = ("NoSuchBucket", "NoSuchKey", "AccessDenied")
 
 
 class BundleLocation(NamedTuple):
-    """Where a manifest is; its parts are beside it."""
+    """The location of a manifest; its parts are in the same directory."""
 
     bucket: str
     key: str
 
     def beside(self, filename: str) -> str:
-        """The key of a part."""
+        """Return the key of a part."""
         folder, slash, _name = self.key.rpartition("/")
         return f"{folder}{slash}{filename}"
 
@@ -46,15 +46,15 @@ class BundleLocation(NamedTuple):
 
 
 class BundlePart(msgspec.Struct, frozen=True):
-    """``sha1``: hex in lower case; empty where the manifest does not say it."""
+    """A part of a bundle. ``sha1``: lower-case hex; empty if the manifest does not have it."""
 
     filename: str
     sha1: str = ""
 
 
 class BundleManifest(msgspec.Struct, frozen=True):
-    """What is needed to make the image. ``encrypted_key`` and ``encrypted_iv``: hex, for nova-cert. ``sha1``: of the
-    tarball, before it is compressed; empty where it is not said. ``bundled_size``: of all parts, in bytes."""
+    """The facts needed to create the image. ``encrypted_key`` and ``encrypted_iv``: hex, for nova-cert. ``sha1``: of
+    the uncompressed tarball; empty if unknown. ``bundled_size``: of all parts, in bytes."""
 
     facts: BundleFacts
     parts: tuple[BundlePart, ...]
@@ -65,7 +65,7 @@ class BundleManifest(msgspec.Struct, frozen=True):
 
 
 def location_of(text: str) -> BundleLocation:
-    """Of ``bucket/path``; one slash before it is left out. bundle.Location."""
+    """Parse ``bucket/path``; one leading slash is ignored. Raises bundle.Location."""
     bucket, _slash, key = text.removeprefix("/").partition("/")
     try:
         if key.startswith("/") or not text.isprintable():
@@ -76,14 +76,17 @@ def location_of(text: str) -> BundleLocation:
 
 
 def known_architecture(name: str) -> str:
-    """The name. bundle.Architecture."""
+    """Return the name of a known architecture. Raises bundle.Architecture."""
     if name.lower() not in KNOWN_ARCHITECTURES:
         raise errors.bundle.Architecture(architecture=name)
     return name
 
 
 def fetch(store: ObjectStore, owner: str, location: BundleLocation) -> BundleManifest:
-    """The manifest, as it is now. bundle.NotFound, also in another's bucket; bundle.Manifest, bundle.Architecture."""
+    """Read and parse a manifest.
+
+    Raises bundle.NotFound, also for a bucket of another owner; bundle.Location, bundle.Manifest, bundle.Architecture.
+    """
     try:
         opened = store.get(owner, location.bucket, location.key)
     except S3Error as error:
@@ -104,11 +107,11 @@ def fetch(store: ObjectStore, owner: str, location: BundleLocation) -> BundleMan
 
 
 class ManifestRefused(Exception):
-    """Why a manifest is not taken."""
+    """A manifest is invalid; the text is the reason."""
 
 
 class _BoundedTree(TreeBuilder):
-    """Ends with the element that is one too many, before there is a tree of them."""
+    """A tree builder that refuses too many or too deep elements while parsing, before it builds a huge tree."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,11 +129,11 @@ class _BoundedTree(TreeBuilder):
 
 
 def parse(document: bytes) -> BundleManifest:
-    """ManifestRefused, bundle.Architecture."""
+    """Parse a manifest. Raises ManifestRefused, bundle.Architecture."""
     root = _tree(document)
     image = root.find("image")
     if root.tag != "manifest" or image is None:
-        raise ManifestRefused("it is no manifest of an image")
+        raise ManifestRefused("it is not an image manifest")
     parts = _parts(image)
     for name in ("ec2_encrypted_key", "ec2_encrypted_iv"):
         _check_algorithm(image.find(name), "key")
@@ -146,8 +149,8 @@ def _tree(document: bytes) -> Element:
         parser.feed(document)
         root: Element = parser.close()
         return root
-    except (DefusedXmlException, ParseError, ValueError, LookupError):  # the last two of encodings
-        raise ManifestRefused("it is no XML, or has entities or a DTD") from None
+    except (DefusedXmlException, ParseError, ValueError, LookupError):  # the last two: bad encodings
+        raise ManifestRefused("it is not valid XML, or has entities or a DTD") from None
 
 
 def _facts(root: Element, image: Element, parts: int) -> BundleFacts:
@@ -172,13 +175,13 @@ def _mappings(root: Element) -> tuple[BundleMapping, ...]:
 
 
 def _parts(image: Element) -> tuple[BundlePart, ...]:
-    """In the order of their indices, where they have some, else as they stand."""
+    """Return the parts in the order of their indices, or in document order without indices."""
     found = image.findall("parts/part")
     if not 0 < len(found) <= MOST_PARTS:
-        raise ManifestRefused(f"it has {len(found)} parts, and must have 1 to {MOST_PARTS}")
+        raise ManifestRefused(f"it has {len(found)} parts; it must have 1 to {MOST_PARTS}")
     for count in image.findall("parts"):
         if count.get("count", str(len(found))).strip() != str(len(found)):
-            raise ManifestRefused("it has not as many parts as it says")
+            raise ManifestRefused("the number of its parts differs from its part count")
     indices = [one.get("index", "").strip() for one in found]
     if any(indices):
         if sorted(indices) != sorted(map(str, range(len(found)))):
@@ -188,10 +191,10 @@ def _parts(image: Element) -> tuple[BundlePart, ...]:
 
 
 def _filename(part: Element) -> str:
-    """One name, of an object beside the manifest."""
+    """Return the file name of a part, which must be in the manifest's directory."""
     name = _text(part, "filename")
     if not name or "/" in name or name in (".", "..") or not name.isprintable():
-        raise ManifestRefused("a part's filename is not one of an object beside the manifest")
+        raise ManifestRefused("the filename of a part is not a plain name")
     return name
 
 
@@ -202,19 +205,19 @@ def _sha1(owner: Element) -> str:
     _check_algorithm(digest, "digest")
     text = _text(owner, "digest").lower()
     if not re.fullmatch("[0-9a-f]{40}", text):
-        raise ManifestRefused("a digest in it is no SHA-1")
+        raise ManifestRefused("one of its digests is not a SHA-1")
     return text
 
 
 def _check_algorithm(element: Element | None, kind: str) -> None:
     if element is not None and element.get("algorithm", ALGORITHMS[kind]).upper() != ALGORITHMS[kind]:
-        raise ManifestRefused(f"it has an algorithm other than {ALGORITHMS[kind]}")
+        raise ManifestRefused(f"it uses an algorithm other than {ALGORITHMS[kind]}")
 
 
 def _hex(image: Element, name: str) -> str:
     text = _text(image, name, LONGEST_KEY)
     if not re.fullmatch("(?:[0-9a-fA-F]{2})+", text):
-        raise ManifestRefused(f"its {name} is missing, or no hex digits")
+        raise ManifestRefused(f"its {name} is missing or is not hexadecimal")
     return text
 
 
@@ -223,7 +226,7 @@ def _number(image: Element, name: str) -> int | None:
     if not text:
         return None
     if not re.fullmatch("[0-9]{1,18}", text):
-        raise ManifestRefused(f"its {name} is no number of bytes")
+        raise ManifestRefused(f"its {name} is not a number of bytes")
     return int(text)
 
 

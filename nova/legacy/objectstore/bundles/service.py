@@ -1,4 +1,4 @@
-"""Serves the contract ``objectstore``: manifests are read, images registered, and made in the background."""
+"""The RPC service ``objectstore``: reads manifests, registers images, and creates them in the background."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ LOG = logging.getLogger(__name__)
 
 MIB, GIB = 2 ** 20, 2 ** 30
 MOST_WAITING, MOST_OF_PROJECT = 500, 50
-LOOK_S = 30.0  # how often jobs that nobody works on are looked for, and whether an image is still wanted
+LOOK_S = 30.0  # interval of the checks for abandoned jobs and for deleted images
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 600.0
-LONGEST_NAME, LONGEST_MAPPING = 255, 65535  # characters, as the image service takes them
+LONGEST_NAME, LONGEST_MAPPING = 255, 65535  # characters, the image service's limits
 
 
 class Stopping(BaseException):
-    """The process ends: work is left as it is, and begun anew by the next."""
+    """The process ends: unfinished work is left as it is, and the next process starts it again."""
 
 
 class BundleRules(NamedTuple):
-    """``workers``: bundles that are worked on at once. ``owner``: of all buckets; None: projects have their own.
-    ``retry_s``: what a job waits for the first time when something is not there for it."""
+    """The operator's settings. ``workers``: bundles processed concurrently. ``owner``: of all buckets; None: each
+    project owns its own. ``retry_s``: delay of a job's first retry if a service or resource is unavailable."""
 
     workers: int = 2
     owner: str | None = None
@@ -55,14 +55,14 @@ class BundleRules(NamedTuple):
 
 
 class BundleRetry(NamedTuple):
-    """Of a job that something was not there for. ``at``: on the monotonic clock; ``wait_s``: how long it was."""
+    """The next retry of a job. ``at``: on the monotonic clock; ``wait_s``: the delay."""
 
     at: float
     wait_s: float
 
 
 class BundleService:
-    """Several processes may share the folder of jobs. ``rules`` say what an operator decides."""
+    """The service of one process; several may share the directory of jobs. ``rules``: the operator's settings."""
 
     def __init__(self, store: ObjectStore, images: BundleImages, work: BundleWork, jobs: JobFolder,
                  folders: WorkFolders, rules: BundleRules) -> None:
@@ -78,12 +78,18 @@ class BundleService:
     # -- the contract
 
     def read_manifest(self, location: str, project_id: str) -> BundleFacts:
-        """bundle.Location, bundle.NotFound, bundle.Manifest, bundle.Architecture."""
+        """Return the facts in a manifest.
+
+        Raises bundle.Location, bundle.NotFound, bundle.Manifest, bundle.Architecture.
+        """
         return manifest.fetch(self._store, self._owner(project_id), manifest.location_of(location)).facts
 
     def register_image(self, order: RegisterBundle) -> RegisteredImage:
-        """The job is on the disk before the image service hears of it: so no image waits that nobody works on. Errors
-        as above; bundle.TooMany, bundle.TooLarge, bundle.NotKept; the image service's."""
+        """Register an image, and start to create it.
+
+        The job is on the disk before the image record exists, so no image stays pending without a job. Raises the
+        errors of ``read_manifest``, bundle.TooMany, bundle.TooLarge, bundle.NotKept, and those of the image service.
+        """
         location = manifest.location_of(order.location)
         found = manifest.fetch(self._store, self._owner(order.project_id), location)
         image = _record(order, str(location), found.facts)
@@ -92,7 +98,7 @@ class BundleService:
             image.id, order.project_id, self._owner(order.project_id), str(location), time.time(), found))
         try:
             self._images.create(image)
-        except errors.Unavailable:  # the record may be there: whoever looks at the job finds out
+        except errors.Unavailable:  # the record may exist: the job's next run finds out
             held.release()
             raise
         except BaseException:
@@ -102,18 +108,18 @@ class BundleService:
         return RegisteredImage(image_id=image.id, container_format=found.facts.container_format)
 
     def _kept(self, job: BundleJob) -> HeldJob:
-        """bundle.NotKept."""
+        """Write the job to the disk. Raises bundle.NotKept."""
         try:
             return self._jobs.add(job)
         except OSError as error:
             raise errors.bundle.NotKept(reason=error.strerror or type(error).__name__) from None
 
     def _owner(self, project_id: str) -> str:
-        """Whose buckets a project's manifests are in."""
+        """Return the owner of the buckets with a project's manifests."""
         return self._rules.owner or project_id
 
     def _check_room(self, project_id: str) -> None:
-        """bundle.TooMany."""
+        """Check the limits of unfinished jobs. Raises bundle.TooMany."""
         every, own = self._jobs.count(project_id)
         if every >= MOST_WAITING or own >= MOST_OF_PROJECT:
             raise errors.bundle.TooMany(count=own)
@@ -121,16 +127,16 @@ class BundleService:
     # -- in the background
 
     def start(self) -> None:
-        """What a process before has left is removed, and gone on with."""
+        """Remove the files that killed processes left, and continue their jobs."""
         removed = self._folders.sweep()
         if removed:
-            LOG.info("%d folders of bundles removed, which a killed process has left", removed)
+            LOG.info("Removed %d work directories of bundles, left by killed processes", removed)
         self._jobs.sweep()
         self.look()
         self._looking.start()
 
     def look(self) -> None:
-        """Work on jobs that nobody works on, unless it is too early for them."""
+        """Start the jobs that no process works on, unless their retry is not due yet."""
         for held in self._jobs.waiting():
             retry = self._retries.get(held.job.image_id)
             if self._stopped or (retry is not None and time.monotonic() < retry.at):
@@ -139,7 +145,7 @@ class BundleService:
                 self._submit(held)
 
     def stop(self, seconds: float) -> None:
-        """Work ends where it is within ``seconds``, and is begun anew by the next process. May be called twice."""
+        """Stop all work within ``seconds``; the next process starts it again. May be called twice."""
         self._stopped = True
         self._looking.stop()
         self._pool.shutdown(wait=False)
@@ -149,7 +155,7 @@ class BundleService:
             concurrency.sleep(0.02)
 
     def busy(self) -> int:
-        """Jobs that this process works on, or has waiting."""
+        """Return the number of running and waiting jobs of this process."""
         with self._lock:
             return len(self._held)
 
@@ -163,7 +169,7 @@ class BundleService:
             self._leave()
 
     def _work_on(self) -> None:
-        """Until no job may be begun: those of a project that has one under way are for the worker that has it."""
+        """Run jobs until none can start: a project's next job waits for the worker that runs its current one."""
         while not self._stopped and (held := self._turns.take()) is not None:
             try:
                 self._run(held)
@@ -171,7 +177,7 @@ class BundleService:
                 self._turns.done(held)
 
     def _leave(self) -> None:
-        """What waits is for the next process."""
+        """Release the waiting jobs for the next process."""
         for held in self._turns.leave():
             self._end(held)
 
@@ -187,7 +193,7 @@ class BundleService:
             with context.entered(context.internal()), concurrency.while_wanted(self._check(job)):
                 self._outcome(held)
         except Stopping:
-            LOG.info("Image %s is gone on with at the next start", job.image_id)
+            LOG.info("Creation of image %s interrupted; it continues at the next start", job.image_id)
         finally:
             self._end(held)
 
@@ -196,27 +202,27 @@ class BundleService:
         try:
             self._work.run(job)
         except errors.image.NotFound:
-            LOG.info("Image %s was deleted: no more is done for it", job.image_id)
+            LOG.info("Image %s was deleted; dropped its job", job.image_id)
         except errors.NovaError as error:
             if self._has_to_wait(job, error):
                 return
         except Exception:
-            LOG.exception("A failure that nobody foresaw, with image %s of the bundle %s", job.image_id, job.location)
+            LOG.exception("Unexpected error while creating image %s from bundle %s", job.image_id, job.location)
             if self._has_to_wait(job, errors.Bug()):
                 return
         self._retries.pop(job.image_id, None)
         held.done()
 
     def _has_to_wait(self, job: BundleJob, error: errors.NovaError) -> bool:
-        """Whether it is tried again; else nobody can do more for it."""
+        """Return whether the job is retried; otherwise mark its image as failed."""
         said = error.message.rstrip(".")
         if time.time() - job.created < GIVE_UP_S:
-            LOG.warning("Image %s of the bundle %s has to wait, and is tried again: %s. %s", job.image_id,
+            LOG.warning("Creation of image %s from bundle %s postponed for a retry: %s. %s", job.image_id,
                         job.location, said, error.cure)
             self._put_off(job)
             return True
-        LOG.error("Image %s of the bundle %s is given up after a day: %s. Delete the image, and register the manifest "
-                  "again", job.image_id, job.location, said)
+        LOG.error("Creation of image %s from bundle %s given up after a day: %s. Delete the image, and register the "
+                  "manifest again", job.image_id, job.location, said)
         self._work.give_up(job)
         return False
 
@@ -226,7 +232,7 @@ class BundleService:
         self._retries[job.image_id] = BundleRetry(time.monotonic() + wait_s, wait_s)
 
     def _check(self, job: BundleJob) -> Callable[[], None]:
-        """Of work that takes long: Stopping, and now and then image.NotFound."""
+        """Return a check for long-running work: raises Stopping, and periodically image.NotFound."""
         looked = time.monotonic()
 
         def check() -> None:
@@ -242,13 +248,15 @@ class BundleService:
         try:
             self._images.show(image_id)
         except errors.Unavailable:
-            LOG.debug("whether image %s is still there cannot be told now", image_id)
+            LOG.debug("image service unavailable; cannot check whether image %s still exists", image_id)
 
 
 def of_options(options: Options, store: ObjectStore, images: BundleImages, cert: BundleCert,
                owner: str | None = None) -> BundleService:
-    """As nova.conf says. ``owner``: of all buckets, where nobody is asked who he is. OSError: a folder cannot be
-    made."""
+    """Build the service from nova.conf. ``owner``: of all buckets, without authentication.
+
+    Raises OSError if a directory cannot be created.
+    """
     jobs = JobFolder(Path(options.image_decryption_jobs_dir))
     folders = WorkFolders(Path(options.image_decryption_dir), jobs.folder / ".lock")
     work = BundleWork(store, images, cert, folders, WorkBounds(
@@ -257,7 +265,7 @@ def of_options(options: Options, store: ObjectStore, images: BundleImages, cert:
 
 
 def _record(order: RegisterBundle, location: str, facts: BundleFacts) -> NewImage:
-    """The image as it is from the beginning. bundle.TooLarge, bundle.Architecture."""
+    """Return the initial image record. Raises bundle.TooLarge, bundle.Architecture."""
     limits = {"name": (order.name, LONGEST_NAME), "description": (order.description, LONGEST_NAME),
               "root device name": (order.root_device_name, LONGEST_NAME)}
     for what, (text, limit) in limits.items():

@@ -1,6 +1,6 @@
-"""The first steps from a bundle to its image, each from file to file, some of it at a time: joining and decrypting.
+"""The first steps from a bundle to its image, joining and decrypting. Each streams from file to file.
 
-What takes the processor's time runs a piece at a time in another thread where threads are green.
+CPU-bound work runs in another thread, one piece at a time, if threads are green.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from nova.legacy.objectstore.store import ObjectStore
 
 PIECE = 2 ** 20
 BLOCK_BITS = 128
-GZIP = b"\x1f\x8b\x08"  # how each begins (RFC 1952)
+GZIP = b"\x1f\x8b\x08"  # the first bytes of a gzip file (RFC 1952)
 
 
 class BundleKey(NamedTuple):
-    """Of AES-128-CBC, 16 bytes each. Secret."""
+    """The secret key and IV of AES-128-CBC, 16 bytes each."""
 
     key: bytes
     iv: bytes
@@ -38,14 +38,14 @@ class BundleKey(NamedTuple):
 
 
 def pump(turn: Callable[[], int]) -> None:
-    """Take turns until one moves nothing. Between them others have theirs, and may want it to end."""
+    """Repeat ``turn`` until it moves no bytes. Between the calls other threads run, and the work may be canceled."""
     while concurrency.run_in_thread(turn):
         concurrency.check_wanted()
 
 
 class RoomFile:
-    """A new file that grows while its disk has room. ``size``: bytes that it is to have, where that is known; they must
-    be free at its begin. bundle.NoRoom, OSError."""
+    """A new file whose writes check the free space. ``size``: the expected size in bytes, if known, which must be free
+    at the start. Raises bundle.NoRoom, OSError."""
 
     def __init__(self, path: Path, room: DiskRoom, size: int = 0) -> None:
         need(room, size)
@@ -53,13 +53,13 @@ class RoomFile:
         self._file = path.open("xb")
 
     def write(self, piece: bytes) -> None:
-        """bundle.NoRoom, OSError."""
+        """Append data. Raises bundle.NoRoom, OSError."""
         if self._watch.lacks(len(piece)):
             raise errors.bundle.NoRoom(size=len(piece))
         self._file.write(piece)
 
     def tell(self) -> int:
-        """Bytes that were written."""
+        """Return the number of bytes written."""
         return self._file.tell()
 
     def __enter__(self) -> RoomFile:
@@ -71,20 +71,20 @@ class RoomFile:
 
 
 def need(room: DiskRoom, size: int) -> None:
-    """bundle.NoRoom: so many bytes more have no room on the disk."""
+    """Check that the disk has space for ``size`` more bytes. Raises bundle.NoRoom."""
     if room.lacks(size):
         raise errors.bundle.NoRoom(size=size)
 
 
 def read_key(key: str, iv: str) -> BundleKey:
-    """Of hex digits, as nova-cert decrypted them. bundle.KeyRefused; never with what they are."""
+    """Parse the hex digits that nova-cert decrypted. Raises bundle.KeyRefused, whose message never has the key."""
     if not all(re.fullmatch("[0-9a-fA-F]{32}", one.strip()) for one in (key, iv)):
         raise errors.bundle.KeyRefused(reason="key and IV are not 32 hex digits each")
     return BundleKey(bytes.fromhex(key.strip()), bytes.fromhex(iv.strip()))
 
 
 class Parts(NamedTuple):
-    """Of a bundle, where they lie in the store."""
+    """The parts of a bundle in the object store."""
 
     store: ObjectStore
     owner: str
@@ -92,8 +92,11 @@ class Parts(NamedTuple):
     manifest: BundleManifest
 
     def join(self, target: Path, limit: int, room: DiskRoom) -> None:
-        """One part after the other, each held against its digest. bundle.PartMissing, bundle.PartDamaged;
-        bundle.TooLong beyond ``limit`` bytes; bundle.WrongLength, bundle.NoRoom."""
+        """Concatenate the parts, and verify the digest of each.
+
+        Raises bundle.PartMissing, bundle.PartDamaged, bundle.TooLong beyond ``limit`` bytes, bundle.WrongLength,
+        bundle.NoRoom.
+        """
         with RoomFile(target, room, min(self.manifest.bundled_size or 0, limit)) as out:
             for part in self.manifest.parts:
                 self._add(part, out, limit)
@@ -128,8 +131,11 @@ class Parts(NamedTuple):
 
 
 def decrypt(source: Path, target: Path, key: BundleKey, room: DiskRoom) -> None:
-    """bundle.Cipher: it has no whole blocks, no padding at its end, or is no gzip after it: then the key is another's,
-    most likely. bundle.NoRoom."""
+    """Decrypt the bundle to a gzip file.
+
+    Raises bundle.Cipher if it has an incomplete block, no padding, or is not gzip afterwards, most likely because the
+    key is wrong; bundle.NoRoom.
+    """
     decryptor = Cipher(algorithms.AES(key.key), modes.CBC(key.iv)).decryptor()
     unpadder = PKCS7(BLOCK_BITS).unpadder()
     with source.open("rb") as encrypted, RoomFile(target, room, source.stat().st_size) as out:
@@ -144,4 +150,4 @@ def decrypt(source: Path, target: Path, key: BundleKey, room: DiskRoom) -> None:
             raise errors.bundle.Cipher(reason="they do not end with a whole, padded block") from None
     with target.open("rb") as found:
         if found.read(len(GZIP)) != GZIP:
-            raise errors.bundle.Cipher(reason="what comes out is not gzip")
+            raise errors.bundle.Cipher(reason="the decrypted data is not gzip")

@@ -1,4 +1,5 @@
-"""The tarball of a bundle: its first file is the image. Its names are never used, and nothing else is taken from it."""
+"""Extraction of the image, which is the first file in a bundle's tarball. File names are never used, and nothing else
+is extracted."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from nova.legacy.objectstore.bundles.streams import PIECE, RoomFile, pump
 from nova.legacy.objectstore.room import DiskRoom
 
 READ = 2 ** 18
-HEADERS = 4 * 2 ** 20  # bytes of a tarball that are not the image: tarfile keeps some of them in memory
+HEADERS = 4 * 2 ** 20  # bytes of a tarball in addition to the image: tarfile keeps some of them in memory
 MOST_MEMBERS = 1000
 GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class ExpectedImage(NamedTuple):
-    """What the image must be like. ``limit``: bytes that it may have; ``size``: those it must have, where that is
-    known; ``sha1``: of the tarball, or empty (euca-bundle-image takes it after tar and before gzip)."""
+    """The required properties of an image. ``limit``: maximum bytes; ``size``: exact bytes, if known; ``sha1``: of the
+    uncompressed tarball, as euca-bundle-image computes it, or empty."""
 
     limit: int
     size: int | None = None
@@ -29,7 +30,7 @@ class ExpectedImage(NamedTuple):
 
 
 class GunzippedStream:
-    """What gzip packed, in the bounds of what may still come. A file's ``read`` for tarfile."""
+    """A gunzip reader with a byte budget. It has a file's ``read`` for tarfile."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source, self._inflate = source, zlib.decompressobj(GZIP_BITS)
@@ -37,11 +38,14 @@ class GunzippedStream:
         self.sha1 = hashlib.sha1(usedforsecurity=False)
 
     def allow(self, budget: int, refusal: str) -> None:
-        """So many bytes may come from now on; ``refusal`` says what more of them would be."""
+        """Set the budget of bytes that may follow. ``refusal``: the error's reason if more follow."""
         self._budget, self._refusal = budget, refusal
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` bytes; none at the end. bundle.Tarball: more come than are allowed, or it is cut short."""
+        """Read up to ``size`` bytes; none at the end.
+
+        Raises bundle.Tarball if the data exceeds the budget, or is truncated or damaged.
+        """
         data = b""
         while not data:
             if self._inflate.eof and not self._next_member():
@@ -49,11 +53,11 @@ class GunzippedStream:
             if not self._packed:
                 self._packed = self._source.read(READ)
                 if not self._packed:
-                    raise errors.bundle.Tarball(reason="its gzip is cut short")
+                    raise errors.bundle.Tarball(reason="its gzip data is truncated")
             try:
                 data = self._inflate.decompress(self._packed, size)
             except zlib.error as error:
-                raise errors.bundle.Tarball(reason=f"its gzip is damaged ({error})") from None
+                raise errors.bundle.Tarball(reason=f"its gzip data is damaged ({error})") from None
             self._packed = self._inflate.unconsumed_tail
         self._budget -= len(data)
         if self._budget < 0:
@@ -62,7 +66,7 @@ class GunzippedStream:
         return data
 
     def _next_member(self) -> bool:
-        """gzip's files may follow each other, with zeros between and behind them."""
+        """Start the next gzip member. Members may be concatenated, with zero bytes between and after them."""
         rest = self._inflate.unused_data.lstrip(b"\0")
         while not rest:
             piece = self._source.read(READ)
@@ -74,15 +78,18 @@ class GunzippedStream:
 
 
 def unpack(source: Path, target: Path, expected: ExpectedImage, room: DiskRoom) -> None:
-    """Write the image of the packed tarball to the new file. bundle.Tarball, bundle.Digest, bundle.WrongLength,
-    bundle.TooLong; bundle.NoRoom before anything of it is written, or where others have filled the disk meanwhile."""
+    """Write the image in the compressed tarball to the new file ``target``.
+
+    Raises bundle.Tarball, bundle.Digest, bundle.WrongLength, bundle.TooLong; bundle.NoRoom before the first write, or
+    if other programs fill the disk meanwhile.
+    """
     with source.open("rb") as packed:
         stream = GunzippedStream(packed)
         try:
             _extract(stream, target, expected, room)
         except (errors.NovaError, OSError):
             raise
-        # whatever tarfile's reading of hostile numbers ends in
+        # all errors that tarfile raises for hostile numbers
         except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError, TypeError) as error:
             raise errors.bundle.Tarball(reason=f"it is damaged ({type(error).__name__})") from None
     if expected.sha1 not in ("", stream.sha1.hexdigest()):
@@ -94,10 +101,10 @@ def _extract(stream: GunzippedStream, target: Path, expected: ExpectedImage, roo
     with tarfile.open(fileobj=stream, mode="r|", bufsize=READ) as tar:  # type: ignore[call-overload]
         image = _first_file(tar)
         _check_size(image, expected)
-        stream.allow(image.size + HEADERS, "its image is longer than it says")
+        stream.allow(image.size + HEADERS, "its image is longer than its header says")
         with RoomFile(target, room, image.size) as out:
             _copy(tar, image, out)
-        stream.allow(HEADERS, "more than an image is in it")
+        stream.allow(HEADERS, "it contains more than an image")
         _check_rest(tar)
     while stream.read(READ):
         pass
@@ -111,38 +118,38 @@ def _first_file(tar: tarfile.TarFile) -> tarfile.TarInfo:
         _check(member)
         if member.isreg():
             return member
-    raise errors.bundle.Tarball(reason="no file is in it")
+    raise errors.bundle.Tarball(reason="it contains no file")
 
 
 def _check(member: tarfile.TarInfo) -> None:
-    """Names are not used, but who sends such a one means no good."""
+    """Refuse suspicious members. Their names are not used, but such names indicate an attack."""
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or "\0" in member.name:
-        raise errors.bundle.Tarball(reason="a name in it leads out of its folder")
+        raise errors.bundle.Tarball(reason="a name in it points outside its directory")
     if not (member.isreg() or member.isdir()):
-        raise errors.bundle.Tarball(reason="a link, a device or the like is in it")
+        raise errors.bundle.Tarball(reason="it contains a link, device or other special file")
 
 
 def _check_size(image: tarfile.TarInfo, expected: ExpectedImage) -> None:
     if image.size < 0:
-        raise errors.bundle.Tarball(reason="its image has a size below zero")
+        raise errors.bundle.Tarball(reason="its image has a negative size")
     if image.size > expected.limit:
         raise errors.bundle.TooLong(what="image", limit=expected.limit)
     if expected.size not in (None, image.size):
         raise errors.bundle.WrongLength(what="image", found=image.size, wanted=expected.size)
     end, entries = 0, cast("Sequence[tuple[int, int]]", image.sparse or ())
     for offset, size in entries:
-        if not size:  # of places in the map that are not used
+        if not size:  # unused entry of the map
             continue
         if size < 0 or offset < end or offset + size > image.size:
-            raise errors.bundle.Tarball(reason="the map of its sparse image is wrong")
+            raise errors.bundle.Tarball(reason="the map of its sparse image is invalid")
         end = offset + size
 
 
 def _copy(tar: tarfile.TarFile, image: tarfile.TarInfo, out: RoomFile) -> None:
     data = tar.extractfile(image)
     if data is None:
-        raise errors.bundle.Tarball(reason="no file is in it")
+        raise errors.bundle.Tarball(reason="it contains no file")
 
     def turn() -> int:
         piece = data.read(PIECE)
@@ -150,7 +157,7 @@ def _copy(tar: tarfile.TarFile, image: tarfile.TarInfo, out: RoomFile) -> None:
         return len(piece)
     pump(turn)
     if out.tell() != image.size:
-        raise errors.bundle.Tarball(reason="its image is cut short")
+        raise errors.bundle.Tarball(reason="its image is truncated")
 
 
 def _check_rest(tar: tarfile.TarFile) -> None:
@@ -159,4 +166,4 @@ def _check_rest(tar: tarfile.TarFile) -> None:
         if member is None:
             return
         _check(member)
-    raise errors.bundle.Tarball(reason="more than an image is in it")
+    raise errors.bundle.Tarball(reason="it contains more than an image")

@@ -1,4 +1,4 @@
-"""Whose job is next: projects in turn, and one job of a project at a time, however many it has waiting."""
+"""Fair queue of bundle jobs: round-robin over projects, one job per project at a time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from nova.legacy.objectstore.bundles.jobs import HeldJob
 
 
 class JobTurns:
-    """Jobs of one process. Every method may be called by several threads at once."""
+    """The queue of one process. Safe for concurrent use by threads."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[HeldJob]] = {}  # of projects, the one whose turn is next first
+        self._lines: dict[str, deque[HeldJob]] = {}  # project -> waiting jobs; the next project is first
         self._under_way: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, held: HeldJob) -> None:
-        """At the end of its project's line."""
+        """Append a job to its project's queue."""
         with self._lock:
             self._lines.setdefault(held.job.project_id, deque()).append(held)
 
     def take(self) -> HeldJob | None:
-        """The next job, which is under way from then on; None while there is none but of projects that have one under
-        way."""
+        """Return the next job and mark it as running; None if every project with waiting jobs has a running one."""
         with self._lock:
             project_id = next((one for one in self._lines if one not in self._under_way), None)
             if project_id is None:
@@ -36,12 +35,12 @@ class JobTurns:
             return held
 
     def done(self, held: HeldJob) -> None:
-        """It is no longer under way: its project may have another."""
+        """Mark the job as finished, so that its project's next job can run."""
         with self._lock:
             self._under_way.discard(held.job.project_id)
 
     def leave(self) -> list[HeldJob]:
-        """All that wait; they wait no more."""
+        """Remove and return all waiting jobs."""
         with self._lock:
             left = [held for line in self._lines.values() for held in line]
             self._lines.clear()

@@ -1,4 +1,4 @@
-"""The long part of making an image of a bundle: step by step, each of which may be repeated from the first on."""
+"""The steps that create an image from a bundle. After an interruption all steps are repeated from the first."""
 
 from __future__ import annotations
 
@@ -24,40 +24,46 @@ from nova.model.image.images import Image, NewImage
 
 LOG = logging.getLogger(__name__)
 
-#: Property of an image, and its value at the ends.
+#: Property of an image, and its first and last values.
 STATE, PENDING, AVAILABLE = "image_state", "pending", "available"
 ACTIVE, SAVING, QUEUED = "active", "saving", "queued"
 GIVE_UP_S = 86400.0
-UPLOADS = 3  # tries while the image service answers
+UPLOADS = 3  # upload attempts while the image service responds
 
 
 class BundleImages(Protocol):
-    """What is asked of the image service, with our own credentials (``nova.clients.glance.Glance``)."""
+    """The calls to the image service, with nova's own credentials (``nova.clients.glance.Glance``)."""
 
     def create(self, image: NewImage) -> Image:
-        """A record without data. service.Forbidden, service.Conflict; Unavailable, also when it may be there."""
+        """Create an image record without data.
+
+        Raises service.Forbidden, service.Conflict; Unavailable, also if the record may have been created.
+        """
 
     def show(self, image_id: str) -> Image:
-        """image.NotFound, Unavailable."""
+        """Return an image. Raises image.NotFound, Unavailable."""
 
     def update(self, image_id: str, fields: dict[str, object]) -> Json:
-        """Set custom properties. image.NotFound, Unavailable, service.Forbidden."""
+        """Set custom properties. Raises image.NotFound, Unavailable, service.Forbidden."""
 
     def send(self, image_id: str, data: Upload) -> None:
-        """image.NotFound; service.Conflict: it is not queued; service.Invalid, service.Forbidden: it is refused;
-        Unavailable, also when it may have come through."""
+        """Upload the data of a queued image.
+
+        Raises image.NotFound; service.Conflict if the image is not queued; service.Invalid or service.Forbidden if the
+        data is refused; Unavailable, also if the upload may have succeeded.
+        """
 
 
 class BundleCert(Protocol):
-    """What is asked of nova-cert."""
+    """The calls to nova-cert."""
 
     def decrypt_text(self, project_id: str, text: str) -> str:
-        """Of base64. Unavailable; NotFound, Invalid: there is no such key, or it was another."""
+        """Decrypt base64 text. Raises Unavailable; NotFound or Invalid if the key does not exist or does not match."""
 
 
 class WorkBounds(NamedTuple):
-    """``largest``: bytes of an image. ``saving_s``: how long an upload that hangs in the image service is waited for,
-    and ``pause_s`` between two looks or tries. ``least_free``: bytes that stay free on the disk."""
+    """The limits of the work. ``largest``: maximum bytes of an image. ``saving_s``: timeout for an upload that hangs in
+    the image service. ``pause_s``: interval of polls and retries. ``least_free``: bytes to keep free on the disk."""
 
     largest: int
     saving_s: float = 300.0
@@ -66,7 +72,8 @@ class WorkBounds(NamedTuple):
 
 
 class BundleStep(NamedTuple):
-    """``run``: from the job, and its folder, in which the step before has left its file."""
+    """A step: its image states, and its function. ``run``: takes the job, and the directory with the previous step's
+    file."""
 
     state: str
     failed: str
@@ -74,7 +81,7 @@ class BundleStep(NamedTuple):
 
 
 class BundleWork:
-    """Makes images of bundles. Nothing is kept in it."""
+    """The workflow that creates images from bundles. Stateless between jobs."""
 
     def __init__(self, store: ObjectStore, images: BundleImages, cert: BundleCert, folders: WorkFolders,
                  bounds: WorkBounds) -> None:
@@ -82,9 +89,12 @@ class BundleWork:
         self.room = DiskRoom(folders.base, bounds.least_free)
 
     def run(self, job: BundleJob) -> None:
-        """The image is available, or failed, and its owner can see it. image.NotFound: it was deleted; there is nothing
-        more to do. Unavailable: another time. Other NovaErrors: the image service takes no state of it."""
-        if self._images.show(job.image_id).status != ACTIVE:  # else it came to its end, and nobody could say so
+        """Create the image; set its state, visible to its owner, to available or failed.
+
+        Raises image.NotFound if the image was deleted, so that no work is left; Unavailable if the job must be retried
+        later; other NovaErrors if the image service refuses to set the state.
+        """
+        if self._images.show(job.image_id).status != ACTIVE:  # else only the state was not updated
             try:
                 with self._folders.fresh() as folder:
                     if not all(self._is_done(step, job, folder) for step in STEPS):
@@ -92,7 +102,7 @@ class BundleWork:
             except OSError as error:
                 raise _disk(error) from None
         self._images.update(job.image_id, {STATE: AVAILABLE})
-        LOG.info("Image %s of the bundle %s is available", job.image_id, job.location)
+        LOG.info("Image %s from bundle %s is available", job.image_id, job.location)
 
     def _is_done(self, step: BundleStep, job: BundleJob, folder: Path) -> bool:
         self._images.update(job.image_id, {STATE: step.state})
@@ -110,25 +120,25 @@ class BundleWork:
         except OSError as error:
             failure = _disk(error)
         except Exception:
-            LOG.exception("A failure that nobody foresaw, with image %s (%s)", job.image_id, step.failed)
+            LOG.exception("Unexpected error while creating image %s (%s)", job.image_id, step.failed)
             failure = errors.Bug()
-        LOG.warning("Image %s could not be made of the bundle %s of project %s (%s): %s. %s", job.image_id,
+        LOG.warning("Image %s could not be created from bundle %s of project %s (%s): %s. %s", job.image_id,
                     job.location, job.project_id, step.failed, failure.message.rstrip("."), failure.cure)
         self._images.update(job.image_id, {STATE: step.failed})
         return False
 
     def give_up(self, job: BundleJob) -> None:
-        """Let its owner see that it failed, where that can be said."""
+        """Set the image's state to failed, for its owner; errors are ignored."""
         with contextlib.suppress(errors.NovaError):
             self._images.update(job.image_id, {STATE: STEPS[0].failed})
 
     def download(self, job: BundleJob, folder: Path) -> None:
-        """The parts become one file: from then on their bucket is not needed."""
+        """Join the parts to one file; later steps do not need the bucket."""
         Parts(self._store, job.bucket_owner, location_of(job.location), job.manifest).join(
             folder / "bundle", self.bounds.largest, self.room)
 
     def decrypt(self, job: BundleJob, folder: Path) -> None:
-        """With the key that nova-cert alone can read."""
+        """Decrypt the bundle with its key, which only nova-cert can decrypt."""
         decrypt(folder / "bundle", folder / "image.tar.gz", self._key(job), self.room)
         (folder / "bundle").unlink()
 
@@ -144,14 +154,16 @@ class BundleWork:
         return read_key(key, iv)
 
     def unpack(self, job: BundleJob, folder: Path) -> None:
-        """The tarball's file is the image."""
+        """Extract the image from the tarball."""
         unpack(folder / "image.tar.gz", folder / "image", ExpectedImage(
             self.bounds.largest, job.manifest.facts.size, job.manifest.sha1), self.room)
         (folder / "image.tar.gz").unlink()
 
     def upload(self, job: BundleJob, folder: Path) -> None:
-        """Once: the image service takes data of an image that has none, and gives up an upload whose sender has gone
-        after a while."""
+        """Upload the image, unless an earlier attempt succeeded.
+
+        The image service accepts data only for an image without data, and aborts a stalled upload after a while.
+        """
         reason = ""
         for _ in range(UPLOADS):
             if self._settled(job.image_id) == ACTIVE:
@@ -159,23 +171,23 @@ class BundleWork:
             try:
                 with (folder / "image").open("rb") as data:
                     return self._images.send(job.image_id, _WantedUpload(data))
-            except (errors.Unavailable, errors.Conflict) as error:  # it may have come through, or another was first
+            except (errors.Unavailable, errors.Conflict) as error:  # it may have succeeded, or another was first
                 reason = error.message
             except (errors.Invalid, errors.Forbidden) as error:
-                self._images.show(job.image_id)  # 410 is one of them: the image was deleted meanwhile
+                self._images.show(job.image_id)  # raises if the image was deleted (410 is one of these errors)
                 raise errors.bundle.Upload(reason=error.message) from None
             concurrency.sleep(self.bounds.pause_s)
         if self._settled(job.image_id) != ACTIVE:
             raise errors.bundle.Upload(reason=reason)
 
     def _settled(self, image_id: str) -> str:
-        """Its status, once no upload of before is under way: active or queued. image.NotFound."""
+        """Return the image's status, active or queued, after waiting for an earlier upload. Raises image.NotFound."""
         deadline = time.monotonic() + self.bounds.saving_s
         while (status := self._images.show(image_id).status) == SAVING and time.monotonic() < deadline:
             concurrency.sleep(self.bounds.pause_s)
             concurrency.check_wanted()
         if status not in (ACTIVE, QUEUED):
-            raise errors.bundle.Upload(reason=f"the image is {status} there, and not queued")
+            raise errors.bundle.Upload(reason=f"the image is {status} there, not queued")
         return status
 
 
@@ -184,7 +196,7 @@ def _disk(error: OSError) -> errors.NovaError:
 
 
 class _WantedUpload(Upload):
-    """Ends when nobody wants it any more."""
+    """An upload that ends when its job is canceled."""
 
     def __init__(self, file: SeekableFile) -> None:
         super().__init__(file)

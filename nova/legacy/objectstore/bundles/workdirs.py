@@ -1,4 +1,4 @@
-"""Folders for what is on its way from a bundle to an image: fresh for each, and gone afterwards, whatever happens."""
+"""Work directories for the creation of images: a new one for each job, removed afterwards, also after a kill."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PREFIX = "nova-bundle."
 
 
 class WorkFolders:
-    """Below ``base``, which others may use, too. A folder is locked as long as its process lives. ``lock``: a file, the
-    same for all processes that share ``base``."""
+    """The work directories below ``base``, which other programs may use, too. A directory is locked while its process
+    lives. ``lock``: a lock file, common to all processes that share ``base``."""
 
     def __init__(self, base: Path, lock: Path) -> None:
         self.base, self._lock = base, lock
@@ -28,7 +28,7 @@ class WorkFolders:
 
     @contextlib.contextmanager
     def fresh(self) -> Iterator[Path]:
-        """An empty folder (0700), which is removed at the end. OSError."""
+        """Provide an empty directory (0700), which is removed at the end. Raises OSError."""
         with locked(self._lock):
             folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self.base))
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -40,13 +40,13 @@ class WorkFolders:
             os.close(descriptor)
 
     def sweep(self) -> int:
-        """Remove the folders of killed processes; how many those were."""
+        """Remove the directories of killed processes; return their number."""
         with locked(self._lock):
             return sum(_is_left(folder) and _remove(folder) for folder in self.base.glob(f"{PREFIX}*"))
 
 
 def _is_left(folder: Path) -> bool:
-    """Whether it is one of ours (and not another user's, who may have made it for us to fall for), and nobody's."""
+    """True for a stale work directory that this user owns and no job uses; another user may have created a decoy."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -67,5 +67,5 @@ def _remove(folder: Path) -> bool:
         shutil.rmtree(folder)
         return True
     except OSError as error:
-        LOG.warning("The folder %s of a bundle is left: %s. Remove it by hand", folder, error)
+        LOG.warning("Cannot remove the work directory %s of a bundle: %s. Remove it manually", folder, error)
         return False

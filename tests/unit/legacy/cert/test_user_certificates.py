@@ -187,7 +187,7 @@ def test_revocation_when_the_authority_is_gone_then_the_rows_go(tmp_path, servic
     certs.generate_x509_cert("joe", "demo")
     (tmp_path / "CA/projects/demo").rename(tmp_path / "lost")
     assert certs.revoke_certs_by_user("joe") == 1 and not rows.rows
-    assert not (tmp_path / "CA/projects/demo").exists() and "is gone" in caplog.text
+    assert not (tmp_path / "CA/projects/demo").exists() and "no longer exists" in caplog.text
 
 
 def test_revocation_when_a_row_names_no_certificate_then_it_is_told(service, rows):
@@ -371,7 +371,7 @@ def test_key_when_others_may_read_it_then_it_is_closed_and_told(tmp_path, servic
     (tmp_path / "CA/private").chmod(0o755)
     certs.renew()
     assert (tmp_path / "CA/private/cakey.pem").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "CA/private").stat().st_mode & 0o777 == 0o700 and "was open to others" in caplog.text
+    assert (tmp_path / "CA/private").stat().st_mode & 0o777 == 0o700 and "was open to other users" in caplog.text
 
 
 @pytest.mark.parametrize(("name", "folder"), [("hidden/key.pem", "hidden"), ("key.pem", None)])

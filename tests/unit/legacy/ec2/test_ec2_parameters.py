@@ -82,7 +82,7 @@ def test_arguments_when_a_parameter_is_wrong_then_it_is_named_as_it_was_sent() -
 @pytest.mark.parametrize("pair", [("Name", "a\udcff"), ("Na\udcffme", "a"), ("ThingId.1", "\ud800")])
 def test_arguments_when_they_are_no_utf_8_then_they_are_refused(pair: tuple[str, str]) -> None:
     code, message = refused(pair)
-    assert code == "InvalidParameterValue" and message.endswith("is no text in UTF-8.")
+    assert code == "InvalidParameterValue" and message.endswith("is not valid UTF-8.")
 
 
 def test_arguments_when_they_contradict_then_they_are_refused() -> None:
@@ -93,7 +93,7 @@ def test_arguments_when_they_contradict_then_they_are_refused() -> None:
     assert refused(("Name.1.1", "a"))[0] == "UnknownParameter" == refused(("ThingId.12345", "a"))[0]
     assert refused(("ThingId." * 9, "a"))[0] == "UnknownParameter"
     assert refused(*[(f"ThingId.{number}", "a") for number in range(MOST + 1)]) == (
-        "InvalidParameterValue", f"A request may have {MOST} parameters at most.")
+        "InvalidParameterValue", f"The request has more than {MOST} parameters.")
 
 
 def test_arguments_when_values_are_secret_or_long_then_messages_have_them_short() -> None:

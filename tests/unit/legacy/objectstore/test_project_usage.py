@@ -235,7 +235,7 @@ def test_count_when_the_disk_is_too_full_for_it_then_the_object_is_there_and_the
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
         store.put(OWNER, "bucket", "b", of(b"x" * 100))
-    assert kept(store) is None and "cannot be written" in caplog.text
+    assert kept(store) is None and "Cannot write the object count" in caplog.text
     assert there(store).objects == 2 and known(store) == there(store)
 
 
