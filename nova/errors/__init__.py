@@ -1,9 +1,9 @@
-"""The errors: their kinds, and one catalogue a noun.
+"""Error kinds, and one catalogue of errors for each noun.
 
-A row of a catalogue is an exception class with a stable ``code``, which means one thing, and a ``message`` template:
+A row of a catalogue is an exception class with a stable ``code``, which has one meaning, and a ``message`` template:
 ``raise errors.host.NotFound(host=name)`` has the code ``host.not_found``. Between processes an error travels as (kind,
-code, message, data); the receiver raises the *kind*, and whoever must tell two errors of a kind apart compares
-``code``. ``doc/generated/errors.rst`` has them all.
+code, message, data). The receiver raises the *kind*; callers that must distinguish two errors of one kind compare
+``code``. ``doc/generated/errors.rst`` lists all errors.
 """
 
 from nova.errors import (

@@ -1,13 +1,14 @@
-"""Errors of the configuration: nova.conf, a file that it names, or a program's command line.
+"""Errors in the configuration: nova.conf, a file that it names, or a program's command line.
 
-None has a part of an option's value: it may be a password, or a password in the wrong place.
+No message contains any part of an option's value, because it may be a password, or a password in the wrong place.
 """
 
 from __future__ import annotations
 
 from nova.errors import kinds
 
-#: Base of them all. No retry helps, so a program that meets one ends with 2, and systemd does not start it again.
+#: Base of all configuration errors. Retries do not help, so a program that gets one exits with status 2, and systemd
+#: does not restart it.
 Wrong = kinds.Invalid.row("config.wrong", "{reason}",
     "Correct the option that the message names, and start the daemon again.")
 
@@ -23,18 +24,18 @@ Ec2Url = Wrong.row("config.ec2_url",
     "https://identity.example/v3/ec2tokens.")
 FakeTopology = Wrong.row("config.fake_topology", "nova-compute cannot run with this [fake]topology: {reason}.")
 GeneratedKey = Wrong.row("config.generated_key",
-    "The generated key of hosts' secrets cannot be opened. The passwords in [database]connection and "
+    "The generated key of host secrets cannot be decrypted. The passwords in [database]connection and "
     "[DEFAULT]transport_url have both changed since nova-conductor ran last. Start nova-conductor once with one of the "
-    "old passwords; or run 'nova-manage host readmit --all', which gives up the secrets")
+    "old passwords; or run 'nova-manage host readmit --all', which discards the secrets")
 HostSecretKey = Wrong.row("config.host_secret_key",
-    "[conductor]host_secret_key {reason}: conductors need the same one, in nova-conductor.conf. Make it with: "
+    "[conductor]host_secret_key {reason}: all conductors need the same key, in nova-conductor.conf. Generate it with: "
     "nova-manage host new-key")
 ImageProxyKey = Wrong.row("config.image_proxy_key",
-    "[image_proxy]key {reason}: conductors and image proxies need the same one. Make it with: openssl rand -base64 32 "
-    "| tr '+/' '-_'")
+    "[image_proxy]key {reason}: all conductors and image proxies need the same key. Generate it with: openssl rand "
+    "-base64 32 | tr '+/' '-_'")
 KeyManager = Wrong.row("config.key_manager", "nova-conductor cannot run with this [key_manager]{option}: {reason}.")
 LeavesBoundedMode = Wrong.row("config.leaves_bounded_mode",
-    "The cloud is in bounded security mode, and this configuration has none of its options. Set "
+    "The cloud is in bounded security mode, but this configuration has none of its options. Set "
     "[DEFAULT]hosts_transport_url{others} as before. To leave bounded mode on purpose, see 'Security modes' in "
     "doc/security.rst")
 Libvirt = Wrong.row("config.libvirt", "nova-compute cannot run with this {option}: {reason}.")
@@ -43,10 +44,10 @@ Missing = Wrong.row("config.missing", "{option} is not set: {cure}.")
 Placing = Wrong.row("config.placing", "nova-compute cannot run with this {option}: {reason}.")
 Provider = Wrong.row("config.provider", "nova-compute cannot run with {path}: {key} {reason}.")
 RegionList = Wrong.row("config.region_list",
-    "[DEFAULT]region_list cannot be used: write NAME=HOST, several of them with commas.")
+    "[DEFAULT]region_list cannot be used: it must be a comma-separated list of NAME=HOST.")
 Unusable = Wrong.row("config.unusable", "{option} cannot be used: {reason}.")
 
 
 def exit_status(error: kinds.NovaError) -> int:
-    """How a program ends that cannot start: 2 where its configuration is wrong, 1 where another start may succeed."""
+    """Exit status of a program that cannot start: 2 if its configuration is wrong, 1 if another start may succeed."""
     return 2 if isinstance(error, Wrong) else 1

@@ -17,7 +17,7 @@ IdTaken = kinds.Conflict.row("flavor.id_taken", "Flavor with ID {flavorid} alrea
 NameTaken = kinds.Conflict.row("flavor.name_taken", "Flavor with name {name} already exists.")
 NoSuchSpec = kinds.NotFound.row("flavor.no_such_spec", "Flavor {flavor_id} has no extra specs with key {key}.")
 NotFound = kinds.NotFound.row("flavor.not_found", "Flavor {flavor_id} could not be found.",
-    "`openstack flavor list` has your flavors.")
+    "`openstack flavor list` shows your flavors.")
 PublicHasNoAccess = kinds.NotFound.row("flavor.public_has_no_access", "Access list not available for public flavors.")
 PublicNeedsNoAccess = kinds.Conflict.row("flavor.public_needs_no_access", "Cannot add access to a public flavor.")
 SpecKeyMismatch = kinds.Invalid.row("flavor.spec_key_mismatch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.errors import kinds
 
 AutoAssigned = kinds.Forbidden.row("floating.auto_assigned",
-    "Floating IP {address} was assigned by itself, and goes with its server.")
+    "Floating IP {address} was auto-assigned and cannot be disassociated")
 BadId = kinds.Invalid.row("floating.bad_id", "Invalid ID received {id}.")
 BadRange = kinds.Invalid.row("floating.bad_range", "Invalid input received: {range}: {reason}")
 Exists = kinds.Conflict.row("floating.exists", "Floating IP {address} already exists.")
@@ -23,9 +23,9 @@ NotItsFixedAddress = kinds.Invalid.row("floating.not_its_fixed_address",
     "Instance {server} has no fixed IP address {address}.")
 NotItsOwn = kinds.Conflict.row("floating.not_its_own",
     "Floating address {address} is not associated with server {server}.")
-NotYours = kinds.Forbidden.row("floating.not_yours", "Floating IP {address} is not of your project.")
+NotYours = kinds.Forbidden.row("floating.not_yours", "Floating IP {address} does not belong to your project.")
 OtherFixedAddress = kinds.Invalid.row("floating.other_fixed_address",
-    "Fixed address {address} is not server {server}'s.")
+    "Server {server} does not have the fixed address {address}.")
 OverQuota = kinds.OverQuota.row("floating.over_quota", "Maximum number of floating IPs exceeded")
 PoolEmpty = kinds.NotFound.row("floating.pool_empty", "No more floating IPs in pool {pool}.")
 SeveralPools = kinds.Invalid.row("floating.several_pools", "Multiple floating IP pools are named {pool}.")

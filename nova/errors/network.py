@@ -6,7 +6,7 @@ from nova.errors import config, kinds
 
 Absent = kinds.NotFound.row("network.absent", "{what} {id} not found.")
 AcceleratedPort = kinds.Invalid.row("network.accelerated_port",
-    "Port {port_id} is of an accelerator, and this cloud has no service for those.")
+    "Port {port_id} belongs to an accelerator, and this cloud has no accelerator service.")
 AddressTaken = kinds.Invalid.row("network.address_taken",
     "Fixed IP address {address} is already in use or is not in network {network}.")
 Ambiguous = kinds.Conflict.row("network.ambiguous",
@@ -15,11 +15,11 @@ BadAddress = kinds.Invalid.row("network.bad_address", "Fixed IP address {address
 BadId = kinds.Invalid.row("network.bad_id", "{what} id should be uuid")
 BadPort = kinds.Invalid.row("network.bad_port", "Port id {port_id} could not be found.")
 BindingFailed = kinds.HostRefused.row("network.binding_failed",
-    "Binding failed for port {port_id}, please check neutron logs for more information: host {host} has no way to "
-    "its network.",
+    "Binding failed for port {port_id}, please check neutron logs for more information: host {host} is not connected "
+    "to its network.",
     "`openstack network agent list`: is the host's agent alive, and does it serve the network's physnet?")
 BridgeHasNetwork = kinds.Conflict.row("network.bridge_has_network",
-    "Network {label}: the bridge {bridge} has network {other} already, and a bridge serves one network with DHCP. "
+    "Network {label}: the bridge {bridge} already has network {other}, and a bridge serves one network with DHCP. "
     "Name another bridge, or delete network {other} first.")
 BridgeTaken = kinds.Conflict.row("network.bridge_taken",
     "Network {label}: the bridge {bridge} of this host already serves network {other}")
@@ -29,11 +29,11 @@ CidrConflict = kinds.Conflict.row("network.cidr_conflict",
     "Requested cidr ({cidr}) conflicts with existing cidr ({other})")
 CreationFailed = kinds.Unavailable.row("network.creation_failed", "Create networks failed: {reason}")
 DaemonStillRunning = kinds.Unavailable.row("network.daemon_still_running",
-    "{program} (pid {pid}) of {device} does not end",
-    "End that process by hand; nova-network starts its own again.")
+    "{program} (pid {pid}) of {device} does not exit",
+    "Kill that process by hand; nova-network starts its own again.")
 DemandingPort = kinds.Invalid.row("network.demanding_port",
-    "Port {port_id} takes resources of its host (a device, or a share of bandwidth), and cannot be given to a "
-    "server that lives: create the server with it.")
+    "Port {port_id} needs host resources (a device, or guaranteed bandwidth) and cannot be attached to an existing "
+    "server: create the server with it.")
 External = kinds.Forbidden.row("network.external",
     "It is not allowed to create an interface on external network {network_id}")
 GroupAmbiguous = kinds.Conflict.row("network.group_ambiguous",
@@ -43,58 +43,61 @@ HasProject = kinds.Conflict.row("network.has_project",
 HostDown = kinds.Unavailable.row("network.host_down", "nova-network on '{host}' does not report.",
     "Start nova-network there, or give the network to another host (`nova-manage network modify --host`).")
 HostLate = kinds.Unavailable.row("network.host_late",
-    "nova-network on '{host}' has not done what it was told in {seconds:.0f} s.",
-    "nova-network's log there says what takes long, iptables mostly.")
-InUse = kinds.Conflict.row("network.in_use", "Network {network_id} is still in use: {count} addresses are a server's.")
+    "nova-network on '{host}' has not applied its update within {seconds:.0f} s.",
+    "nova-network's log there shows which step is slow, usually iptables.")
+InUse = kinds.Conflict.row("network.in_use",
+    "Network {network_id} is still in use: servers have {count} of its addresses.")
 InterfaceDriver = kinds.NotSupported.row("network.interface_driver",
-    "nova.conf, [DEFAULT]linuxnet_interface_driver = {name}: there is no such class. There are {known}.")
+    "nova.conf, [DEFAULT]linuxnet_interface_driver = {name}: unknown class. Known classes: {known}.")
 Invalid = kinds.Invalid.row("network.invalid", "Invalid input for field {field}. {reason}")
 Manager = kinds.NotSupported.row("network.manager",
-    "nova.conf, [DEFAULT]network_manager = {name}: there is no such class. There are {known}.")
+    "nova.conf, [DEFAULT]network_manager = {name}: unknown class. Known classes: {known}.")
 NoAddress = kinds.Conflict.row("network.no_address", "Zero fixed ips available in network {network}.",
-    "Make another network, or free addresses (`nova-manage fixed list`).")
+    "Create another network, or free addresses (`nova-manage fixed list`).")
 NoAutoAllocation = kinds.Invalid.row("network.no_auto_allocation",
     "Unable to automatically allocate a network for project {project_id}")
 NoCidr = kinds.Invalid.row("network.no_cidr", "No CIDR requested")
 NoFloatingInterface = kinds.Invalid.row("network.no_floating_interface", "Interface {interface} not found.")
-NoHost = kinds.Unavailable.row("network.no_host", "Network {network} has no host: start nova-network on one.")
-#: Of /v2 alone, where what is well formed and says too little is another code.
+NoHost = kinds.Unavailable.row("network.no_host", "Network {network} has no host: start nova-network on a host.")
+#: Only in /v2, where a well-formed but incomplete request has another status.
 NoId = kinds.Invalid.row("network.no_id",
     "The request needs id: a network's, or null for any network without a project.", status=422)
 NoMac = kinds.Unavailable.row("network.no_mac", "No free MAC address was found in {attempts} attempts.",
-    "[DEFAULT]create_unique_mac_address_attempts; more likely the pool of this prefix is used up.")
+    "Raise [DEFAULT]create_unique_mac_address_attempts; more likely this prefix has no free addresses left.")
 NoOwners = kinds.NotSupported.row("network.no_owners",
-    "The networks of {manager} are everybody's: they have no project or host of their own to change.")
+    "The networks of {manager} are shared by all projects: they have no project or host that could be changed.")
 NoPortSecurity = kinds.Invalid.row("network.no_port_security",
     "Network requires port_security_enabled and subnet associated in order to apply security groups: network "
-    "{network_id} has not.")
+    "{network_id} lacks them.")
 NoPortThere = kinds.Invalid.row("network.no_port_there", "Network {network} could not be found for instance {server}.")
 NoSubnet = kinds.Invalid.row("network.no_subnet",
     "Network {network_id} requires a subnet in order to boot instances on.")
 NoSuchAddress = kinds.NotFound.row("network.no_such_address", "Fixed IP not found for address {address}.")
 NoSuchGroup = kinds.Invalid.row("network.no_such_group", "Security group {name} not found.")
-NoSuchRange = kinds.NotFound.row("network.no_such_range", "There is no network {range}.")
+NoSuchRange = kinds.NotFound.row("network.no_such_range", "Network {range} could not be found.")
 NoVlan = kinds.Conflict.row("network.no_vlan", "No VLAN number is left: {vlan} is above {last}.")
 NoVlanInterface = kinds.NotSupported.row("network.no_vlan_interface",
-    "Network {label} has VLAN {vlan}, and no interface to carry it: set [DEFAULT]vlan_interface in nova.conf, or the "
+    "Network {label} has VLAN {vlan}, but no interface to carry it: set [DEFAULT]vlan_interface in nova.conf, or the "
     "network's bridge_interface")
 NoneFree = kinds.Invalid.row("network.none_free", "No network without a project is left for project {project_id}.")
 NotFound = kinds.NotFound.row("network.not_found", "Network {network_id} could not be found.")
 NotItsAddress = kinds.Invalid.row("network.not_its_address", "Instance {server} has no fixed IP address {address}.")
-NotServed = kinds.NotSupported.row("network.not_served", "The network service in use ({back_end}) has no {call}.")
-OfAnother = kinds.Conflict.row("network.of_another", "Network {network_id} is of project {project_id}.")
+NotServed = kinds.NotSupported.row("network.not_served",
+    "The network service in use ({back_end}) does not support {call}.")
+OfAnother = kinds.Conflict.row("network.of_another", "Network {network_id} belongs to project {project_id}.")
 Option = kinds.Invalid.row("network.option", "nova.conf, [DEFAULT]{option} = {value}: {reason}")
 OverPortQuota = kinds.OverQuota.row("network.over_port_quota", "The network service refused: {reason}")
 OverQuota = kinds.OverQuota.row("network.over_quota", "Quota exceeded, too many networks: at most {limit}.")
 PortDnsName = kinds.Invalid.row("network.port_dns_name",
     "Port {port_id} not usable for server {server}: its DNS name is {dns_name}, not {hostname}.")
 PortInUse = kinds.Conflict.row("network.port_in_use", "Port {port_id} is still in use.")
-PortTwice = kinds.Invalid.row("network.port_twice", "Port {port_id} is asked for more than once.")
+PortTwice = kinds.Invalid.row("network.port_twice", "Port {port_id} is requested more than once.")
 PortWithoutAddress = kinds.Invalid.row("network.port_without_address",
     "Port {port_id} requires a FixedIP in order to be used.")
 Refused = kinds.Invalid.row("network.refused", "{reason}")
-TellingLate = kinds.Unavailable.row("network.telling_late", "Network hosts could not be told within {seconds:.0f} s.")
-TooLarge = kinds.Invalid.row("network.too_large", "{field}: a project makes at most {most} at once, not {given}.")
+TellingLate = kinds.Unavailable.row("network.telling_late",
+    "Network hosts could not be updated within {seconds:.0f} s.")
+TooLarge = kinds.Invalid.row("network.too_large", "{field}: one request can create at most {most}, not {given}.")
 TooManyPorts = kinds.OverQuota.row("network.too_many_ports", "Maximum number of ports exceeded")
 Unclear = kinds.Invalid.row("network.unclear", "{reason}")
 UnknownManager = config.Wrong.row("network.unknown_manager",
@@ -104,5 +107,5 @@ WrongHost = kinds.Conflict.row("network.wrong_host", "An order for {asked} came 
 
 CloudpipeNoNetwork = kinds.NotFound.row("cloudpipe.no_network", "Project {project_id} has no network.")
 CloudpipeNotFound = kinds.NotFound.row("cloudpipe.not_found",
-    "There is no {id} of VPN servers to change: only configure-project.")
-CloudpipeUnavailable = kinds.Invalid.row("cloudpipe.unavailable", "No VPN server can be made: {reason}.")
+    "Unknown VPN server action {id}: only configure-project is supported.")
+CloudpipeUnavailable = kinds.Invalid.row("cloudpipe.unavailable", "No VPN server can be created: {reason}.")

@@ -10,25 +10,25 @@ BelowUse = kinds.Invalid.row("quota.below_use",
     "Quota limit {limit} for {resource} must be greater than or equal to already used and reserved {used}.")
 Exceeded = kinds.OverQuota.row("quota.exceeded",
     "Quota exceeded for {over}: Requested {requested}, but already used {used} of {limit} {over}",
-    "`openstack limits show --absolute` has what is used and what you may; delete, or ask for more.")
+    "`openstack limits show --absolute` shows usage and limits; delete resources, or ask for a higher quota.")
 FixedIps = kinds.OverQuota.row("quota.fixed_ips",
     "Quota exceeded for fixed_ips: Requested {requested}, but already used {used} of {limit} fixed_ips")
 KeptElsewhere = kinds.Forbidden.row("quota.kept_elsewhere", "{reason}")
 LimitsAway = kinds.Unavailable.row("quota.limits_away",
     "The limits that [quota]driver = nova.quota.UnifiedLimitsDriver keeps in Keystone cannot be read: {reason}",
-    "See Keystone, and the credentials of [oslo_limit].")
+    "Check Keystone, and the credentials in [oslo_limit].")
 TooMany = kinds.OverQuota.row("quota.too_many", "Quota exceeded, {what}: at most {limit}.",
-    "Fewer, or ask for a higher quota: `openstack limits show --absolute`.")
+    "Request fewer, or ask for a higher quota: `openstack limits show --absolute`.")
 
 LimitsNoEndpoint = kinds.Unavailable.row("limits.no_endpoint",
     "Keystone has {count} endpoints for [oslo_limit]{wanted}; exactly one is needed.",
-    "Set [oslo_limit]endpoint_service_type, endpoint_interface and endpoint_region_name so that one endpoint fits.")
+    "Set [oslo_limit]endpoint_service_type, endpoint_interface and endpoint_region_name to match exactly one endpoint.")
 
 UsageBadPeriod = config.Wrong.row("usage.bad_period",
     "[DEFAULT]instance_usage_audit_period cannot be used: it must be hour, day, month or year. It may have an offset: "
     "hour@0 to hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a shorter "
     "month), year@1 to year@12 (months).",
-    "[DEFAULT]instance_usage_audit_period is hour, day, month or year, with or without @offset.")
+    "Set [DEFAULT]instance_usage_audit_period to hour, day, month or year, with or without @offset.")
 UsageBadTime = kinds.Invalid.row("usage.bad_time",
     "Invalid {name} time [{value}]: it must be an ISO 8601 date and time, for example 2026-11-21T10:00:00, "
     "2026-11-21T10:00:00.000000 or 2026-11-21 10:00:00.000000.")
@@ -44,8 +44,8 @@ AuditNoNode = AuditIncurable.row("audit.no_node", "{host} has no node {node}: is
     "Start nova-compute there, and wait for its first report; then audit again.")
 
 CleanupHostIsThere = kinds.Conflict.row("debt.host_is_there",
-    "nova-compute on {host} is registered and does its cleanups when it is back: only those of a host that was "
-    "removed (DELETE /os-services/ID) can be dropped.",
+    "nova-compute on {host} is registered and does its cleanups when it returns: only cleanups of a removed host "
+    "(DELETE /os-services/ID) can be dropped.",
     "Wait for that nova-compute, or delete its service first.")
 CleanupUnknownStep = kinds.NotSupported.row("debt.unknown_step",
-    "This nova-compute does not know how to do '{step}': upgrade it.")
+    "This nova-compute does not support the cleanup step '{step}': upgrade it.")

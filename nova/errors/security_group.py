@@ -21,7 +21,7 @@ Member = kinds.Invalid.row("security_group.member",
 NameTaken = kinds.Invalid.row("security_group.name_taken",
     "Security group {name} already exists for project {project}.")
 NoPort = kinds.Invalid.row("security_group.no_port",
-    "Security groups cannot be applied to server {server}: none of its ports has port security and an address.")
+    "Security groups cannot be applied to server {server}: it has no port with both port security and an address.")
 NoRule = kinds.NotFound.row("security_group.no_rule", "Security group rule {rule} not found.")
 NotAMember = kinds.NotFound.row("security_group.not_a_member",
     "Security group {name} is not associated with server {server}.")

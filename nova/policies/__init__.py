@@ -1,4 +1,4 @@
-"""Access rules as data, a module a room of the API, and the one place that asks them."""
+"""Policy rules as data, one module for each part of the API, and the enforcer that checks them."""
 
 from __future__ import annotations
 

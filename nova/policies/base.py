@@ -1,4 +1,4 @@
-"""What a policy rule is, the rules that others are made of, and who may do what by default.
+"""Types of policy rules, the base rules that other rules refer to, and the default checks.
 
 Every rule is project scoped: system- and domain-scoped tokens are refused. The identity service makes admin imply
 manager, member and reader.
@@ -23,8 +23,8 @@ OLD_OWNER = "rule:admin_or_owner"
 
 @dataclass(frozen=True)
 class Old:
-    """The rule's former name and check: honoured in an operator's file, and as the default while the new defaults
-    are switched off (``[oslo_policy]enforce_new_defaults = false``).
+    """The rule's former name and check: used in an operator's file, and as the default while the new defaults are
+    disabled (``[oslo_policy]enforce_new_defaults = false``).
     """
 
     name: str
@@ -33,7 +33,7 @@ class Old:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its check, the operations that ask it (ids of the API contract), and, where not always, when."""
+    """One rule: its check, the operations that check it (ids of the API contract), and the condition, if any."""
 
     name: str
     check: str
@@ -44,7 +44,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class BaseRule:
-    """A rule that other rules name. ``deprecated`` ones only serve old policy files."""
+    """A rule that other rules refer to. ``deprecated``: only for old policy files."""
 
     name: str
     check: str
@@ -57,9 +57,9 @@ _OLD_ADMIN = Old(OLD_ADMIN, "is_admin:True")
 _OLD_OWNER = Old(OLD_OWNER, "is_admin:True or project_id:%(project_id)s")
 
 BASE_RULES = (
-    BaseRule("context_is_admin", "role:admin", "Who is an administrator of the whole cloud.", _OLD_ADMIN),
-    BaseRule("admin_or_owner", _OLD_OWNER.check, "Former default of what owners may do.", deprecated=True),
-    BaseRule("admin_api", _OLD_ADMIN.check, "Former default of what administrators may do.", deprecated=True),
+    BaseRule("context_is_admin", "role:admin", "An administrator of the whole cloud.", _OLD_ADMIN),
+    BaseRule("admin_or_owner", _OLD_OWNER.check, "Former default for owners.", deprecated=True),
+    BaseRule("admin_api", _OLD_ADMIN.check, "Former default for administrators.", deprecated=True),
     BaseRule("project_manager_api", "role:manager and project_id:%(project_id)s", "A manager of the project.",
              _OLD_ADMIN),
     BaseRule("project_member_api", "role:member and project_id:%(project_id)s", "A member of the project.",

@@ -1,4 +1,4 @@
-"""Rules of the operations on certificates, which /v2 alone has (``nova.api.legacy_v2``)."""
+"""Rules of the operations on certificates, which only /v2 has (``nova.api.legacy_v2``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The operator's policy files: found, read and judged before they are believed.
+"""The operator's policy files: find, read and validate them before use.
 
-A file is YAML (or JSON): rule name -> check. The main one is ``[oslo_policy]policy_file``; those in ``policy_dirs``
-add to it, by name, later ones first in rank.
+A file is YAML (or JSON): rule name -> check. The main file is ``[oslo_policy]policy_file``; files in ``policy_dirs``
+add to it, in the order of their names, and later ones override earlier ones.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
-NOBODY = "!"  # a check that nobody passes, as files write it and as the library shows what it could not read
+NOBODY = "!"  # a check that always fails: as in files, and as the library shows a check that it could not parse
 Signature = tuple[tuple[str, int, int], ...]
 
 
 def require(conf: cfg.ConfigOpts) -> None:
-    """api.PolicyMissingFile for a file or a folder that the operator names: without its rules the cloud would be open
-    to those whom they keep out. Those that are named by default may be absent."""
+    """Raise api.PolicyMissingFile for a missing file or directory that the operator configured: without its rules the
+    cloud would admit users whom they exclude. The default ones may be missing."""
     for name in ("policy_file", "policy_dirs"):
         location = conf.get_location(name, "oslo_policy")
         if location is None or not location.location.is_user_controlled:
@@ -37,14 +37,14 @@ def require(conf: cfg.ConfigOpts) -> None:
 
 
 def gone(before: Iterable[Path], now: Iterable[Path], conf: cfg.ConfigOpts) -> list[Path]:
-    """What disappeared of a main file and of the folders themselves. A file that leaves a folder is the operator's way
-    to take its rules back."""
+    """Return the main file or directories that disappeared. A file removed from a directory is not reported: that is
+    the operator's way to remove its rules."""
     folders = {Path(path) for folder in conf.oslo_policy.policy_dirs if (path := conf.find_file(folder))}
     return [path for path in before if path not in set(now) and path.parent not in folders]
 
 
 def found(conf: cfg.ConfigOpts) -> list[Path]:
-    """The files that hold now, main one first, then each folder's by name. A missing one is no error."""
+    """Return the present files, the main file first, then each directory's by name. A missing file is not an error."""
     main = conf.find_file(conf.oslo_policy.policy_file)
     files = [Path(main)] if main and os.path.isfile(main) else []
     for folder in conf.oslo_policy.policy_dirs:
@@ -55,7 +55,7 @@ def found(conf: cfg.ConfigOpts) -> list[Path]:
 
 
 def signature(files: Iterable[Path]) -> Signature:
-    """What differs when a file was changed, added or taken away."""
+    """Return a value that differs after a file was changed, added or removed."""
     marks = []
     for path in files:
         try:
@@ -67,9 +67,9 @@ def signature(files: Iterable[Path]) -> Signature:
 
 
 def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
-    """api.PolicyBadFile for what can't be meant; a warning for names that nothing asks.
+    """Validate the files: raise api.PolicyBadFile for errors, and log a warning for unused names.
 
-    ``known``: the names of our rules, and their former names, each with its check.
+    ``known``: the names of nova's rules, and their former names, each with its check.
     """
     given: dict[str, tuple[str, Path]] = {}
     for path in files:
@@ -81,19 +81,19 @@ def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
         references = named_by[name]
         missing = references - set(known) - set(given)
         if missing:
-            raise errors.api.PolicyBadFile(path=path, reason=f'"{name}" refers to rule:{min(missing)}, which is no rule'
-                                           f"{_near(min(missing), known)}")
+            raise errors.api.PolicyBadFile(path=path, reason=f'"{name}" refers to rule:{min(missing)}, which does not '
+                                           f"exist{_near(min(missing), known)}")
         named |= references
     _check_circles(given, named_by, known)
     for name, (_check, path) in given.items():
         if name not in known and name not in named:
-            LOG.warning('%s: "%s" is no rule of this release, and no other rule names it: the line does nothing%s',
+            LOG.warning('%s: "%s" is not a rule of this release, and no rule refers to it: the line has no effect%s',
                         path, name, _near(name, known))
 
 
 def _check_circles(given: Mapping[str, tuple[str, Path]], named_by: Mapping[str, set[str]],
                    known: Mapping[str, str]) -> None:
-    """api.PolicyBadFile for a rule that ends in itself: the library would have no rules at all then."""
+    """Raise api.PolicyBadFile for a circular rule, for which the library would load no rules at all."""
     nexts = dict(named_by)
 
     def next_of(name: str, path: Path) -> set[str]:
@@ -107,14 +107,14 @@ def _check_circles(given: Mapping[str, tuple[str, Path]], named_by: Mapping[str,
             for following in next_of(waiting.pop(), path) - seen:
                 if following == name:
                     raise errors.api.PolicyBadFile(path=path,
-                                                   reason=f'"{name}" refers to itself, if by way of other rules')
+                                                   reason=f'"{name}" refers to itself, possibly through other rules')
                 seen.add(following)
                 waiting.append(following)
 
 
 def _near(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1, 0.8)
-    return f'; "{close[0]}" may be meant' if close else ""
+    return f'; "{close[0]}" is a similar rule' if close else ""
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -122,10 +122,10 @@ def _read(path: Path) -> dict[str, str]:
         rules = policy.parse_file_contents(path.read_text())
     except OSError as error:
         raise errors.api.PolicyBadFile(path=path, reason=f"it cannot be read: {error.strerror}") from None
-    except ValueError as error:  # also text that is no UTF-8
+    except ValueError as error:  # also for text that is not valid UTF-8
         raise errors.api.PolicyBadFile(path=path, reason=" ".join(str(error).split())) from None
     if not isinstance(rules, dict):
-        raise errors.api.PolicyBadFile(path=path, reason='it must hold lines of the form "rule": "check"')
+        raise errors.api.PolicyBadFile(path=path, reason='it must contain lines of the form "rule": "check"')
     for name, check in rules.items():
         if not isinstance(name, str) or not isinstance(check, (str, list)):
             raise errors.api.PolicyBadFile(path=path,
@@ -134,16 +134,16 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _references(path: Path, name: str, text: Json) -> set[str]:
-    """The rules that a check names by ``rule:``. api.PolicyBadFile when it can't be understood."""
+    """Return the rules that a check refers to by ``rule:``. Raises api.PolicyBadFile if it cannot be parsed."""
     quiet = logging.getLogger("oslo_policy")
     level = quiet.level
-    quiet.setLevel(logging.CRITICAL)  # it logs a traceback and reads the rule as "nobody"
+    quiet.setLevel(logging.CRITICAL)  # the library logs a traceback and parses the rule as always failing
     try:
         check = policy.Rules.from_dict({name: text})[name]
     finally:
         quiet.setLevel(level)
     if str(check) == NOBODY and text != NOBODY:
-        raise errors.api.PolicyBadFile(path=path, reason=f'the check of "{name}" cannot be understood: {text}')
+        raise errors.api.PolicyBadFile(path=path, reason=f'the check of "{name}" cannot be parsed: {text}')
     return set(_rules_of(check))
 
 

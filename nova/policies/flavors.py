@@ -1,4 +1,4 @@
-"""Rules of flavors, their extra specs and who may use them."""
+"""Rules of flavors, their extra specs and access lists."""
 
 from __future__ import annotations
 

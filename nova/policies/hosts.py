@@ -1,4 +1,4 @@
-"""Rules of what operators look after: hosts, services, hypervisors, zones, aggregates, migrations."""
+"""Rules of operators' resources: hosts, services, hypervisors, zones, aggregates, migrations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ RULES = (
          old=Old("os_compute_api:os-instance-usage-audit-log", OLD_ADMIN)),
     Rule("os_compute_api:os-migrations:index", MANAGER, ("GET /os-migrations",)),
     Rule("os_compute_api:os-migrations:index:all_projects", ADMIN, ("GET /os-migrations",),
-         when="unless the query project_id is the own project", old=Old("os_compute_api:os-migrations:index", ADMIN)),
+         when="unless the query project_id is the caller's", old=Old("os_compute_api:os-migrations:index", ADMIN)),
     Rule("os_compute_api:os-migrations:index:host", ADMIN, ("GET /os-migrations",),
          when="only decides whether host fields are filled (null when refused)",
          old=Old("os_compute_api:os-migrations:index", ADMIN)),

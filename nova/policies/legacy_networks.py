@@ -1,5 +1,5 @@
-"""Rules of the operations that only nova-network has (``nova.api.legacy_networks``): the contract has no more of them,
-their names are those of the releases that had."""
+"""Rules of the operations that only nova-network supports (``nova.api.legacy_networks``). The contract does not have
+them any more; their names are those of the releases that had them."""
 
 from __future__ import annotations
 

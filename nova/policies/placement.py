@@ -1,5 +1,5 @@
-"""Rules of Placement's API: for administrators and other services, to reshape for services alone; what a project uses,
-its readers may see."""
+"""Rules of Placement's API: for administrators and other services; reshape only for services; a project's readers may
+see its usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of what belongs to projects and users: keypairs, quotas, limits, usage, server groups."""
+"""Rules of the resources of projects and users: keypairs, quotas, limits, usage, server groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rules together, as the policy library wants them (and its sample generator: entry point oslo.policy.policies)."""
+"""All rules in the form of the policy library and its sample generator (entry point oslo.policy.policies)."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _operation(id: str) -> policy.Operation:
 
 
 def _documented(rule: Rule) -> policy.DocumentedRuleDefault:
-    description = f"Asked {rule.when}." if rule.when else "Asked for each of these operations."
+    description = f"Checked {rule.when}." if rule.when else "Checked for each of these operations."
     return policy.DocumentedRuleDefault(rule.name, rule.check, description, [_operation(id) for id in rule.operations],
                                         deprecated_rule=_old(rule), scope_types=["project"])
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """All defaults, base rules first, as oslo.policy takes them from the entry point."""
+    """Return all defaults, base rules first, for oslo.policy's entry point."""
     return [*map(_base, BASE_RULES), *map(_documented, ALL_RULES)]

@@ -1,4 +1,4 @@
-"""All rules as a commented policy file, for operators to copy lines from."""
+"""All rules as a commented policy file, from which operators copy lines."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from nova.policies.base import BASE_RULES, BaseRule, Rule
 from nova.policies.registry import ALL_RULES
 
 HEAD = """\
-# Who may do what. Generated from the code's own rules; `nova-policy sample` prints it.
-# These are the defaults: copy to policy.yaml beside nova.conf only the lines you change, without the leading #.
-# A changed file is read within a second; no daemon needs a restart. The compute API and Placement's read it.
-# Every rule is asked in a project: tokens for the whole system or for a domain are refused.
+# Policy rules. Generated from the rules in the code; `nova-policy sample` prints this file.
+# These are the defaults: copy only the lines that you change to policy.yaml next to nova.conf, without the leading #.
+# Changes take effect within a second, without a restart of services. The compute API and Placement's API read the file.
+# Every rule is checked in a project: tokens for the whole system or for a domain are refused.
 
-# --- Rules that other rules name
+# --- Rules that other rules refer to
 """
 
 
 def sample() -> str:
-    """The whole file as text. Every rule is a comment, so that the file changes nothing as it is."""
+    """Return the file as text. Every rule is a comment, so the unchanged file has no effect."""
     return "\n".join([HEAD, *map(_base, BASE_RULES), "# --- Rules of operations\n", *map(_rule, ALL_RULES)])
 
 
@@ -28,7 +28,7 @@ def _comment(text: str) -> str:
 
 
 def _base(rule: BaseRule) -> str:
-    note = " Serves older policy files only." if rule.deprecated else ""
+    note = " Only for older policy files." if rule.deprecated else ""
     return f'{_comment(rule.description + note)}\n#"{rule.name}": "{rule.check}"\n'
 
 
@@ -36,5 +36,5 @@ def _rule(rule: Rule) -> str:
     lines = [_comment(f"{rule.when[0].upper()}{rule.when[1:]}.")] if rule.when else []
     lines += [f"#   {operation}" for operation in rule.operations]
     if rule.old is not None and rule.old.name != rule.name:
-        lines.append(f'# Former name: "{rule.old.name}"; a line of that name in your file holds for this rule, too.')
+        lines.append(f'# Former name: "{rule.old.name}"; a line with that name in your file applies to this rule, too.')
     return "\n".join([*lines, f'#"{rule.name}": "{rule.check}"']) + "\n"

@@ -18,7 +18,7 @@ RULES = (
     Rule("os_compute_api:os-lock-server:lock", MEMBER, ("POST /servers/{server_id}/action#lock",)),
     Rule("os_compute_api:os-lock-server:unlock", MEMBER, ("POST /servers/{server_id}/action#unlock",)),
     Rule("os_compute_api:os-lock-server:unlock:unlock_override", ADMIN, ("POST /servers/{server_id}/action#unlock",),
-         when="only when somebody else (admin) holds the lock"),
+         when="only if another user (an admin) holds the lock"),
     Rule("os_compute_api:os-migrate-server:migrate", MANAGER, ("POST /servers/{server_id}/action#migrate",)),
     Rule("os_compute_api:os-migrate-server:migrate:host", ADMIN, ("POST /servers/{server_id}/action#migrate",),
          when="in place of the plain rule when a host is given"),

@@ -1,4 +1,4 @@
-"""Rules of what belongs to a server: addresses, metadata, tags, volumes, actions and the like."""
+"""Rules of parts of a server: addresses, metadata, tags, volumes, actions and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of servers themselves."""
+"""Rules of operations on servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RULES = (
     Rule("network:attach_external_network", ADMIN, ("POST /servers", "POST /servers/{server_id}/os-interface"),
          when="only when a requested network is external and not shared"),
     Rule("os_compute_api:servers:allow_all_filters", ADMIN, ("GET /servers", "GET /servers/detail"),
-         when="only decides whether every filter is honoured; refused filters are dropped silently"),
+         when="only to decide whether all filters apply; refused filters are ignored"),
     Rule("os_compute_api:servers:confirm_resize", MEMBER, ("POST /servers/{server_id}/action#confirmResize",)),
     Rule("os_compute_api:servers:create", MEMBER, ("POST /servers",)),
     Rule("os_compute_api:servers:create:attach_network", MEMBER, ("POST /servers",),
@@ -62,7 +62,7 @@ RULES = (
     Rule("os_compute_api:servers:show:host_status:unknown-only", ADMIN,
          ("GET /servers/detail", "GET /servers/{server_id}", "PUT /servers/{server_id}",
           "POST /servers/{server_id}/action#rebuild"),
-         when="from 2.16, looked at when the rule above refuses; shows host_status only when UNKNOWN"),
+         when="from 2.16, if the rule above refuses; shows host_status only when UNKNOWN"),
     Rule("os_compute_api:servers:start", MEMBER, ("POST /servers/{server_id}/action#os-start",)),
     Rule("os_compute_api:servers:stop", MEMBER, ("POST /servers/{server_id}/action#os-stop",)),
     Rule("os_compute_api:servers:trigger_crash_dump", MEMBER, ("POST /servers/{server_id}/action#trigger_crash_dump",)),
