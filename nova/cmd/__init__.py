@@ -1,1 +1,1 @@
-"""Picks the real objects and runs one daemon: the composition root, one module a daemon."""
+"""Composition root: one module for each service, which creates the real objects and runs it."""

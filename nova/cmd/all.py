@@ -1,4 +1,4 @@
-"""nova-all: a whole cloud in one process, without root, for whoever writes clients or wants to look."""
+"""nova-all: a whole cloud in one process, without root, for client developers and trials."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import time
 from types import FrameType
 
 STARTED_AT = time.monotonic()
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded: there is nothing to clean up yet
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded: nothing to clean up yet
 
-# From here on the time counts that a start takes.
+# The time from here on is reported as the start-up time.
 from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
 from nova.devel.nova_all import console_pages, memory, own_options, plan, seeds, settings, summary  # noqa: E402
 from nova.devel.nova_all.home import Home  # noqa: E402
 
 BINARY = "nova-all"
-INTERRUPTED = 130  # before it was ready, as shells have it for Ctrl-C
+INTERRUPTED = 130  # exit code of Ctrl-C before it was ready, as in shells
 
 
 def main() -> int:
-    """The program nova-all; its exit code: that of every daemon."""
+    """Run nova-all and return its exit code, the same as for other services."""
     wanted = plan.parse(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
-    os.umask(0o077)  # what it writes is its user's alone
+    os.umask(0o077)  # only its user may access its files
     memory.few_arenas()
     try:
         home = Home(wanted.state)
@@ -38,7 +38,7 @@ def main() -> int:
         return _run(wanted, home)
     except KeyboardInterrupt:
         return INTERRUPTED
-    finally:  # it could not start: one that ran has ended the process
+    finally:  # reached only if it could not start: a cloud that ran ends the process
         home.leave()
 
 
@@ -72,7 +72,7 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     if wanted.end_with_stdin:
         concurrency.spawn(_end_with_stdin, name="stdin")
     level = logging.INFO if wanted.verbose or wanted.debug else logging.ERROR
-    shown = _show_lines(min(level, logging.WARNING))  # what a start waits for is a warning
+    shown = _show_lines(min(level, logging.WARNING))  # the reasons why a start waits are warnings
 
     def ready(whole: cloud.WholeCloud) -> None:
         shown.setLevel(level)
@@ -82,12 +82,12 @@ def _run(wanted: plan.Plan, home: Home) -> int:
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    """Until the service takes the signals: an exception, so that what was made is removed."""
+    """Raise KeyboardInterrupt for a signal before the service handles signals, so that created files are removed."""
     raise KeyboardInterrupt
 
 
 def _end_with_stdin() -> None:
-    """Read it, though it says nothing, until it is closed."""
+    """Read and discard standard input until it is closed, then end this process."""
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass
@@ -95,7 +95,7 @@ def _end_with_stdin() -> None:
 
 
 def _show_lines(level: int) -> logging.Handler:
-    """Of the log, which is a file, what the user shall see where the program was started."""
+    """Show log lines of at least this level, which go to a file, also on the terminal."""
     shown = logging.StreamHandler()
     shown.setLevel(level)
     shown.setFormatter(logs.OneLine())

@@ -1,6 +1,6 @@
-"""nova-api: the compute API and the metadata service, as ``enabled_apis`` says.
+"""nova-api: the compute API and the metadata service, as configured in ``enabled_apis``.
 
-Programs that serve one API alone, also Placement's, are made here, too.
+Programs that serve a single API, including Placement's, use this module, too.
 """
 
 from __future__ import annotations
@@ -60,12 +60,13 @@ def _placement(options: Options, bus: Library, taken: Library) -> Library:
 
 
 class ApiKind(NamedTuple):
-    """An API that a process can serve, and what it registers as. The options' names are those of ``section``. ``make``:
-    of options, the bus, that of hosts for the metadata service, and the TakenSignatures of all workers, or None where
-    no API needs them. Its name in the tables below is also that of its bounds (:mod:`nova.client_bounds`)."""
+    """An API that a process can serve, and the name by which it registers. Option names are those in ``section``.
+    ``make``: factory of the application, from options, the bus (for the metadata service, that of hosts), and the
+    TakenSignatures of all workers, or None if no API needs them. Its name in the tables below is also the name of its
+    bounds (:mod:`nova.client_bounds`)."""
 
     make: Callable[[Any, Any, Any], Any]
-    module: str  # worth to be imported before workers fork
+    module: str  # imported before workers fork
     section: str
     listen: str
     port: str
@@ -73,33 +74,33 @@ class ApiKind(NamedTuple):
     binary: str
 
     def group(self, options: Options) -> Library:
-        """The group that has its options."""
+        """Return the group that has its options."""
         return options if self.section == "DEFAULT" else options[self.section]
 
     def address(self, options: Options) -> tuple[str, int]:
-        """(address, port) to listen on."""
+        """Return the (address, port) to listen on."""
         group = self.group(options)
         return group[self.listen], group[self.port]
 
 
-#: by name in enabled_apis
+#: APIs by name in enabled_apis
 APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
                        "osapi_compute_workers", "nova-osapi_compute"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
                              "metadata_workers", "nova-metadata"),
         EC2: ApiKind(_ec2, "nova.legacy.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers",
                      "nova-ec2")}
-#: and those that are a program of their own only
+#: all APIs, including those served only by their own program
 ALL = {**APIS,
        PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",
                            "nova-placement-api")}
 
 
 def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, Library]:
-    """Listening sockets, made once before workers fork. service.CannotStart names address and option; config.Choice,
-    config.Missing.
+    """Return listening sockets, created once before workers fork. Raises service.CannotStart with address and option;
+    config.Choice, config.Missing.
 
-    ``known``: what may be named; what ``enabled_apis`` may name, if not given.
+    ``known``: the possible names (default: those of ``enabled_apis``).
     """
     from nova import http_server
 
@@ -116,20 +117,21 @@ def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = 
             sockets[name] = http_server.bind(address, port)
         except OSError as error:
             raise errors.service.CannotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) "
-                                             f"cannot be listened on: {error.strerror}") from None
+                                             f"cannot be bound: {error.strerror}") from None
     return sockets
 
 
 def check_believing(options: Options, name: str) -> None:
-    """Who is believed to be anybody must be on this machine; guests ask the metadata service without a name.
-    service.CannotStart."""
+    """Check that an API without authentication listens only on this machine; the metadata service, which guests use
+    without credentials, is exempt. Raises service.CannotStart."""
     kind = ALL[name]
     if name != METADATA and options.api.auth_strategy == "noauth2":
         check_local(options, "[api]auth_strategy = noauth2", f"[{kind.section}]{kind.listen}", kind.address(options)[0])
 
 
 def check_rules(options: Options, names: Collection[str]) -> None:
-    """The operator's policy files, once, and not in each worker. api.PolicyBadFile, api.PolicyMissingFile."""
+    """Check the operator's policy files once instead of in each worker. Raises api.PolicyBadFile,
+    api.PolicyMissingFile."""
     from nova.policies import Policy
 
     if set(names) - {METADATA}:
@@ -137,7 +139,7 @@ def check_rules(options: Options, names: Collection[str]) -> None:
 
 
 def check_own_filters(options: Options, names: Collection[str]) -> None:
-    """The operator's api-paste.ini, once, and not in each worker. errors.config.Unusable."""
+    """Check the operator's api-paste.ini once instead of in each worker. Raises errors.config.Unusable."""
     from nova.web.api_paste import surroundings
 
     for name in {OSAPI, METADATA} & set(names):
@@ -145,7 +147,8 @@ def check_own_filters(options: Options, names: Collection[str]) -> None:
 
 
 def check_ec2(options: Options) -> None:
-    """Once, and not in each worker. errors.config.RegionList, errors.config.Ec2Url, errors.config.Credentials."""
+    """Check the EC2 options once instead of in each worker. Raises errors.config.RegionList, errors.config.Ec2Url,
+    errors.config.Credentials."""
     from nova.legacy.ec2 import app
     from nova.legacy.signatures import signers
 
@@ -154,17 +157,17 @@ def check_ec2(options: Options) -> None:
 
 
 def check_local(options: Options, believing: str, listen: str, address: str) -> None:
-    """That only this machine reaches what believes every caller, as the option ``believing`` says, unless the operator
-    wants it so. service.CannotStart."""
+    """Check that an API that accepts every caller, because of the option ``believing``, listens only on this machine,
+    unless the operator allows more. Raises service.CannotStart."""
     is_local = address in ("localhost", "::1") or address.startswith("127.")
     if not is_local and not options.api.noauth2_anywhere:
         raise errors.service.CannotStart(
-            reason=f"{believing} believes every caller, and {listen} = {address} "
-                   "is open to others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
+            reason=f"{believing} accepts every caller without authentication, but {listen} = {address} "
+                   "is reachable by others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
 
 
 def tls(group: Options) -> Library:
-    """What ``[wsgi]`` says of TLS, None for plain HTTP. service.CannotStart names the option that is wrong."""
+    """Return the TLS context of ``[wsgi]``; None for plain HTTP. Raises service.CannotStart with the wrong option."""
     if not (group.ssl_cert_file or group.ssl_key_file):
         return None
     import ssl
@@ -182,13 +185,13 @@ def tls(group: Options) -> Library:
 
 
 def speaks_as_host(name: str, options: Options) -> bool:
-    """Whether this API is one of its host's daemons: the metadata service is, but in upstream mode, where all that is
-    no hypervisor is a control daemon."""
+    """True if this API counts as a service of its host: the metadata service does, except in upstream mode, in which
+    all services except the hypervisor's are control plane services."""
     return name == METADATA and asked_mode(options) is SecurityMode.BOUNDED
 
 
 def asked_contract(name: str, options: Options) -> type[Contract]:
-    """What this API asks conductors by."""
+    """Return the contract by which this API calls conductors."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
     from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
@@ -199,7 +202,7 @@ def asked_contract(name: str, options: Options) -> type[Contract]:
 
 
 def taken_signatures(names: Collection[str]) -> Library:
-    """What the workers of these APIs share of signatures; None where none is signed."""
+    """Return the signatures store that the workers of these APIs share; None if no API has signed requests."""
     if EC2 not in names:
         return None
     from nova.legacy.signatures.taken import TakenSignatures
@@ -209,7 +212,8 @@ def taken_signatures(names: Collection[str]) -> Library:
 
 class Api:
     """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis.
-    ``registers``: it alone of several workers. ``taken``: signatures, by all workers; None: there is but this one."""
+    ``registers``: whether this worker registers, as one of them does. ``taken``: signatures taken by all workers; None:
+    a single worker."""
 
     def __init__(self, options: Options, sockets: dict[str, Library], registers: bool = True,
                  taken: Library = None) -> None:
@@ -243,7 +247,8 @@ class Api:
         self.introduce()
 
     def introduce(self) -> None:
-        """Beside: make us known to the conductor, which tells guests' facts to metadata services that it knows."""
+        """Register with the conductor in the background: it gives data of guests only to registered metadata
+        services."""
         for one in self.reporting:
             one.start()
 
@@ -255,7 +260,7 @@ class Api:
         return Reporting(self.options, ALL[name].binary, name, bus, voice)
 
     def vitals(self) -> Vitals:
-        """That conductors answer, on each bus."""
+        """Return checks that conductors answer, on each bus."""
         from nova.cmd import vitals
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -265,14 +270,14 @@ class Api:
                        for is_host, bus in self.buses.items()})
 
     def stop(self, seconds: float) -> None:
-        """Take no more requests; those that are being answered have ``seconds``, of all APIs."""
+        """Stop accepting requests; running requests of all APIs have ``seconds`` to end."""
         ends = [concurrency.spawn(server.stop, seconds) for server in self.serving]
         for end in ends:
             end.join()
         concurrency.spawn(self.close)
 
     def close(self) -> None:
-        """No more heartbeats; give the broker its connections back."""
+        """Stop heartbeats, and close the connections to the broker."""
         for one in self.reporting:
             one.stop()
         for bus in self.buses.values():
@@ -280,7 +285,7 @@ class Api:
 
 
 def serve(binary: str, names: list[str] | None = None) -> int:
-    """Run a daemon that serves these APIs (None: as ``enabled_apis`` says)."""
+    """Run a service with these APIs (None: those of ``enabled_apis``)."""
     import sys
 
     from nova import service
@@ -303,7 +308,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
 
 
 def main() -> int:
-    """The program nova-api; its exit code."""
+    """Run nova-api and return its exit code."""
     return serve(BINARY)
 
 

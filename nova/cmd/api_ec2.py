@@ -1,10 +1,10 @@
-"""nova-api-ec2: the EC2 API alone."""
+"""nova-api-ec2: serve only the EC2 API."""
 
 from nova.cmd import api
 
 
 def main() -> int:
-    """The program nova-api-ec2; its exit code."""
+    """Run nova-api-ec2 and return its exit code."""
     return api.serve("nova-api-ec2", [api.EC2])
 
 

@@ -1,10 +1,10 @@
-"""nova-api-metadata: the metadata service alone."""
+"""nova-api-metadata: serve only the metadata service."""
 
 from nova.cmd import api
 
 
 def main() -> int:
-    """The program nova-api-metadata; its exit code."""
+    """Run nova-api-metadata and return its exit code."""
     return api.serve("nova-api-metadata", [api.METADATA])
 
 

@@ -1,10 +1,10 @@
-"""nova-api-os-compute: the compute API alone."""
+"""nova-api-os-compute: serve only the compute API."""
 
 from nova.cmd import api
 
 
 def main() -> int:
-    """The program nova-api-os-compute; its exit code."""
+    """Run nova-api-os-compute and return its exit code."""
     return api.serve("nova-api-os-compute", [api.OSAPI])
 
 

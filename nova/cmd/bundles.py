@@ -1,4 +1,4 @@
-"""The part of nova-objectstore that makes images of bundles, and that nova-api asks to, over the control bus."""
+"""The part of nova-objectstore that creates images from bundles, on request of nova-api over the control bus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from nova.monitoring.health import Vitals
 
 
 class Bundles:
-    """Of one worker process. ``store``: the ObjectStore. service.CannotStart: a folder cannot be used."""
+    """The bundle service of one worker process. ``store``: the ObjectStore. Raises service.CannotStart if a directory
+    cannot be used."""
 
     def __init__(self, options: Options, binary: str, store: Library) -> None:
         from nova.clients import glance, session
@@ -34,7 +35,7 @@ class Bundles:
         self.server: Any = None
 
     def start(self) -> None:
-        """Go on with what a process before has left, and take calls."""
+        """Resume the work of an earlier process, and serve calls."""
         from nova.rpc.contracts.objectstore import ObjectStoreRPC
 
         self.service.start()
@@ -43,14 +44,14 @@ class Bundles:
         self.reporting.start((ObjectStoreRPC,))
 
     def vitals(self, checks: dict[str, Any]) -> Vitals:
-        """The bus, the image service, and what ``checks`` look at."""
+        """Return checks of the bus and the image service, in addition to ``checks``."""
         from nova.cmd import vitals
         from nova.rpc.contracts.objectstore import ObjectStoreRPC
 
         return vitals.of_control(self.bus, ObjectStoreRPC, {"glance": self.images.check, **checks})
 
     def stop(self, seconds: float) -> None:
-        """Take no more calls, and leave work to the next process, all within ``seconds``."""
+        """Stop serving calls, and leave unfinished work to the next process, within ``seconds``."""
         self.service.stop(seconds)
         self.bus.stop([self.server], seconds)
         self.reporting.stop()

@@ -1,4 +1,4 @@
-"""nova-cert: the certificates of the cloud, its projects and users: for bundled images, and VPN servers (cloudpipe)."""
+"""nova-cert: certificates of the cloud, projects and users, for bundled images and VPNs (cloudpipe)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from nova.monitoring.health import Vitals
 from nova.service import Every
 
 BINARY = "nova-cert"
-RENEW_S = 86400.0  # how often what is to end within a month is looked for
+RENEW_S = 86400.0  # interval of the search for certificates that expire within a month
 
 
 class Cert:
-    """The one process: the authorities are files of its host."""
+    """The single process of nova-cert: the authorities are files on its host."""
 
     def __init__(self, options: Options, index: int, prepares: bool = True) -> None:
-        """``prepares``: the root is made at the start, and else at its first use, since a key takes a while."""
+        """Create the service. ``prepares``: create the root authority at startup instead of at its first use, because
+        generating a key takes a while."""
         from nova.legacy.cert.service import CertService
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
@@ -42,7 +43,7 @@ class Cert:
         self.renewing.start()
 
     def _prepare(self) -> None:
-        """service.CannotStart names the folder, as users are not told it."""
+        """Create the root authority. Raises service.CannotStart with the directory, which errors for users omit."""
         try:
             self.service.start()
         except errors.cert.Files as error:
@@ -50,21 +51,21 @@ class Cert:
                                              ) from None
 
     def vitals(self) -> Vitals:
-        """The bus."""
+        """Return a check of the bus."""
         from nova.cmd import vitals
         from nova.rpc.contracts.cert import CertRPC
 
         return vitals.of_control(self.bus, CertRPC)
 
     def stop(self, seconds: float) -> None:
-        """Take no more calls; those that run have ``seconds``. No other renewing of certificates begins."""
+        """Stop serving calls; running calls have ``seconds`` to end. Stop renewing certificates."""
         self.bus.stop([self.server], seconds)
         self.reporting.stop()
         self.renewing.stop()
 
 
 def main() -> int:
-    """The program nova-cert, a single process; its exit code."""
+    """Run nova-cert, a single process, and return its exit code."""
     return common.run(BINARY, Cert, lambda options: 1, modules=("nova.rpc.transport", "nova.legacy.cert.service"))
 
 

@@ -1,4 +1,4 @@
-"""What every daemon's ``main`` does first: configuration, concurrency, logs."""
+"""Start-up shared by the ``main`` functions of all services: configuration, concurrency, logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
-    """What comes after our own options were read, and before anything that counts or connects is imported."""
+    """Set up the process after nova's options were read, before modules with metrics or connections are imported."""
     concurrency.patch(mode)
     try:
         configuration.check_libraries(options)
@@ -30,19 +30,19 @@ def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
     try:
         counting.make_folder(binary)
     except OSError as error:
-        LOG.warning("no folder to count in could be made, so metrics are one worker's alone: %s", error)
+        LOG.warning("the metrics directory could not be created, so metrics are of one worker only: %s", error)
 
 
 def open_log(options: cfg.ConfigOpts, binary: str) -> None:
-    """Send log lines where the options say, the first of them about what is ignored. Exits with 2 and a sentence when
-    that cannot be."""
+    """Set up the log as configured; its first line is about ignored database URLs. Exit with 2 and a sentence if the
+    log cannot be written."""
     try:
         logs.set_up(options, binary)
     except errors.config.Wrong as error:
         configuration.fail(error.message)
     except OSError as error:
-        configuration.fail(f"the log cannot be written: {error.strerror}. Look at [DEFAULT]log_dir and log_file: the "
-                           "folder must be there, and writable for this daemon's user (install -d -m 0770 -g nova "
+        configuration.fail(f"the log cannot be written: {error.strerror}. Check [DEFAULT]log_dir and log_file: the "
+                           "directory must exist, and be writable by this service's user (install -d -m 0770 -g nova "
                            "/var/log/nova)")
     if warning := database_urls.warning(options, binary):
         LOG.warning("%s", warning)
@@ -50,8 +50,8 @@ def open_log(options: cfg.ConfigOpts, binary: str) -> None:
 
 @contextlib.contextmanager
 def preparing(options: cfg.ConfigOpts, binary: str) -> Iterator[None]:
-    """Of what a daemon needs before its workers fork: an error is one line in the log, and ends the program with 2
-    where the configuration is wrong, else with 1."""
+    """Context of the preparations before workers fork: an error is logged as one line, and ends the program with 2 if
+    the configuration is wrong, else with 1."""
     try:
         yield
     except errors.NovaError as error:
@@ -60,7 +60,7 @@ def preparing(options: cfg.ConfigOpts, binary: str) -> Iterator[None]:
 
 
 def preload(modules: Sequence[str]) -> None:
-    """Import before the fork what every worker needs: pages are shared, and workers start at once."""
+    """Import modules before workers fork: workers share their memory pages and start immediately."""
     for module in modules:
         importlib.import_module(module)
 
@@ -70,8 +70,8 @@ def run(binary: str, make: Callable[[cfg.ConfigOpts, int], DaemonService],
         prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
         modules: Sequence[str] = ("nova.rpc.transport",),
         check: Callable[[cfg.ConfigOpts], object] = lambda _options: None) -> int:
-    """A daemon, whole: from the command line to its exit code. ``check``: that what must be set is set, once for all
-    workers. NovaError."""
+    """Run a service, from the command line to its exit code. ``check``: verifies required options once for all workers;
+    it raises NovaError."""
     options = configuration.read(binary, configuration.beside(sys.argv[1:], binary))
     begin(options, binary, prefer(options))
     with preparing(options, binary):
@@ -81,6 +81,6 @@ def run(binary: str, make: Callable[[cfg.ConfigOpts, int], DaemonService],
 
 
 def cpus() -> int:
-    """Processors that this process may run on (sched_getaffinity(2)): the number of workers where none is
-    configured."""
+    """Return the number of processors that this process may use (sched_getaffinity(2)): the default number of
+    workers."""
     return len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""nova-compute: keeps one host's guests as ordered."""
+"""nova-compute: run one host's guests as ordered by the conductor."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ LOG = logging.getLogger(__name__)
 BINARY = "nova-compute"
 
 
-#: Modules of the drivers, each with ``from_conf(options, host)``. The fake driver is no part of the core.
+#: Modules of the drivers, each with ``from_conf(options, host)``. The fake driver is not part of the core.
 DRIVERS = {LIBVIRT: "nova.virt.libvirt.driver", FAKE: "nova.devel.fake.driver"}
 NO_BARE_METAL = ("this release has no bare metal. Keep the nova-compute of Ironic in a cloud of OpenStack Nova: see "
                  "'Bare metal' in doc/migrating.rst")
 
 
 def driver_maker(options: Options) -> Callable[[Options, str], Driver]:
-    """What makes the driver that ``compute_driver`` names. config.Missing, config.Choice; config.Unusable: Ironic's."""
+    """Return the factory of the driver in ``compute_driver``. Raises config.Missing, config.Choice; config.Unusable for
+    Ironic's driver."""
     if not options.compute_driver:
         raise errors.config.Missing(option="[DEFAULT]compute_driver",
-                                    cure="write libvirt.LibvirtDriver, or fake.FakeDriver for trials")
+                                    cure="set it to libvirt.LibvirtDriver, or to fake.FakeDriver for trials")
     kind = driver_kind(options.compute_driver)
     if kind == BARE_METAL:
         raise errors.config.Unusable(option="[DEFAULT]compute_driver", reason=NO_BARE_METAL)
@@ -52,7 +53,7 @@ def driver_maker(options: Options) -> Callable[[Options, str], Driver]:
 
 
 def _tell_credentials(options: Options) -> None:
-    """Say what this host's files hold that is for control daemons."""
+    """Log credentials in this host's files that only control plane services need."""
     if warning := host_credentials.warning(options):
         LOG.warning("%s", warning)
     if notice := host_credentials.notice(options):
@@ -60,8 +61,8 @@ def _tell_credentials(options: Options) -> None:
 
 
 def image_store(options: Options, secret: HostSecret) -> Library:
-    """Where images come from and snapshots go: the image proxies, by tickets; in upstream mode the image service, where
-    this host has an address of it or credentials for it. config.Credentials."""
+    """Return the source of images and target of snapshots: the image proxies, by tickets; in upstream mode the image
+    service, if this host has its address or credentials. Raises config.Credentials."""
     from nova.clients import host_images, image_proxy
 
     of_host = host_images.of_host(options) if asked_mode(options) is SecurityMode.UPSTREAM else None
@@ -69,7 +70,7 @@ def image_store(options: Options, secret: HostSecret) -> Library:
 
 
 def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
-    """Where this host keeps images, filled from ``source``; ``driver`` knows which of them guests use."""
+    """Return this host's image cache, filled from ``source``; ``driver`` knows which images guests use."""
     from nova.compute.guests.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
 
@@ -87,9 +88,10 @@ IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 
 def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tuple) -> Library:
-    """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
-    none. ``guests`` asks for the ranges of all guests. config.Choice: an unknown ``firewall_driver``; config.Unusable:
-    ``guest_forbidden_ranges`` that are none."""
+    """Return the packet filters for this host's guests, used if the conductor says that hosts filter; None if disabled
+    by the operator. ``guests`` returns the ranges of all guests.
+
+    Raises config.Choice for an unknown ``firewall_driver``; config.Unusable for invalid ``guest_forbidden_ranges``."""
     from nova.compute.filter.host_filter import PacketFilters
     from nova.compute.filter.packet_rules import RuleOptions
     from nova.privileged.forbidden_rules import MetadataService
@@ -113,7 +115,7 @@ def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tup
 
 
 def _forbidden(options: Options) -> RangeSetting:
-    """config.Unusable."""
+    """Return the parsed ``guest_forbidden_ranges``. Raises config.Unusable."""
     try:
         return parsed(options.guest_forbidden_ranges)
     except ValueError as error:
@@ -121,15 +123,15 @@ def _forbidden(options: Options) -> RangeSetting:
 
 
 def hairpins(options: Options) -> Library:
-    """What lets guests on nova-network's bridges reach themselves by their floating addresses, and not the host by its
-    own, or None. Taps of other network services are never handed to it."""
+    """Return the function that lets guests on nova-network's bridges reach themselves by their floating addresses, but
+    not the host by its own, or None. Taps of other network services are never passed to it."""
     from nova.privileged import links
 
     return links.ensure_guest_ports if is_libvirt(options.compute_driver) and not options.fake_network else None
 
 
 class Compute:
-    """The one process of a compute host's daemon."""
+    """The single process of nova-compute on a host."""
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.clients import vendordata
@@ -200,15 +202,15 @@ class Compute:
         self.service.heard(alive)
 
     def vitals(self) -> Vitals:
-        """The bus and the hypervisor."""
+        """Return checks of the bus and the hypervisor."""
         from nova.cmd import vitals
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
         return vitals.of_client(self.bus, ConductorHostRPC, {"hypervisor": self.driver.check_alive})
 
     def stop(self, seconds: float) -> None:
-        """Begin no more orders; those that run have ``seconds``. What does not end is found again at the next start.
-        Guests run on."""
+        """Start no more orders; running orders have ``seconds`` to end. Unfinished orders are found again at the next
+        start. Guests keep running."""
         if self.beating:
             self.beating.stop()
         serving = [server for server in (self.server, self.probes) if server]
@@ -216,7 +218,7 @@ class Compute:
         self.service.stop(seconds, drained.join)
 
     def abandon(self) -> None:
-        """As at a SIGKILL, where other hosts' daemons go on in the same process."""
+        """Stop as after a SIGKILL, while services of other hosts continue in the same process."""
         self.abandoned = True
         self.bus.close()
         if self.beating:
@@ -225,7 +227,8 @@ class Compute:
 
 
 def check(options: Options) -> None:
-    """What must be set. config.Missing, config.Choice. host.NoHelper: nobody here has root's rights."""
+    """Check the required options. Raises config.Missing, config.Choice; host.NoHelper if privileged operations are not
+    possible."""
     driver_maker(options)
     require_hosts_url(options)
     if is_libvirt(options.compute_driver) and not (options.libvirt.connection_uri or "").endswith("/session"):
@@ -235,7 +238,7 @@ def check(options: Options) -> None:
 
 
 def main() -> int:
-    """The program nova-compute, a single process; its exit code."""
+    """Run nova-compute, a single process, and return its exit code."""
     return common.run(BINARY, Compute, check=check)
 
 

@@ -1,4 +1,4 @@
-"""nova-conductor: decides, and alone touches the databases."""
+"""nova-conductor: control servers, with exclusive access to the databases."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
-ENROLMENTS_S = 2.0  # for so long a host that was expelled may be believed
-LIMITED_AT_ONCE = 8  # calls of daemons that may only register, beat and ask for hosts
+ENROLMENTS_S = 2.0  # maximum time in which messages of a revoked host may still be accepted
+LIMITED_AT_ONCE = 8  # concurrent calls of services that may only register, send heartbeats and ask for hosts
 AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
 def settings(options: Options) -> Library:
-    """Options as the conductor's rooms read them. config.Wrong."""
+    """Return the options in the form that the conductor's packages read. Raises config.Wrong."""
     from nova.conductor.engine.deps import ConductorSettings, VpnSettings
     from nova.conductor.networking import network_options
     from nova.conf import quota
@@ -76,7 +76,7 @@ def settings(options: Options) -> Library:
 
 
 def _network_limits(options: Options) -> dict[str, int]:
-    """nova-network's, which mean nothing with Neutron."""
+    """Return nova-network's limits, which have no effect with Neutron."""
     from nova.conf import quota
     from nova.conf.network import neutron_in_use
 
@@ -86,7 +86,7 @@ def _network_limits(options: Options) -> dict[str, int]:
 
 
 def quotas(options: Options) -> Library:
-    """Where limits are kept, as ``[quota]driver`` says. config.Missing without credentials for Keystone."""
+    """Return the source of limits, by ``[quota]driver``. Raises config.Missing without credentials for Keystone."""
     from nova.clients import keystone, session
     from nova.conductor.quota import limits
     from nova.conf import quota
@@ -106,7 +106,7 @@ def quotas(options: Options) -> Library:
 
 
 def projects(options: Options) -> Library:
-    """Who knows which projects there are: Keystone, as ``[keystone]`` says; nobody where tokens are not Keystone's."""
+    """Return the verifier of project ids: Keystone, as configured in ``[keystone]``; none without Keystone's tokens."""
     from nova.clients import projects as clients
     from nova.clients import session
 
@@ -116,24 +116,24 @@ def projects(options: Options) -> Library:
 
 
 def databases(options: Options) -> tuple[Database, Database]:
-    """(api, cell). config.Missing, naming option and file, when one is not set."""
+    """Return the (api, cell) databases. Raises config.Missing, with option and file, if a URL is not set."""
     return database(options, "api"), database(options, "cell")
 
 
 def database(options: Options, schema: str) -> Database:
-    """One of them, which needs its own URL alone. ``schema``: api or cell. config.Missing as above."""
+    """Return one database, which needs only its own URL. ``schema``: api or cell. Raises config.Missing as above."""
     from nova.db.sql.engine import Database
 
     name = {"api": "api_database", "cell": "database"}[schema]
     group = options[name]
     if not group.connection:
         raise errors.config.Missing(option=f"[{name}]connection",
-                                    cure="put it into nova-conductor.conf beside nova.conf")
+                                    cure="set it in nova-conductor.conf next to nova.conf")
     return Database(group.connection, group.max_pool_size, group.max_overflow, group.connection_recycle_time, schema)
 
 
 def check_schema(api: Database, cell: Database) -> None:
-    """service.CannotStart: a schema is older than this release. Unavailable."""
+    """Check the schemas. Raises service.CannotStart if one is older than this release; Unavailable."""
     from nova.db.schema import migrate
 
     try:
@@ -144,12 +144,12 @@ def check_schema(api: Database, cell: Database) -> None:
 
 
 def workers(options: Options) -> int:
-    """Processes of a conductor."""
+    """Return the number of worker processes of a conductor."""
     return options.conductor.workers or common.cpus()
 
 
 def connections(options: Options) -> DatabaseConnections:
-    """The most that all workers of this conductor take; a worker's lease has a connection of its own to the cell."""
+    """Return the maximum number of connections of all workers; a worker's lease has its own connection to the cell."""
     api, cell = (group.max_pool_size + group.max_overflow for group in (options.api_database, options.database))
     return DatabaseConnections(api=workers(options) * api, cell=workers(options) * (cell + 1))
 
@@ -223,7 +223,7 @@ class Conductor:
 
         check_networking(self.deps.networking)
         self.deps.journal.open()
-        self.daemons.bridge_silence()  # nobody could report while no conductor was there: before the first call comes
+        self.daemons.bridge_silence()  # before the first call: without a conductor, services could not report
         pool = self.options.conductor.pool_size
         service = conductor_service(self.deps, self.daemons, Cloudpipes)
         self.servers = [
@@ -292,7 +292,7 @@ class Conductor:
             self.deps.runner.sweep()
 
     def vitals(self) -> Vitals:
-        """Both buses, and both databases."""
+        """Return checks of all buses and both databases."""
         from nova.cmd import vitals
         from nova.conductor.queries.cloud_figures import CloudFigures
         from nova.rpc.contracts.conductor import ConductorRPC
@@ -306,7 +306,8 @@ class Conductor:
                       lambda: control.deaf() or self.hosts.deaf(), (CloudFigures(self.deps),))
 
     def stop(self, seconds: float) -> None:
-        """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
+        """Stop serving calls, let running operations reach their next step, and release the lease, so that other
+        conductors continue immediately."""
         self.stopping = True
         self.bus.stop(self.servers, min(seconds, 10.0))
         until = time.monotonic() + min(seconds, 10.0)
@@ -315,7 +316,7 @@ class Conductor:
         for job in self.periodic:
             job.stop()
         if self.deps.runner.running:
-            LOG.info("%d operations go on in another conductor", self.deps.runner.running)
+            LOG.info("%d operations continue in another conductor", self.deps.runner.running)
         self.deps.notifier.stop(2.0)
         self.deps.journal.close()
         self.deps.api.dispose()
@@ -323,13 +324,13 @@ class Conductor:
 
 
 def prefer(options: Options) -> str:
-    """Native threads where the database driver is a C library, whose waits would stop every green thread."""
+    """Return the concurrency mode: native threads for database drivers in C, which would block all green threads."""
     urls = [options.database.connection or "", options.api_database.connection or ""]
     return "threads" if any(url.startswith(("postgres", "sqlite")) for url in urls) else "eventlet"
 
 
 def check(options: Options) -> None:
-    """What must be set. config.Missing, config.HostSecretKey, config.ImageProxyKey."""
+    """Check the required options. Raises config.Missing, config.HostSecretKey, config.ImageProxyKey."""
     from nova.cmd import imageproxy
 
     databases(options)
@@ -340,7 +341,7 @@ def check(options: Options) -> None:
 
 
 def main() -> int:
-    """The program nova-conductor, with ``[conductor]workers`` processes (or as many as there are processors); its exit
+    """Run nova-conductor with ``[conductor]workers`` processes (default: one for each processor), and return its exit
     code."""
     return common.run(BINARY, Conductor, workers, prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",

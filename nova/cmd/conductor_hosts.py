@@ -1,5 +1,5 @@
-"""What a conductor has of hosts: the key of their secrets, the buses that connect it with them, the tickets for their
-images; and in upstream mode, what answers for nova-consoleauth."""
+"""A conductor's parts for hosts: the encryption of their secrets, the buses to them, their image tickets; and in
+upstream mode, the replacement of nova-consoleauth."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
 
 def secret_wrap(options: Options) -> Library:
-    """What wraps hosts' secrets in bounded mode. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or
-    malformed."""
+    """Return the encryption of host secrets in bounded mode. Raises config.HostSecretKey if
+    ``[conductor]host_secret_key`` is missing or malformed."""
     from nova.model.security.secret_wrap import SecretWrap
 
     return SecretWrap(options.conductor.host_secret_key)
 
 
 def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> Library:
-    """What wraps hosts' secrets in a cloud of this mode. In upstream mode the generated key wraps them, also while
-    hosts move to bounded mode: it opens what it wraps if they never get there. In bounded mode the configured keys
-    wrap them, and the generated one opens what it wrapped, until 'wrap-secrets' has wrapped all anew.
-    config.HostSecretKey; config.GeneratedKey, in upstream mode."""
+    """Return the encryption of host secrets in a cloud of this mode.
+
+    In upstream mode the generated key encrypts them, also while hosts move to bounded mode, so that it can decrypt them
+    if the move is never completed. In bounded mode the configured keys encrypt them, and the generated key decrypts
+    older secrets, until 'wrap-secrets' has encrypted all again. Raises config.HostSecretKey; config.GeneratedKey in
+    upstream mode."""
     from nova.conductor.hosts import security
     from nova.model.security.secret_wrap import SecretWrap
 
@@ -40,7 +42,8 @@ def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> L
 
 
 def key_passwords(options: Options) -> dict[str, str]:
-    """What wraps the copies of a generated key: passwords that all conductors have, and the database has not."""
+    """Return the passwords that encrypt the copies of a generated key: all conductors have them, but the database does
+    not."""
     from nova.db.host.security import password_of
     from nova.rpc.hosts_url import shared_passwords
 
@@ -48,8 +51,8 @@ def key_passwords(options: Options) -> dict[str, str]:
 
 
 def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMode, peers: Library) -> Library:
-    """What connects this conductor with hosts: their own vhost where the configuration has one, and in upstream mode
-    the one of all daemons."""
+    """Return this conductor's connections to hosts: through the hosts' own vhost, if configured, and in upstream mode
+    through the common vhost."""
     from nova.conductor.hosts.enrolment import EnrolledKeys
     from nova.conductor.hosts.host_ends import HostEnd, HostEnds
     from nova.db.host import enrolments
@@ -73,7 +76,8 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
 
 
 def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
-    """What makes image tickets, as ``[image_proxy]`` says. config.ImageProxyKey: its key is missing or malformed."""
+    """Return the issuer of image tickets, as configured in ``[image_proxy]``. Raises config.ImageProxyKey if its key is
+    missing or malformed."""
     from nova.cmd import imageproxy
     from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 
@@ -82,14 +86,14 @@ def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library
 
 
 def proxy_servers(options: Options) -> tuple[str, ...]:
-    """Where hosts find the image proxies: as ``[image_proxy]servers`` says, else beside this conductor."""
+    """Return the image proxies' URLs for hosts: ``[image_proxy]servers``, else the one on this conductor's host."""
     group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
     at_home = f"{scheme}://{netutils.escape_ipv6(options.my_ip)}:{group.listen_port}"
     return tuple(server.rstrip("/") for server in group.servers) or (at_home,)
 
 
 def console_auth(options: Options, conductor: Library) -> Library:
-    """What answers for nova-consoleauth in upstream mode, where nobody starts it."""
+    """Return the replacement of nova-consoleauth in upstream mode, in which that service is not started."""
     from nova.cmd.consoleauth import base_urls
     from nova.console.service import ConsoleAuthService
 

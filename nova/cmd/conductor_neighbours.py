@@ -1,4 +1,4 @@
-"""Services beside nova that a conductor's nova.conf names: the network service, the receiver of notifications."""
+"""Peer services configured in a conductor's nova.conf: the network service, the receiver of notifications."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NOTIFICATIONS = "oslo_messaging_notifications"
 
 
 def networking(options: Options, deps: Library) -> Library:
-    """Make the network back end: Neutron's or nova-network's. config.Credentials, config.Missing: Neutron's options
-    cannot be used."""
+    """Create the network back end, Neutron's or nova-network's. Raises config.Credentials, config.Missing if Neutron's
+    options cannot be used."""
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
     from nova.conductor.neutron import proxies as neutron_proxies
@@ -42,25 +42,25 @@ def networking(options: Options, deps: Library) -> Library:
 
 
 def check_networking(back_end: Library) -> None:
-    """Log why Neutron cannot be used yet. The conductor starts all the same: deployment tools make Neutron's user after
-    nova, and what needs no network is served."""
+    """Log why Neutron cannot be used yet. The conductor starts nevertheless: deployment tools create Neutron's user
+    after they start nova, and requests without networks are served."""
     if back_end.name != "neutron":
         return
     try:
         back_end.client.extensions()
     except (errors.service.Credentials, errors.config.Credentials) as error:
-        LOG.error("the network service does not let nova in, so no server gets a port: correct [neutron]auth_url, "
+        LOG.error("the network service rejects nova's credentials, so servers get no ports: correct [neutron]auth_url, "
                   "username, password and project_name (%s)", error.message)
     except errors.service.ResourceNotFound:
-        LOG.error("there is no Neutron at [neutron]endpoint_override (or the catalog's address), so no server gets a "
-                  "port: correct it")
+        LOG.error("Neutron does not answer at [neutron]endpoint_override (or the catalog's address), so servers get no "
+                  "ports: correct the address")
     except errors.NovaError as error:
-        LOG.warning("the network service is not there yet: %s", error.message)
+        LOG.warning("the network service is not available yet: %s", error.message)
 
 
 def notifier(options: Options) -> Library:
-    """Make the sender of notifications. A cloud of one process has no broker to send them to: oslo.messaging, which is
-    slow to import, is left out where nova.conf does not name it."""
+    """Create the sender of notifications. A single-process cloud has no broker for them: oslo.messaging, which is slow
+    to import, is not loaded unless nova.conf configures it."""
     from nova.notifications.notifier import Silent
     from nova.rpc.buses import is_in_process
 

@@ -1,7 +1,7 @@
-"""What the four console proxies are made of: configuration, certificate, pages, and one process that carries consoles.
+"""Implementation of the four console proxies: configuration, certificate, pages, and one process that serves consoles.
 
-Exit codes: those of every daemon, and 255 (as ever for these programs) when there is no certificate for ``ssl_only``,
-or when an option names a directory of pages that does not exist.
+Exit codes: those of all services, and 255 (as in earlier releases) if the certificate for ``ssl_only`` is missing, or
+an option names a directory of pages that does not exist.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from nova.monitoring.health import Vitals
 LOG = logging.getLogger(__name__)
 
 REFUSED = 255
-DOORS_S = 5.0  # for requests that are being answered when the proxy stops
-CHECK_S = 20  # a user looks at an empty page so long, at most, when nobody can check the token
-FILES = 8  # open ones that a session may need
+DOORS_S = 5.0  # time to complete running requests when the proxy stops
+CHECK_S = 20  # deadline of a token check, during which the user sees an empty page
+FILES = 8  # open files that a session may need
 SPARE_FILES = 2000
 
-EPILOG = """Options in files that matter here: [{section}]{host} and {port} (where it listens), [DEFAULT]transport_url
-(the broker), [console]allowed_origins, reachable_networks and max_sessions. SIGTERM lets open consoles go on for
-[DEFAULT]graceful_shutdown_timeout seconds; users are then told to reconnect."""
+EPILOG = """Relevant options in files: [{section}]{host} and {port} (the listen address), [DEFAULT]transport_url
+(the broker), [console]allowed_origins, reachable_networks and max_sessions. After SIGTERM open consoles continue for
+[DEFAULT]graceful_shutdown_timeout seconds; then users are asked to reconnect."""
 
 
 class BadSetting(Exception):
-    """The proxy cannot be what it is told to be: why, and what to do."""
+    """An unusable configuration of a proxy; the text has the reason and the cure."""
 
 
 def main(binary: str) -> int:
-    """A proxy, whole: from the command line to its exit code."""
+    """Run a proxy, from the command line to its exit code."""
     from nova import service
     from nova.conf import proxies
     from nova.console.kinds import KINDS
@@ -50,7 +50,7 @@ def main(binary: str) -> int:
                           [*proxies.CLI_OPTS, *proxies.CLI_ONLY], kind.about, EPILOG.format(**kind._asdict()))
     common.begin(options, binary)
     if options.daemon:
-        LOG.warning("--daemon is accepted, and %s stays in the foreground: leave that to systemd", binary)
+        LOG.warning("--daemon has no effect; %s stays in the foreground: use systemd for that", binary)
     try:
         parts = ProxyParts(options, kind)
     except BadSetting as error:
@@ -64,41 +64,42 @@ def main(binary: str) -> int:
 
 
 class ProxyParts:
-    """What a proxy serves, read and checked before it listens. BadSetting."""
+    """Certificate and pages of a proxy, read and checked before it listens. Raises BadSetting."""
 
     def __init__(self, options: Options, kind: kinds.ConsoleKind) -> None:
         from nova.console import installed, kinds
 
-        self.kind, self.raw = kind, kind is kinds.XVPVNC  # raw: for a viewer that is no browser, and has no pages
+        self.kind, self.raw = kind, kind is kinds.XVPVNC  # raw: for a viewer that is not a browser, without pages
         self.tls = tls(options, must=options.ssl_only and not self.raw)
         self.tls_only = options.ssl_only and not self.raw
-        if kind.web and options.web and not os.path.isdir(options.web):  # a typing error, not a missing package
-            raise BadSetting(f"there is no directory {options.web} (--web or [DEFAULT]web): correct it, or leave it "
-                             f"out for {kind.web}")
+        if kind.web and options.web and not os.path.isdir(options.web):  # a typo, not a missing package
+            raise BadSetting(f"missing directory {options.web} (--web or [DEFAULT]web): correct it, or omit it "
+                             f"to use {kind.web}")
         self.pages = installed.ProxyPages() if self.raw else installed.pages(kind, options.web,
                                                                              options.console.xterm_path)
         if self.pages.lacks:
-            LOG.warning("%s starts without all of its pages: %s", kind.binary, self.pages.lacks)
+            LOG.warning("%s starts without some of its pages: %s", kind.binary, self.pages.lacks)
         record(options.record)
 
 
 def record(prefix: str | None) -> None:
-    """Check that sessions can be recorded in the folder of ``prefix``; None: they are not. BadSetting."""
+    """Check that sessions can be recorded in the directory of ``prefix``; None: no recording. Raises BadSetting."""
     folder = os.path.dirname(prefix or "") or "."
     if prefix and not os.access(folder, os.W_OK | os.X_OK):
         raise BadSetting(f"sessions cannot be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
 
 
 def tls(options: Options, must: bool) -> Library:
-    """Browsers' TLS; None without a certificate. BadSetting: one must be there, or what is there is of no use."""
+    """Return the TLS context for browsers; None without a certificate. Raises BadSetting if a required certificate is
+    missing, or the present one is unusable."""
     import ssl
 
     from nova.console.vencrypt import check_readable
 
     if not os.path.exists(options.cert):
         if must:
-            raise BadSetting(f"TLS alone is wanted (ssl_only), and there is no certificate {options.cert}: name one by "
-                             "--cert or [DEFAULT]cert")
+            raise BadSetting(f"ssl_only requires TLS, but there is no certificate {options.cert}: set one with --cert "
+                             "or [DEFAULT]cert")
         return None
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     minimum = {"tlsv1_1": ssl.TLSVersion.TLSv1_1, "tlsv1_2": ssl.TLSVersion.TLSv1_2,
@@ -117,11 +118,11 @@ def tls(options: Options, must: bool) -> Library:
 
 
 def _no_password() -> str:
-    raise BadSetting("the key is encrypted, and nobody is there to be asked for its password")
+    raise BadSetting("the key is encrypted, and a service cannot ask for its password")
 
 
 def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
-    """The listening socket. service.CannotStart names address and option."""
+    """Return the listening socket. Raises service.CannotStart with address and option."""
     from nova import http_server
 
     group = options[kind.section]
@@ -133,23 +134,23 @@ def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
         return http_server.bind(host, port)
     except OSError as error:
         raise errors.service.CannotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) cannot be "
-                                         f"listened on: {error.strerror}") from None
+                                         f"bound: {error.strerror}") from None
 
 
 def more_files(sessions: int) -> None:
-    """A thousand consoles are some thousand open files: take what this process may have, and say if that is short."""
+    """Raise the limit of open files for this number of consoles, and log a warning if the hard limit is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = sessions * FILES + SPARE_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         if most < wanted:
-            LOG.warning("%d connections to consoles ([console]max_sessions) may need %d open files, and this process "
-                        "may have %d: raise its limit (LimitNOFILE)", sessions, wanted, most)
+            LOG.warning("%d console connections ([console]max_sessions) may need %d open files, but the limit of this "
+                        "process is %d: raise it (LimitNOFILE)", sessions, wanted, most)
 
 
 def settings(options: Options, kind: kinds.ConsoleKind) -> Library:
-    """The gate's. errors.Invalid names a wrong option."""
+    """Return the settings of the console access check. Raises errors.Invalid for a wrong option."""
     from nova.console import gate, rfb, target
 
     group = options.console
@@ -161,7 +162,7 @@ def settings(options: Options, kind: kinds.ConsoleKind) -> Library:
 
 
 class Proxy:
-    """One process. Open consoles outlast the broker, and everything but this process and their hosts."""
+    """The single process of a proxy. Open consoles depend only on this process and their hosts, not on the broker."""
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import gate, sessions
@@ -183,7 +184,7 @@ class Proxy:
         self.server: Any = None
 
     def application(self) -> Library:
-        """The WSGI application: pages and WebSockets for browsers, or xvpvnc's for its viewer."""
+        """Return the WSGI application: pages and WebSockets for browsers, or xvpvnc's for its viewer."""
         from nova.console import app
         from nova.legacy import xvp
 
@@ -199,21 +200,21 @@ class Proxy:
         self.reporting.start()
         where = self.sock.getsockname()
         LOG.info("%s listens on %s port %d, %s", self.parts.kind.binary, where[0], where[1],
-                 "TLS alone" if self.parts.tls_only else "TLS and plain" if self.parts.tls else "without TLS")
+                 "TLS only" if self.parts.tls_only else "TLS and plain" if self.parts.tls else "without TLS")
 
     def vitals(self) -> Vitals:
-        """That nova-consoleauth answers: it checks the tokens."""
+        """Return a check that nova-consoleauth answers, which checks the tokens."""
         from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.narrow import spoken
 
         return Vitals({"bus": lambda: self.bus.reach(spoken(self.bus.peers, ConsoleCheckRPC))}, self.bus.deaf)
 
     def stop(self, seconds: float) -> None:
-        """Listen no more: another process may at once. Open consoles have what is left of ``seconds``, then users are
-        told to reconnect."""
+        """Stop listening, so that another process can listen immediately. Open consoles continue for the rest of
+        ``seconds``; then users are asked to reconnect."""
         began = time.monotonic()
         self.reporting.stop()
         self.sessions.draining = True
         self.server.stop(min(DOORS_S, seconds))
-        self.sock.close()  # the next process may listen while this one's consoles go on
+        self.sock.close()  # the next process may listen while this one's consoles continue
         self.sessions.drain(max(0.0, seconds - (time.monotonic() - began)))

@@ -1,4 +1,4 @@
-"""nova-consoleauth: issues the tokens of consoles, and checks them for the proxies."""
+"""nova-consoleauth: issue console tokens, and check them for the proxies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.monitoring.health import Vitals
 BINARY = "nova-consoleauth"
 
 
-#: Section and option that say where users' programs find the proxy of a type of console.
+#: Console type -> section and option with the proxy's URL for users' programs.
 BASE_URLS = {
     ConsoleType.NOVNC: ("vnc", "novncproxy_base_url"),
     ConsoleType.XVPVNC: ("vnc", "xvpvncproxy_base_url"),
@@ -25,12 +25,12 @@ BASE_URLS = {
 
 
 def base_urls(options: Options) -> dict[ConsoleType, str]:
-    """Where users' programs find the proxy of each type of console; a type without one is not offered."""
+    """Return the proxy's URL for users' programs, by console type; a type without a URL is not offered."""
     return {kind: str(options[section][name]) for kind, (section, name) in BASE_URLS.items() if options[section][name]}
 
 
 def configured_base_urls(options: Options) -> dict[ConsoleType, str]:
-    """Those that files or the command line set, without our defaults."""
+    """Return the URLs set by files or the command line, without defaults."""
     return {kind: url for kind, url in base_urls(options).items() if _is_set(options, *BASE_URLS[kind])}
 
 
@@ -64,21 +64,21 @@ class ConsoleAuth:
             self.reporting.start((ConsoleAuthRPC, ConsoleCheckRPC))
 
     def vitals(self) -> Vitals:
-        """The bus."""
+        """Return a check of the bus."""
         from nova.cmd import vitals
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
         return vitals.of_control(self.bus, ConsoleAuthRPC)
 
     def stop(self, seconds: float) -> None:
-        """Take no more calls; those that run have ``seconds``. Tokens outlive this process."""
+        """Stop serving calls; running calls have ``seconds`` to end. Tokens outlive this process."""
         self.bus.stop(self.servers, seconds)
         if self.reporting:
             self.reporting.stop()
 
 
 def main() -> int:
-    """The program nova-consoleauth, with ``[consoleauth]workers`` processes; its exit code."""
+    """Run nova-consoleauth with ``[consoleauth]workers`` processes, and return its exit code."""
     return common.run(BINARY, ConsoleAuth, lambda options: options.consoleauth.workers,
                       modules=("nova.rpc.transport", "nova.console.service"))
 

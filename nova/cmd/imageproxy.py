@@ -1,4 +1,4 @@
-"""nova-imageproxy: carries images to compute hosts, and snapshots from them, for who has a ticket of a conductor."""
+"""nova-imageproxy: transfer images to compute hosts, and snapshots from them, with conductors' tickets."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BINARY = "nova-imageproxy"
 
 
 def seal(options: Options) -> Library:
-    """What makes and opens tickets. config.ImageProxyKey: ``[image_proxy]key`` is missing or malformed."""
+    """Return the encryption of tickets. Raises config.ImageProxyKey if ``[image_proxy]key`` is missing or malformed."""
     from nova.rpc.image_seal import TicketSeal
 
     return TicketSeal(options.image_proxy.key)
 
 
 def bind(options: Options) -> socket.socket:
-    """The listening socket, made before workers fork. service.CannotStart names address and options."""
+    """Return the listening socket, created before workers fork. Raises service.CannotStart with address and options."""
     from nova import http_server
 
     group = options.image_proxy
@@ -33,11 +33,11 @@ def bind(options: Options) -> socket.socket:
         return http_server.bind(group.listen, group.listen_port)
     except OSError as error:
         raise errors.service.CannotStart(reason=f"{group.listen}:{group.listen_port} ([image_proxy]listen, listen_port)"
-                                         f" cannot be listened on: {error.strerror}") from None
+                                         f" cannot be bound: {error.strerror}") from None
 
 
 class ImageProxyDaemon:
-    """One worker process, serving the socket that its parent bound. ``seen``: by all of them."""
+    """One worker process, serving the socket that its parent bound. ``seen``: requests seen by all workers."""
 
     def __init__(self, options: Options, sock: socket.socket, seen: Library) -> None:
         from nova import http_server
@@ -57,16 +57,16 @@ class ImageProxyDaemon:
         self.server.start()
 
     def vitals(self) -> Vitals:
-        """That the image service answers."""
+        """Return a check that the image service answers."""
         return Vitals({"glance": self.images.check})
 
     def stop(self, seconds: float) -> None:
-        """Take no more requests; images that are under way have ``seconds``. Hosts go on with another proxy."""
+        """Stop accepting requests; running transfers have ``seconds`` to end. Hosts continue with another proxy."""
         self.server.stop(seconds)
 
 
 def main() -> int:
-    """The program nova-imageproxy; its exit code. Native threads: they copy data with less of Python in between."""
+    """Run nova-imageproxy and return its exit code. Uses native threads, which copy data with less Python overhead."""
     from nova import service
 
     options = configuration.read(BINARY, configuration.beside(sys.argv[1:], BINARY))

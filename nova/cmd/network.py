@@ -1,4 +1,4 @@
-"""nova-network: keeps one host's bridges, addresses and DHCP as ordered."""
+"""nova-network: maintain one host's bridges, addresses and DHCP servers as ordered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BINARY = "nova-network"
 
 
 class NetworkDaemon:
-    """The one process of a network host's daemon."""
+    """The single process of nova-network on a host."""
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.network import service
@@ -33,20 +33,20 @@ class NetworkDaemon:
     def start(self) -> None:
         from nova.rpc.contracts.network import NetworkRPC
 
-        self.reporting.begin((NetworkRPC,))  # networks without a host become ours with the registration
+        self.reporting.begin((NetworkRPC,))  # the registration assigns networks without a host to this host
         self.service.start()
         self.server = self.bus.server(NetworkRPC, self.service)
         self.server.start()
 
     def vitals(self) -> Vitals:
-        """The bus."""
+        """Return a check of the bus."""
         from nova.cmd import vitals
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
         return vitals.of_client(self.bus, ConductorHostRPC)
 
     def stop(self, seconds: float) -> None:
-        """Take no more orders; those that run have ``seconds``. Bridges, addresses and dnsmasq stay."""
+        """Stop accepting orders; running orders have ``seconds`` to end. Bridges, addresses and dnsmasq stay."""
         self.reporting.stop()
         if self.server:
             self.bus.stop([self.server], seconds)
@@ -54,14 +54,14 @@ class NetworkDaemon:
 
 
 def check(options: Options) -> None:
-    """What must be set. host.NoHelper: nobody here has root's rights."""
+    """Check the required options. Raises host.NoHelper if privileged operations are not possible."""
     require_hosts_url(options)
     if not options.fake_network:
         choosing.choose(options)
 
 
 def main() -> int:
-    """The program nova-network, a single process; its exit code."""
+    """Run nova-network, a single process, and return its exit code."""
     return common.run(BINARY, NetworkDaemon, check=check)
 
 

@@ -1,10 +1,10 @@
-"""nova-novncproxy: screens of servers in browsers, over VNC."""
+"""nova-novncproxy: graphical consoles in browsers, over VNC."""
 
 from nova.cmd import console_proxy
 
 
 def main() -> int:
-    """The program nova-novncproxy; its exit code."""
+    """Run nova-novncproxy and return its exit code."""
     return console_proxy.main("nova-novncproxy")
 
 

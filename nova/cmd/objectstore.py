@@ -1,4 +1,4 @@
-"""nova-objectstore: S3 on the files of its host, for who has EC2 credentials in Keystone."""
+"""nova-objectstore: S3 on its host's files, for users with EC2 credentials in Keystone."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nova.service import Every
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-objectstore"
-UPKEEP_S = 3600.0  # how often uploads that nobody ends, and what killed processes left, are looked for
+UPKEEP_S = 3600.0  # interval of the clean-up of abandoned uploads and of files of killed processes
 
 
 def bind(options: Options) -> socket.socket:
-    """The listening socket, made before workers fork. service.CannotStart names address and options."""
+    """Return the listening socket, created before workers fork. Raises service.CannotStart with address and options."""
     from nova import http_server
     from nova.cmd import api
 
@@ -32,12 +32,12 @@ def bind(options: Options) -> socket.socket:
     try:
         return http_server.bind(address, port)
     except OSError as error:
-        raise errors.service.CannotStart(reason=f"{address}:{port} (s3_listen, s3_listen_port) cannot be listened on: "
+        raise errors.service.CannotStart(reason=f"{address}:{port} (s3_listen, s3_listen_port) cannot be bound: "
                                          f"{error.strerror}") from None
 
 
 def store(options: Options) -> Library:
-    """The ObjectStore. service.CannotStart: its folder cannot be used."""
+    """Return the ObjectStore. Raises service.CannotStart if its directory cannot be used."""
     from nova.legacy.objectstore.store import ObjectStore, StoreLimits
 
     try:
@@ -52,7 +52,7 @@ def store(options: Options) -> Library:
 
 
 def signers(options: Options) -> Library:
-    """Who tells whose signature one is; None where nobody is asked. service.CannotStart."""
+    """Return the verifier of signatures; None if signatures are not checked. Raises service.CannotStart."""
     from nova.legacy.signatures import signers as found
 
     if options.s3_believe_all:
@@ -61,22 +61,24 @@ def signers(options: Options) -> Library:
 
 
 def application(options: Options, kept: Library, asked: Library, taken: Library) -> Library:
-    """S3 over the store ``kept``, for those whom ``asked`` knows. ``taken``: the TakenSignatures of all workers."""
+    """Return the S3 application over the store ``kept``, for users that ``asked`` identifies. ``taken``: the
+    TakenSignatures of all workers."""
     from nova.legacy.objectstore import identity
     from nova.legacy.objectstore.app import S3Application
     from nova.web.access_log import AccessLog
     from nova.web.auth import NOAUTH
     from nova.web.request_id import RequestId
 
-    believes = options.api.auth_strategy == NOAUTH  # what is signed is not checked, neither are signatures of chunks
+    believes = options.api.auth_strategy == NOAUTH  # signed requests are not checked, nor are signatures of chunks
     identify = identity.everybody if asked is None else \
         identity.SignedIdentity(asked, (lambda *_: True) if believes else None)
     return RequestId(AccessLog(S3Application(kept, identify, taken), "s3", "nova.objectstore.access"))
 
 
 class ObjectStoreDaemon:
-    """One worker process, serving the socket that its parent bound. ``upkeep``: it alone of several workers does it,
-    and makes images of bundles. ``taken``: signatures, by all workers; None: there is but this one."""
+    """One worker process, serving the socket that its parent bound. ``upkeep``: whether this worker does the upkeep and
+    creates images from bundles, as one of them does. ``taken``: signatures taken by all workers; None: a single
+    worker."""
 
     def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True, taken: Library = None) -> None:
         from nova import http_server
@@ -95,10 +97,10 @@ class ObjectStoreDaemon:
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
         self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None
         if upkeep and self.bundles is None:
-            LOG.info("[DEFAULT]transport_url is not set: no images are made of bundles")
+            LOG.info("[DEFAULT]transport_url is not set: images cannot be created from bundles")
 
     def start(self) -> None:
-        """Serve."""
+        """Start serving."""
         self.server.start()
         for one in self.upkeep:
             one.start()
@@ -106,15 +108,15 @@ class ObjectStoreDaemon:
             self.bundles.start()
 
     def keep(self) -> None:
-        """Remove what nobody will end, and have what projects have counted anew: whatever changed it beside us."""
+        """Remove abandoned uploads and files, and recompute projects' usage, which others may have changed."""
         self.store.usage.forget()
         swept, expired = self.store.sweep(), self.uploads.expire(self.options.s3_upload_expiry)
         if swept or expired:
-            LOG.info("Unfinished files of processes that were killed: %d; multipart uploads that nobody ended: %d",
+            LOG.info("Removed unfinished files of killed processes: %d; abandoned multipart uploads: %d",
                      swept, expired)
 
     def vitals(self) -> Vitals:
-        """That files can be made, and that Keystone answers where it is asked; what images of bundles need."""
+        """Return checks that files can be created, that Keystone answers, if used, and of the bundle service."""
         from nova.legacy.signatures.signers import KeystoneSigners
 
         asked = {"keystone": self.signers.check} if isinstance(self.signers, KeystoneSigners) else {}
@@ -122,7 +124,7 @@ class ObjectStoreDaemon:
         return Vitals(checks) if self.bundles is None else self.bundles.vitals(checks)
 
     def stop(self, seconds: float) -> None:
-        """Take no more requests; those that run have ``seconds``. A client sends an upload that broke off again."""
+        """Stop accepting requests; running requests have ``seconds`` to end. Clients repeat interrupted uploads."""
         for one in self.upkeep:
             one.stop()
         if self.bundles is not None:
@@ -131,8 +133,8 @@ class ObjectStoreDaemon:
 
 
 def main() -> int:
-    """The program nova-objectstore; its exit code. Native threads: it reads and writes files. Workers share the
-    folder's lock."""
+    """Run nova-objectstore and return its exit code. Uses native threads, because it reads and writes files. Workers
+    share the directory's lock."""
     from nova import service
 
     options = configuration.read(BINARY, configuration.beside(sys.argv[1:], BINARY))

@@ -1,4 +1,4 @@
-"""nova-placement-api: Placement's REST API, over the conductor's ledger."""
+"""nova-placement-api: Placement's REST API, based on the conductor's ledger."""
 
 from nova.cmd import api
 
@@ -6,7 +6,7 @@ BINARY = "nova-placement-api"
 
 
 def main() -> int:
-    """The program nova-placement-api; its exit code."""
+    """Run nova-placement-api and return its exit code."""
     return api.serve(BINARY, [api.PLACEMENT])
 
 

@@ -1,10 +1,10 @@
-"""nova-policy: what the access rules in force say to somebody, and a sample of them all.
+"""nova-policy: check which policy rules a user passes, and print a sample policy file.
 
     nova-policy policy check [--api-name PART] [--target KEY=VALUE ...]     the rules that --os-roles ... pass
     nova-policy sample                                                      a commented policy.yaml
 
-Exit codes: 0 all rules that were named pass (or none was named); 1 some don't; 2 bad command line, configuration or
-policy file.
+Exit codes: 0 all named rules pass (or none was named); 1 some do not; 2 invalid command line, configuration or policy
+file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SERVER = "instance_id"
 TARGETS = ("project_id", "user_id", SERVER, "quota_class", "availability_zone")
 BASE = {rule.name for rule in list_rules() if not getattr(rule, "operations", None)}
 
-#: flags -> the variables that stand for them, first one first
-CREDENTIALS = {("--os-roles",): (("OS_ROLES",), "roles, parted by commas"),
+#: flags -> environment variables with their defaults, in order of precedence, and the help
+CREDENTIALS = {("--os-roles",): (("OS_ROLES",), "comma-separated roles"),
                ("--os-user-id",): (("OS_USER_ID",), "id of the user"),
                ("--os-tenant-id", "--os-project-id"): (("OS_TENANT_ID", "OS_PROJECT_ID"), "id of the project"),
                ("--os-system-scope",): (("OS_SYSTEM_SCOPE",), "'all' for a token of the whole system")}
@@ -36,7 +36,7 @@ CREDENTIALS = {("--os-roles",): (("OS_ROLES",), "roles, parted by commas"),
 
 def allowed(policy: Policy, caller: context.RequestContext, part: str | None,
             target: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """(names of rules that pass, of those that don't), among those whose name contains ``part``.
+    """Return (names of rules that pass, names of rules that fail) among rules whose name contains ``part``. Raises
     api.PolicyNoSuchRule."""
     names = sorted(rule.name for rule in list_rules()
                    if (part in rule.name if part else rule.name not in BASE))
@@ -47,7 +47,7 @@ def allowed(policy: Policy, caller: context.RequestContext, part: str | None,
 
 
 def targets(words: Sequence[str]) -> dict[str, str]:
-    """``["project_id=a", "user_id=b,..."]`` as a dict. api.PolicyBadTarget."""
+    """Parse ``["project_id=a", "user_id=b,..."]`` into a dict. Raises api.PolicyBadTarget."""
     found = {}
     for word in (one for group in words for one in group.split(",") if one):
         name, sign, value = word.partition("=")
@@ -58,7 +58,7 @@ def targets(words: Sequence[str]) -> dict[str, str]:
 
 
 def caller_of(given: argparse.Namespace, policy: Policy) -> context.RequestContext:
-    """Who the credentials of the command line stand for. The policy says whether that is an administrator."""
+    """Return the context of the command line's credentials. The policy decides whether it is an administrator."""
     roles = tuple(role.strip() for role in (given.os_roles or "").split(",") if role.strip())
     fields: dict[str, Any] = {"request_id": context.new_request_id(), "user_id": given.os_user_id, "roles": roles,
                               "project_id": given.os_tenant_id, "system_scope": given.os_system_scope}
@@ -67,8 +67,9 @@ def caller_of(given: argparse.Namespace, policy: Policy) -> context.RequestConte
 
 
 def check(options: Options, given: argparse.Namespace) -> int:
-    """Print the names of the rules that pass, each on its line: 0; 1 when a rule that ``--api-name`` named does not
-    pass. api.PolicyNoSuchRule, api.PolicyBadTarget; NotFound, Unavailable, where the target is a server."""
+    """Print the names of the rules that pass, one per line. Return 0; 1 if a rule that ``--api-name`` selects fails.
+
+    Raises api.PolicyNoSuchRule, api.PolicyBadTarget; NotFound, Unavailable if the target is a server."""
     policy = Policy(options)
     caller, target = caller_of(given, policy), targets([word for words in given.target or () for word in words])
     if SERVER in target:
@@ -80,7 +81,7 @@ def check(options: Options, given: argparse.Namespace) -> int:
 
 
 def _of_server(options: Options, uuid: str) -> dict[str, str]:
-    """Whose a server is: asks the conductor. NotFound, Unavailable."""
+    """Return the project and user of a server, from the conductor. Raises NotFound, Unavailable."""
     from nova.model.server.servers import ServerQuery
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
@@ -95,29 +96,28 @@ def _of_server(options: Options, uuid: str) -> dict[str, str]:
 
 
 def show_sample(options: Options, given: argparse.Namespace) -> int:
-    """Print a policy.yaml in which every rule stands as a comment. It reads no configuration: ``options`` may be
-    None."""
+    """Print a policy.yaml with every rule as a comment. The configuration is not read: ``options`` may be None."""
     sys.stdout.write(sample())
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line; ``run`` is what carries it out, and is missing where no command was named."""
+    """Return the parser of the command line. ``run`` is the command's function; missing if no command is given."""
     top = argparse.ArgumentParser(prog=BINARY, description=(__doc__ or "").split("\n\n")[0])
     add_common(top)
     _add_credentials(top)
     categories = top.add_subparsers(metavar="COMMAND")
-    policy = categories.add_parser("policy", help="ask the rules").add_subparsers(metavar="ACTION")
+    policy = categories.add_parser("policy", help="check rules").add_subparsers(metavar="ACTION")
     about = "print the rules that the credentials pass"
     one = policy.add_parser("check", help=about, description=about)
     one.add_argument("--config-file", action="append", default=argparse.SUPPRESS, metavar="FILE",
                      help="default: /etc/nova/nova.conf")
     _add_credentials(one, default=argparse.SUPPRESS)
-    one.add_argument("--api-name", metavar="PART", help="only rules whose name contains this; exit code 1 when one of "
-                                                        "them refuses")
+    one.add_argument("--api-name", metavar="PART", help="only rules whose name contains this; exit code 1 if one of "
+                                                        "them fails")
     one.add_argument("--target", metavar="KEY=VALUE", nargs="+", action="append",
-                     help=f"whose thing is acted on: {', '.join(TARGETS)}. With {SERVER} (a server's uuid) its own "
-                          "project and user. Without: the caller's own")
+                     help=f"owner of the resource: {', '.join(TARGETS)}. With {SERVER} (a server's UUID): the server's "
+                          "project and user (default: the caller's own)")
     one.set_defaults(run=check)
     about = "print a commented policy.yaml of all rules"
     printed = categories.add_parser("sample", help=about, description=about)
@@ -126,14 +126,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_credentials(parser: argparse.ArgumentParser, default: object = None) -> None:
-    """Before or after the command's words."""
+    """Add the credential options, which may come before or after the command."""
     for flags, (variables, words) in CREDENTIALS.items():
         fallback = next((os.environ[name] for name in variables if os.environ.get(name)), None)
         parser.add_argument(*flags, default=default or fallback, metavar="VALUE", help=f"{words}; {variables[0]}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program nova-policy; its exit code. ``argv`` None: the command line."""
+    """Run nova-policy and return its exit code. ``argv`` None: the command line."""
     top = parser()
     given = top.parse_args(argv)
     if not hasattr(given, "run"):

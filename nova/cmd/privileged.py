@@ -1,4 +1,4 @@
-"""nova-privileged: does for nova-compute and nova-network, which are not root, what root alone may."""
+"""nova-privileged: run privileged operations for nova-compute and nova-network, which are not root."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINARY = "nova-privileged"
 
 
 class _Stop:
-    """SIGTERM and SIGINT ask for it."""
+    """Stop flag, set by SIGTERM and SIGINT."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -33,8 +33,8 @@ class _Stop:
 
 
 def main() -> int:
-    """The program nova-privileged, a single process; its exit code. Calls that run are broken off by its end: who asked
-    asks again."""
+    """Run nova-privileged, a single process, and return its exit code. Its end interrupts running calls, which clients
+    repeat."""
     options = configuration.read(BINARY, configuration.beside(sys.argv[1:], BINARY))
     common.open_log(options, BINARY)
     from nova.privileged.helper import serving
@@ -49,7 +49,7 @@ def main() -> int:
     server = serving.HelperServer(sock, settings, users)
     stop = _Stop()
     notify("READY=1")
-    LOG.info("%s serves the daemons of user %s", BINARY, settings.user)
+    LOG.info("%s accepts calls from user %s", BINARY, settings.user)
     server.serve(stop)
     return 0
 

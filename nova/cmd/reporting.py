@@ -1,4 +1,4 @@
-"""A control daemon's registration and heartbeats, beside its work."""
+"""Registration and heartbeats of a control plane service, in the background."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ ECHO_EVERY = 4  # heartbeats
 
 
 def say_mode(mode: str) -> None:
-    """Log the cloud's security mode, as a conductor told it; an older one does not."""
+    """Log the cloud's security mode as reported by a conductor; older conductors do not report it."""
     if mode:
         LOG.info("%s", stated(SecurityMode(mode)))
 
 
 class HostVoice:
-    """``register`` and ``heartbeat`` of the host-facing contract, called as those of control daemons are."""
+    """Adapter of the host contract's ``register`` and ``heartbeat`` to the signatures of control plane services."""
 
     def __init__(self, conductor: Library, host: str, secret: HostSecret) -> None:
         self.conductor, self.host, self.secret = conductor, host, secret
 
     def register(self, registration: Registration) -> Library:
-        """As ``ConductorHostRPC.register``, in this host's name; by its token, where it has one and needs it."""
+        """Call ``ConductorHostRPC.register`` for this host, with its token if it has and needs one."""
         return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration,
                                      lambda fresh: self.conductor.change_secret(self.host, fresh))
 
     def heartbeat(self, beat: Heartbeat) -> Library:
-        """As ``ConductorHostRPC.heartbeat``, in this host's name."""
+        """Call ``ConductorHostRPC.heartbeat`` for this host."""
         return self.conductor.heartbeat(self.host, beat)
 
 
 class Reporting:
-    """``register`` once the conductor answers, then ``heartbeat``; registers again when it is not known any more."""
+    """Registration once the conductor answers, then heartbeats; registers again if its row was deleted."""
 
     def __init__(self, options: Options, binary: str, topic: str, bus: Library, conductor: Library) -> None:
         self.host, self.binary, self.topic = options.host, binary, topic
@@ -52,7 +52,8 @@ class Reporting:
         self._every: Every | None = None
 
     def start(self, contracts: tuple[type, ...] = ()) -> None:
-        """Beside: a daemon works before a conductor knows it, and while it is refused, which is one line in the log."""
+        """Start in the background: a service works before it is registered, and while registration is refused, which is
+        logged as one line."""
         concurrency.spawn(self._begin_beside, contracts, name="register")
 
     def _begin_beside(self, contracts: tuple[type, ...]) -> None:
@@ -60,13 +61,14 @@ class Reporting:
             self.begin(contracts)
         except Exception as error:
             if self.stopped:
-                return  # its bus is closed under it
+                return  # the bus was closed meanwhile
             if not isinstance(error, errors.NovaError):
                 raise
-            LOG.error("the conductors refuse %s, and list it nowhere: %s", self.binary, error.message)
+            LOG.error("the conductors refused to register %s; it is not listed as a service: %s", self.binary,
+                      error.message)
 
     def begin(self, contracts: tuple[type, ...]) -> None:
-        """The same, and come back once the conductor has answered."""
+        """Register, and start heartbeats once the conductor has answered."""
         self.contracts = contracts
         with context.entered(context.internal()):
             patiently("registering with the conductor", self._register, lambda: self.stopped)
@@ -82,7 +84,8 @@ class Reporting:
         self.period = float(answer.report_interval_s)
 
     def _beat(self) -> None:
-        """What control daemons hear they send to themselves; a host asks the conductor for it."""
+        """Send a heartbeat. To check that RPC is received, control plane services send echoes to themselves, and hosts
+        request them from the conductor."""
         self._beats += 1
         alive = self.conductor.heartbeat(Heartbeat(
             host=self.host, binary=self.binary, deaf_s=self.bus.hearing.silent_s, sent_at=utcnow(),
@@ -94,7 +97,7 @@ class Reporting:
             self._register()
 
     def stop(self) -> None:
-        """No more heartbeats: the daemon counts as down after a while. A registration that still waits is given up."""
+        """Stop heartbeats, so that the service is marked down after a while, and abandon a pending registration."""
         self.stopped = True
         if self._every:
             self._every.stop()

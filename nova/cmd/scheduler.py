@@ -1,4 +1,4 @@
-"""nova-scheduler: decides where."""
+"""nova-scheduler: select hosts for servers."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Scheduler:
         from nova.rpc.contracts.scheduler import SchedulerRPC
 
         self.server = self.bus.server(SchedulerRPC, self.service)
-        self.server.start()  # before the first states are asked for, so that none is missed in between
+        self.server.start()  # before the first states are requested, so that no update is missed in between
         self.service.start()
         if self.reporting:
             self.reporting.start((SchedulerRPC,))
 
     def vitals(self) -> Vitals:
-        """The bus, and that the hosts are known."""
+        """Return checks of the bus, and that host states have been received."""
         from nova.cmd import vitals
         from nova.rpc.contracts.scheduler import SchedulerRPC
 
         return vitals.of_control(self.bus, SchedulerRPC, {"hosts": self.service.check_known})
 
     def stop(self, seconds: float) -> None:
-        """Take no more calls; those that run have ``seconds``."""
+        """Stop serving calls; running calls have ``seconds`` to end."""
         self.bus.stop([self.server], seconds)
         if self.reporting:
             self.reporting.stop()
@@ -54,14 +54,14 @@ class Scheduler:
 
 
 def main() -> int:
-    """The program nova-scheduler, with ``[scheduler]workers`` processes (or as many as there are processors); its exit
+    """Run nova-scheduler with ``[scheduler]workers`` processes (default: one for each processor), and return its exit
     code."""
     return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus(),
                       modules=("nova.rpc.transport", "nova.scheduler.service"), check=check)
 
 
 def check(options: Options) -> None:
-    """That filters and weighers are there. daemon.SchedulerUnknownPlugin."""
+    """Check that the configured filters and weighers exist. Raises daemon.SchedulerUnknownPlugin."""
     from nova.scheduler import plugins
 
     plugins.check(options)

@@ -1,10 +1,10 @@
-"""nova-serialproxy: serial ports of servers, in a page or by a program."""
+"""nova-serialproxy: serial consoles, in a web page or for a client program."""
 
 from nova.cmd import console_proxy
 
 
 def main() -> int:
-    """The program nova-serialproxy; its exit code."""
+    """Run nova-serialproxy and return its exit code."""
     return console_proxy.main("nova-serialproxy")
 
 

@@ -1,10 +1,10 @@
-"""nova-spicehtml5proxy: screens of servers in browsers, over SPICE."""
+"""nova-spicehtml5proxy: graphical consoles in browsers, over SPICE."""
 
 from nova.cmd import console_proxy
 
 
 def main() -> int:
-    """The program nova-spicehtml5proxy; its exit code."""
+    """Run nova-spicehtml5proxy and return its exit code."""
     return console_proxy.main("nova-spicehtml5proxy")
 
 

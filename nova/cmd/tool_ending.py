@@ -1,4 +1,4 @@
-"""How the tools of operators end: an exit status, and one sentence on standard error where something is wrong."""
+"""Exit of operators' tools: an exit status, and one sentence on standard error for an error."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nova.conf.base import Options
 
 LOG = logging.getLogger(__name__)
 
-CONFIGURATION = 2  # the exit status where no other try helps
+CONFIGURATION = 2  # exit status of errors that a retry does not cure
 
 
 def status(options: Options, binary: str, work: Callable[[], int], failed: int = 1, post_mortem: bool = False) -> int:
-    """That of ``work``; ``failed`` for an error, 2 for one of the configuration. An error of ours is raised, after a
-    look at it with Python's debugger (``post_mortem``)."""
+    """Return the exit status of ``work``; ``failed`` for an error, 2 for an error in the configuration. A bug is
+    raised, with ``post_mortem`` after a session of Python's debugger."""
     try:
         return work()
     except errors.config.Wrong as error:
@@ -28,20 +28,20 @@ def status(options: Options, binary: str, work: Callable[[], int], failed: int =
     except errors.NovaError as error:
         return _say(binary, described(error), failed)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its end Python would write once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at exit Python would write again
         return 1
     except Exception as error:
         if isinstance(error, cfg.Error | ValueError) and (wrong := configuration.explained(options, error)) is not None:
             return _say(binary, wrong.message, CONFIGURATION)
         if (refused := _refused(error)) is not None:
-            return _say(binary, f"The database refuses what was asked of it: {refused}", failed)
+            return _say(binary, f"The database refuses the statement: {refused}", failed)
         if post_mortem:
             pdb.post_mortem(error.__traceback__)
         raise
 
 
 def described(error: errors.NovaError) -> str:
-    """The message, with the reason that operators alone may read."""
+    """Return the message, with the reason that only operators may read."""
     from nova.db.sql.engine import DatabaseAway
 
     return f"{error.message} ({error.reason})" if isinstance(error, DatabaseAway) and error.reason else error.message

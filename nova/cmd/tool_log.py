@@ -1,7 +1,7 @@
-"""Where the log lines of a tool go: an operator at a terminal reads its output, not its log.
+"""Log set-up of tools: an operator at a terminal reads a tool's output, not its log.
 
-nova-manage keeps one beside the daemons', in ``[DEFAULT]log_dir``: who ran which command, and how it ended. A log that
-cannot be written keeps no command from running, unless the command line asks for it.
+nova-manage writes a log next to the services' logs, in ``[DEFAULT]log_dir``: who ran which command, and its result. If
+the log cannot be written, commands run nevertheless, unless the command line requests the log.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from nova.conf.base import Options
 
 MODE = 0o640
 DEBUG = {"-d", "--debug"}
-#: What of a command line asks for a log of its own.
+#: Command-line options that request a log.
 ASKED = ("--log", "--use-syslog", "--use_syslog", "--use-json", "--use_json")
 
 
 class _Quiet(logging.StreamHandler):  # type: ignore[type-arg, unused-ignore]
-    """Says nothing of a line that cannot be written: the disk is full, and the command works."""
+    """A handler that ignores lines that cannot be written: the disk is full, but the command works."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def set_up(options: Options, binary: str, words: Sequence[str], keeps_one: bool = False) -> None:
-    """``words``: those of the command line about logs. ``keeps_one``: whether the program has a file in ``log_dir``.
-    Warnings of libraries, and what daemons log, are not what an operator asked for; --debug shows them."""
+    """Set up the log. ``words``: the command line's options about logs. ``keeps_one``: whether the program has a file
+    in ``log_dir``. Warnings of libraries, and lines that services would log, are shown only with --debug."""
     if any(word.startswith(ASKED) for word in words):
         common.open_log(options, binary)
         return
@@ -52,8 +52,9 @@ def set_up(options: Options, binary: str, words: Sequence[str], keeps_one: bool 
 
 
 def _file(options: Options, binary: str) -> logging.Handler | None:
-    """None: it cannot be written by us. A new file belongs to whom the folder does, so that root's first command does
-    not keep the others from it; no link is followed, for the folder is not root's."""
+    """Return a handler for the log file; None if this user cannot write it. A new file gets the owner of the directory,
+    so that a first command by root does not lock out other users; links are not followed, because the directory does
+    not belong to root."""
     path = os.path.join(options.log_dir, f"{binary}.log")
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

@@ -1,4 +1,4 @@
-"""How daemons show that they can do their work: what each kind of them asks."""
+"""Health checks of services, by kind of service."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Checks = Mapping[str, Callable[[], object]]
 
 
 def of_control(bus: Library, contract: type, checks: Checks | None = None) -> Vitals:
-    """Of a worker that serves ``contract`` to control daemons: it sends itself an echo from now on."""
+    """Return the health checks of a worker that serves ``contract`` on the control bus, and start to send echoes to
+    itself periodically."""
     def listen() -> None:
-        with contextlib.suppress(errors.NovaError):  # the broker is away; whoever asks for health is told so
+        with contextlib.suppress(errors.NovaError):  # the broker is away, which the health check reports
             bus.echo(contract)
 
     Every(EVERY_S, listen, "echo").start()
@@ -25,6 +26,6 @@ def of_control(bus: Library, contract: type, checks: Checks | None = None) -> Vi
 
 
 def of_client(bus: Library, contract: type, checks: Checks | None = None) -> Vitals:
-    """Of a daemon that asks those who serve ``contract``. What a host's daemon hears, the conductor sees to: it sends
-    an echo now and then, with the heartbeats."""
+    """Return the health checks of a client of ``contract``. For services on hosts, the conductor verifies that they
+    receive RPC: it sends an echo with some of the heartbeats."""
     return Vitals({"bus": lambda: bus.reach(contract), **(checks or {})}, bus.deaf)

@@ -1,10 +1,10 @@
-"""nova-xvpvncproxy: screens of servers for the OpenStack-specific VNC viewer."""
+"""nova-xvpvncproxy: graphical consoles for the OpenStack-specific VNC viewer."""
 
 from nova.cmd import console_proxy
 
 
 def main() -> int:
-    """The program nova-xvpvncproxy; its exit code."""
+    """Run nova-xvpvncproxy and return its exit code."""
     return console_proxy.main("nova-xvpvncproxy")
 
 

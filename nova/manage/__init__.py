@@ -1,1 +1,1 @@
-"""What operators do by hand: ``nova-manage``, its commands, and what is behind them."""
+"""Operators' tools: ``nova-manage``, ``nova-status`` and the implementation of their commands."""

@@ -1,4 +1,4 @@
-"""``nova-manage api_db rebuild``: the api database that was lost, derived again from the cell's records of servers."""
+"""``nova-manage api_db rebuild``: derive a lost api database from the cell's records of servers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from nova.web import keys
 
 WOULD_CHANGE = 3
 PAGE = 500
-LOST = ("Not derived, for no record has it: limits of projects, flavors and key pairs that no server has, aggregates "
-        "that are no zones, server groups, and what was written by Placement's API. Now: nova-manage placement rebuild")
+LOST = ("Not derived, because no record has them: project limits, flavors and key pairs without servers, aggregates "
+        "that are not zones, server groups, and data written by Placement's API. Next: nova-manage placement rebuild")
 
 
 class Evidence:
-    """What servers prove of other things; of two servers that say different things the newer one is right."""
+    """Resources that server records prove; if two servers contradict each other, the newer one wins."""
 
     def __init__(self, default_zone: str) -> None:
         self._default_zone = default_zone
         self.flavors: dict[str, Flavor] = {}
-        self.projects: dict[str, set[str]] = defaultdict(set)  # flavor's id -> who has servers of it
+        self.projects: dict[str, set[str]] = defaultdict(set)  # flavor id -> projects with servers of it
         self.keypairs: dict[tuple[str, str], NewKeypair] = {}
         self.zones: dict[str, str] = {}  # by host
-        self.groups: Counter[str] = Counter()  # servers that were asked into it
+        self.groups: Counter[str] = Counter()  # number of servers requested in each group
 
     def add(self, row: AnyRow) -> None:
-        """Rows come in the order of their making."""
+        """Add a server's row; rows must come in the order of their creation."""
         self.flavors[row.flavor.flavorid] = row.flavor
         self.projects[row.flavor.flavorid].add(row.project_id)
         zone = row.pinned_availability_zone or row.availability_zone
@@ -55,15 +55,17 @@ class Evidence:
         try:
             fingerprint = keys.fingerprint(row.key_type, row.public_key)
         except errors.NovaError:
-            return  # older rules took it; its server has it
+            return  # accepted by older rules; only its server has it
         self.keypairs[row.user_id, row.key_name] = NewKeypair(
             name=row.key_name, user_id=row.user_id, type=row.key_type, fingerprint=fingerprint,
             public_key=row.public_key)
 
 
 def rebuild(options: Options, given: argparse.Namespace) -> int:
-    """0 done, or nothing to do; 1 not all could be made; 3 (--dry-run) something is missing. Daemons may run: what is
-    there is left as it is, and a repetition adds nothing."""
+    """Derive missing rows of the api database. Return 0 if done, or nothing to do; 1 if not all rows could be created;
+    3 (--dry-run) if rows are missing.
+
+    Services may run: existing rows are unchanged, and a repetition adds nothing."""
     api, cell = synced(options, "api"), synced(options, "cell")
     evidence, change, missing, failed = Evidence(options.default_availability_zone), not given.dry_run, 0, 0
     ledger = _ledger(api, cell, evidence, change)
@@ -76,20 +78,20 @@ def rebuild(options: Options, given: argparse.Namespace) -> int:
                 make()
         except errors.NovaError as error:
             failed += 1
-            say_now(f"not made: {what}: {error.message}")
+            say_now(f"not created: {what}: {error.message}")
         else:
             say_now(f"{_verb(change)} {what}")
     _say_lost_groups(api, evidence)
-    say_now(LOST if ledger or missing else "Nothing is missing that servers' records prove.")
+    say_now(LOST if ledger or missing else "Nothing to do: no row that server records prove is missing.")
     return 1 if failed else WOULD_CHANGE if given.dry_run and (ledger or missing) else 0
 
 
 def _verb(change: bool) -> str:
-    return "made" if change else "would make"
+    return "created" if change else "would create"
 
 
 def _ledger(api: Database, cell: Database, evidence: Evidence, change: bool) -> int:
-    """Read all servers, a page at a time, and give those a ledger row that have none: how many."""
+    """Read all servers, one page at a time, and create missing ledger rows. Return how many were missing."""
     count, after = 0, 0
     while True:
         with cell.reading() as tx:
@@ -107,7 +109,7 @@ def _ledger(api: Database, cell: Database, evidence: Evidence, change: bool) -> 
 
 
 def _others(api: Database, evidence: Evidence) -> Iterator[tuple[str, functools.partial[None]]]:
-    """(what is missing, what makes it)."""
+    """Yield (description, function) pairs for all other missing resources; the function creates the resource."""
     with api.reading() as tx:
         flavors = lost_api.missing_flavors(tx, evidence.flavors)
         pairs = lost_api.missing_keypairs(tx, evidence.keypairs)
@@ -130,8 +132,8 @@ def _say_lost_groups(api: Database, evidence: Evidence) -> None:
     with api.reading() as tx:
         missing = lost_api.missing_groups(tx, sorted(evidence.groups))
     for group in missing:
-        say_now(f"lost: server group {group}, of {evidence.groups[group]} servers: its policy is in no record")
+        say_now(f"lost: server group {group}, of {evidence.groups[group]} servers: no record has its policy")
 
 
-REBUILD = Command(rebuild, "make again what servers' records prove, after the api database was lost", (
-    argument("--dry-run", action="store_true", help="only say what is missing (exit status 3 if anything is)"),))
+REBUILD = Command(rebuild, "derive a lost api database from the records of servers", (
+    argument("--dry-run", action="store_true", help="only show missing resources (exit status 3 if any is)"),))

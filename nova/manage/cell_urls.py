@@ -1,4 +1,4 @@
-"""URLs of cells: what the configuration says, templates filled from it, and how they are shown."""
+"""URLs of cells: the configured ones, templates filled from them, and their display."""
 
 from __future__ import annotations
 
@@ -8,38 +8,39 @@ from urllib.parse import urlsplit
 
 from nova.conf.base import Options
 
-#: The database of cell0 as deployment tools expect it: the configuration's, with this behind its name.
+#: Suffix that deployment tools expect: the configured database's name plus this is cell0's database.
 SUFFIX = "_cell0"
-CELL0_NAME = "cell0"  # of a template: what rows of older releases have for that URL
+CELL0_NAME = "cell0"  # template name that rows of older releases have for cell0's URL
 NO_TRANSPORT = "none:///"
-#: A user's, for each of several hosts; up to the last @, which a password may have unescaped.
+#: The password of a user, for each of several hosts; up to the last @, which a password may contain unescaped.
 PASSWORD = re.compile(r"(//|,)([^:@/,]*):[^,]*@")
 BRACE = re.compile(r"[{}]")
-#: Where a database server listens whose URL does not say.
+#: Default ports of database servers.
 PORTS = {"mysql": "3306", "postgres": "5432"}
 _USER = r"(?:(?P<username>[^:@]*)(?::(?P<password>.*))?@)?"
 _HOST = re.compile(_USER + r"(?P<hostname>\[[^\]]*\]|[^:@]*)(?::(?P<port>\d+))?")
 
 
 class CellUrls(NamedTuple):
-    """Empty where nothing is set."""
+    """The URLs of a cell; empty if not set."""
 
     transport_url: str
     database_connection: str
 
 
 def configured(options: Options) -> CellUrls:
-    """Those that the daemons connect to."""
+    """Return the URLs that services connect to."""
     from nova.rpc import transport
 
-    broker = transport.has_broker(options)  # it declares transport_url, too, which the library gives a default
+    broker = transport.has_broker(options)  # also declares transport_url, for which the library has a default
     return CellUrls(options.transport_url if broker else "", options.database.connection or "")
 
 
 def filled(recorded: str | None, url: str) -> str:
-    """``recorded``, a URL or a template: ``{scheme}``, ``{username}``, ``{password}``, ``{hostname}``, ``{port}``,
-    ``{path}``, ``{query}`` and ``{fragment}`` stand for parts of the configuration's ``url``; of several hosts the
-    first four have a number, from 0 on. None: ``url`` itself. A template that does not fit is shown as it is."""
+    """Return the URL of ``recorded``, a URL or a template; None: ``url`` itself. In a template ``{scheme}``,
+    ``{username}``, ``{password}``, ``{hostname}``, ``{port}``, ``{path}``, ``{query}`` and ``{fragment}`` stand for
+    parts of the configured ``url``; for several hosts, user, password, host name and port have a number, from 0 on. A
+    template that cannot be filled is returned unchanged."""
     if recorded is None:
         return url
     try:
@@ -50,9 +51,9 @@ def filled(recorded: str | None, url: str) -> str:
 
 
 def as_template(url: str, configured: str) -> str | None:
-    """``url`` with ``{password}`` (``{password1}`` and so on) where it has a password of ``configured``: no row keeps
-    what nova.conf has, and another password there needs no other row. What is a template already stays. None: it is not
-    plain what of the URL is a password."""
+    """Return ``url`` with ``{password}`` (``{password1}`` and so on) in place of the passwords of ``configured``: rows
+    do not store the passwords of nova.conf, so a password change there needs no change of rows. Templates are returned
+    unchanged. None: it is ambiguous which part of the URL is a password."""
     if "{" in url:
         return url
     parts, names = _parts(configured), dict[str, str]()
@@ -73,7 +74,7 @@ def as_template(url: str, configured: str) -> str | None:
 
 
 def of_one_database(one: str, other: str) -> bool:
-    """Whether both URLs lead to the same database, whatever the driver, the user and the parameters."""
+    """True if both URLs name the same database, regardless of the driver, the user and the parameters."""
     return bool(one) and _address(one) == _address(other)
 
 
@@ -84,7 +85,7 @@ def _address(url: str) -> tuple[str, str, str]:
 
 
 def with_suffix(url: str) -> str:
-    """The URL of cell0's database beside that of ``url``; empty when that is."""
+    """Return the URL of cell0's database next to that of ``url``; empty if ``url`` is empty."""
     address, mark, query = url.partition("?")
     return f"{address}{SUFFIX}{mark}{query}" if url else ""
 
@@ -100,7 +101,7 @@ def _parts(url: str) -> dict[str, str]:
 
 
 def without_passwords(url: str) -> str:
-    """Where it is not plain what is a password, users and earlier hosts go with it."""
+    """Return the URL with masked passwords. If the password is ambiguous, users and earlier hosts are masked too."""
     masked = PASSWORD.sub(r"\1\2:****@", url)
     if masked.count("@") == masked.count(":****@"):
         return masked

@@ -1,4 +1,4 @@
-"""What a row of ``nova-manage``'s table of commands is."""
+"""Types of the rows in ``nova-manage``'s command table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: (the configuration, the command line) -> the exit status.
 Run = Callable[[Options, argparse.Namespace], int]
-#: A client of the conductor, by the configuration: made when a command runs.
+#: Configuration -> a client of the conductor, created when a command runs.
 ConductorOf = Callable[[Options], "ConductorRPC"]
 
 
@@ -32,5 +32,5 @@ JSON = Argument(("--json",), {"action": "store_true", "help": "one JSON document
 
 
 def argument(*flags: str, **options: object) -> Argument:
-    """A command's argument, in the words of ``argparse``'s ``add_argument``."""
+    """Return a command's argument; the parameters are those of ``argparse``'s ``add_argument``."""
     return Argument(flags, options)

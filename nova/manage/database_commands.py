@@ -1,4 +1,4 @@
-"""``nova-manage api_db|db``: schemas made and looked at, old rows purged."""
+"""``nova-manage api_db|db``: sync and show database schemas, archive and purge old rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from nova.manage.output import framed, say
 REVISION_DIGITS = 4  # of an alembic revision's name
 BAD_ROWS, BAD_BEFORE = 2, 4  # archive_deleted_rows
 NO_DATE = "--before {}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00."
-EVERY_S = -60  # an age in seconds that every deleted server has
+EVERY_S = -60  # minimum age in seconds that every deleted server has
 BATCH = 200  # servers archived or removed in one transaction
 
 
 def sync(schema: str) -> Run:
-    """What brings that schema's database to a revision (without ``version``, the newest), and says what it was."""
+    """Return the command that migrates the schema's database to a revision (default: the newest) and prints the old
+    one."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db.schema import migrate
 
@@ -38,8 +39,8 @@ def sync(schema: str) -> Run:
 
 
 def version(schema: str) -> Run:
-    """What prints the number of the revision that schema's database is at, 0 for an empty one: scripts compare it, so
-    that it has no zeros in front, and no words."""
+    """Return the command that prints the revision number of the schema's database, 0 for an empty one. Scripts compare
+    it, so it has no leading zeros and no text."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db.schema import migrate
 
@@ -49,9 +50,9 @@ def version(schema: str) -> Run:
 
 
 def purge(options: Options, given: argparse.Namespace) -> int:
-    """Removes servers deleted before the date (all deleted ones for --all), archived or not, in small batches."""
+    """Remove servers deleted before the date (with --all, all deleted ones), archived or not, in small batches."""
     if not given.all and not given.before:
-        say("One of --before DATE and --all is needed.")
+        say("--before DATE or --all is required.")
         return 1
     age_s = _age_s(given.before)
     if age_s is None:
@@ -63,12 +64,12 @@ def purge(options: Options, given: argparse.Namespace) -> int:
     total = _purged(cell, age_s, False, say if given.verbose else None)
     while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
         pass
-    say(f"{total} deleted servers were removed for good." if total else "Nothing to remove.")
+    say(f"{total} deleted servers were purged." if total else "Nothing to remove.")
     return 0 if total else 3
 
 
 def _age_s(before: str | None) -> int | None:
-    """Seconds since that date; an age that all have where none is given. None: it is no date."""
+    """Return the seconds since that date, or without a date an age that all deleted servers have. None: not a date."""
     if not before:
         return EVERY_S
     at = date_of(before)
@@ -76,7 +77,7 @@ def _age_s(before: str | None) -> int | None:
 
 
 def _purged(cell: Database, age_s: int, archived: bool, tell: Callable[[str], None] | None) -> int:
-    """How many servers of that age were removed, a batch after the other; ``archived``: of those that are."""
+    """Remove servers of that age, batch by batch, and return how many. ``archived``: only archived ones."""
     from nova.db.server import servers
 
     total = 0
@@ -91,9 +92,9 @@ SOME_ARCHIVED = 1
 
 
 def archive(options: Options, given: argparse.Namespace) -> int:
-    """Takes deleted servers out of what users see, ``--max_rows`` of them, or all (``--until-complete``) so many at a
-    time. 0: there was none; 1: some are archived, and there may be more; 2: a wrong ``--max_rows``; 4: a wrong
-    ``--before``."""
+    """Hide deleted servers from users: ``--max_rows`` of them, or all in steps of that size (``--until-complete``).
+    Return 0 if there were none; 1 if some were archived, and there may be more; 2 for a wrong ``--max_rows``; 4 for a
+    wrong ``--before``."""
     if given.max_rows < 1:
         say(f"--max_rows {given.max_rows}: must be a number above 0.")
         return BAD_ROWS
@@ -107,13 +108,13 @@ def archive(options: Options, given: argparse.Namespace) -> int:
         framed(("Table", "Number of Rows Archived"), [("cell.servers", total)])
     if given.purge:
         say(f"{_purged(cell, age_s, True, None)} archived servers were removed.")
-    say(f"{total} deleted servers are archived: no list shows them. 'nova-manage db purge' removes them, as "
+    say(f"{total} deleted servers are archived: lists no longer show them. 'nova-manage db purge' removes them, as "
         "nova-conductor does after [DEFAULT]deleted_retention." if total else "Nothing to archive.")
     return SOME_ARCHIVED if total else 0
 
 
 def _archived(cell: Database, age_s: int, given: argparse.Namespace) -> Iterator[int]:
-    """How many servers each batch archived: a transaction is short, whatever ``--max_rows`` is."""
+    """Archive in batches and yield the size of each: transactions are short, regardless of ``--max_rows``."""
     from nova.db.server import servers
 
     def archive(most: int) -> int:
@@ -129,14 +130,14 @@ def _archived(cell: Database, age_s: int, given: argparse.Namespace) -> Iterator
             time.sleep(given.sleep or 0)
 
 
-#: Upstream's exit status: all is done; rows were changed, and there may be more (``--max-count``); a page failed; bad
-#: input.
+#: Upstream's exit statuses: all done; rows were changed, and there may be more (``--max-count``); a page failed;
+#: invalid input.
 MIGRATED, LIMITED, MIGRATION_FAILED, BAD_COUNT = 0, 1, 2, 127
-AGAIN_S = 1.0  # after which a turn is asked for again that another process has
+AGAIN_S = 1.0  # wait before the next attempt to get the lock that another process holds
 
 
 def online_data_migrations(options: Options, given: argparse.Namespace) -> int:
-    """Does them now, a page after the other, as conductors do in the background."""
+    """Run the data migrations now, page by page, as conductors do in the background."""
     from nova.conductor.upkeep import data_migrations
     from nova.conductor.upkeep.allocation_audit import Stores
 
@@ -155,12 +156,12 @@ def online_data_migrations(options: Options, given: argparse.Namespace) -> int:
             needed[page.name] += page.needed
             changed[page.name] += page.changed
             if given.max_count is not None and sum(changed.values()) >= given.max_count:
-                code, trouble = LIMITED, " There may be more: --max-count is reached."
+                code, trouble = LIMITED, " There may be more: --max-count was reached."
                 break
     except errors.NovaError as error:
         code = MIGRATION_FAILED
-        trouble = f" Then: {described(error)} Repeat the command: it goes on where it stopped."
+        trouble = f" Then: {described(error)} Repeat the command: it continues where it stopped."
     framed(("Migration", "Total Needed", "Completed"), [(name, needed[name], changed[name]) for name in needed])
     total = sum(changed.values())
-    say((f"{total} rows are changed." if total or code else "No row has to be changed.") + trouble)
+    say((f"{total} rows were changed." if total or code else "No rows need changes.") + trouble)
     return code

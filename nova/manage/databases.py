@@ -1,8 +1,8 @@
-"""The databases that commands work on, each opened where it is needed.
+"""Databases that commands work on, opened when needed.
 
-That of the cell is ``[database]``'s, but in a file of an API tier, whose ``[database]`` is cell0's: deployment tools
-that know several cells write such files. Servers are in no cell0 of this release, so that a command which reads them
-looks where the record of the one cell leads.
+The cell database is that of ``[database]``, except in configuration files of an API tier, whose ``[database]`` is
+cell0's: deployment tools that know several cells write such files. In this release cell0 has no servers, so commands
+that read servers use the URL that is recorded for the one cell.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from nova.model.host.cells import CELL, CELL0
 
 
 def database_of(options: Options, schema: str) -> Database:
-    """The database of ``schema`` (api or cell) as the configuration says. config.Missing: its URL is not set."""
+    """Return the configured database of ``schema`` (api or cell). Raises config.Missing if its URL is not set."""
     from nova.cmd.conductor import database
 
     return database(options, schema)
 
 
 def serving(options: Options, schema: str) -> Database:
-    """The database of ``schema`` that servers are in. config.Missing; DatabaseAway: the records cannot be read."""
+    """Return the database of ``schema`` that has the servers. Raises config.Missing; DatabaseAway if the cell records
+    cannot be read."""
     url = _recorded(options) if schema == "cell" else None
     return Database(url, schema=schema) if url else database_of(options, schema)
 
 
 def synced(options: Options, schema: str) -> Database:
-    """The same, with this release's tables in it. daemon.DbSchemaBehind."""
+    """Return the serving database after a check that it has this release's schema. Raises daemon.DbSchemaBehind."""
     database = serving(options, schema)
     migrate.check(schema, database)
     return database
 
 
 def _recorded(options: Options) -> str | None:
-    """The URL that is recorded of the cell, where ``[database]`` is cell0's. None: it is not, or none is recorded."""
+    """Return the recorded URL of the cell if ``[database]`` is cell0's; else, or if none is recorded, None."""
     own = options.database.connection
     if not own or not options.api_database.connection:
         return None
@@ -59,5 +60,5 @@ def _recorded(options: Options) -> str | None:
     try:
         return str(DatabaseUrl()(urls[CELL]))
     except ValueError as error:
-        raise errors.config.Unusable(option=f"The database_connection that is recorded of cell {CELL}",
+        raise errors.config.Unusable(option=f"The recorded database_connection of cell {CELL}",
                                      reason=f"{error}. Correct it with: nova-manage cell_v2 update_cell") from None

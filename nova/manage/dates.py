@@ -1,7 +1,8 @@
-"""Dates as operators and cron jobs write them: ISO 8601, what date(1) prints, a month's name and two numbers.
+"""Parser for dates as operators and cron jobs write them: ISO 8601, the output of date(1), a month's name and two
+numbers.
 
-Rows are removed by these dates, so that nothing is guessed: a year is always named, and where the order of two numbers
-is not plain the month is first, as in ``date +%D``.
+Rows are removed by these dates, so the parser does not guess: a year is required, and if the order of two numbers is
+ambiguous, the month is first, as in ``date +%D``.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ MONTHS["sept"] = 9
 DAYS = {name[:length].lower() for length in (2, 3, 4, 9) for name in calendar.day_name}
 FILLERS = {"at", "of", "on", "t", "the"}
 ZULU = {"utc", "gmt", "z"}
-CENTURY, TURN = 2000, 69  # two digits of a year: 69 to 99 are those of the last century, as for strptime(3)
+CENTURY, TURN = 2000, 69  # two-digit years: 69 to 99 are in the last century, as for strptime(3)
 
 
 class _Zone(NamedTuple):
-    """``rest``: the text without it. ``zone`` None: none is named."""
+    """A time zone found in a text. ``rest``: the text without it. ``zone`` None: no zone is given."""
 
     rest: str
     zone: datetime.tzinfo | None
 
 
 def date_of(words: str) -> datetime.datetime | None:
-    """A date, with or without a time; UTC where no zone is named. None: it is no date, or it is not plain which."""
+    """Return the date, with or without a time; UTC if no zone is given. None: not a date, or ambiguous."""
     text = " ".join(words.split())
     with contextlib.suppress(ValueError):
         found = datetime.datetime.fromisoformat(text)
@@ -47,7 +48,7 @@ def date_of(words: str) -> datetime.datetime | None:
 
 
 def _written(text: str) -> datetime.datetime | None:
-    """ValueError: a number is out of its range."""
+    """Return the date of a text in another format than ISO 8601. Raises ValueError if a number is out of its range."""
     match = TIME.search(text)
     at = _time(match) if match else datetime.time()
     named = _zone(text if match else f"{text} ")
@@ -63,17 +64,17 @@ def _time(match: re.Match[str]) -> datetime.time:
     hour = int(match["hour"])
     if half := (match["half"] or "").lower():
         if not 1 <= hour <= 12:
-            raise ValueError("an hour of half a day")
+            raise ValueError("hour must be in 1..12")
         hour = hour % 12 + 12 * half.startswith("p")
     return datetime.time(hour, int(match["minute"]), int(match["second"] or 0))
 
 
 def _zone(text: str) -> _Zone:
-    """UTC, an offset, or the zone of this machine by its name."""
+    """Find UTC, an offset, or the local zone by its name."""
     if match := OFFSET.search(text):
         minutes = int(match["hours"]) * 60 + int(match["minutes"])
         offset = datetime.timedelta(minutes=-minutes if match["sign"] == "-" else minutes)
-        before = _zone(f"{text[:match.start()]} ")  # "GMT+0100" is what RFC 5322 calls +0100
+        before = _zone(f"{text[:match.start()]} ")  # "GMT+0100" is +0100 in RFC 5322
         return _Zone(before.rest, datetime.timezone(offset))
     for word in WORD.findall(text):
         if word.lower() in ZULU:
@@ -86,7 +87,7 @@ def _zone(text: str) -> _Zone:
 
 
 def _stamped(digits: str) -> datetime.datetime | None:
-    """A year, a month, a day, and perhaps a time, without anything between them."""
+    """Return the date of a year, month, day and optional time without separators."""
     forms = {8: "%Y%m%d", 14: "%Y%m%d%H%M%S"}
     return datetime.datetime.strptime(digits, forms[len(digits)]) if len(digits) in forms else None
 
@@ -106,7 +107,8 @@ def _day(text: str) -> datetime.date | None:
 
 
 def _numbers(numbers: Sequence[str], dotted: bool) -> datetime.date | None:
-    """A year of four digits first, or a year last. A day before a month: where it can be no month."""
+    """Return the date of three numbers: a four-digit year first, or a year last. A day comes before a month only if it
+    cannot be a month."""
     one, two, three = numbers
     if len(one) == 4:
         return datetime.date(int(one), int(two), int(three))
@@ -119,5 +121,5 @@ def _year(digits: str) -> int:
     if len(digits) == 4:
         return int(digits)
     if len(digits) != 2:
-        raise ValueError("no year")
+        raise ValueError("year must have 2 or 4 digits")
     return int(digits) + CENTURY - 100 * (int(digits) >= TURN)

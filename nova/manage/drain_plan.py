@@ -1,4 +1,4 @@
-"""How each server of a host leaves it, or why it cannot: a table, and one function without I/O."""
+"""Plans of how each server leaves a host, or why it cannot: a table, and one function without I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nova.model.server.servers import ServerDetail
 from nova.model.server.states import TaskState, VmState
 
 LIVE, COLD, OFFLOAD = "live migration", "cold migration", "offload"
-#: How a server leaves -> the names that the journal has for it.
+#: How a server leaves -> its action name in the journal.
 ACTION = {LIVE: "live-migration", COLD: "migrate", OFFLOAD: "shelveOffload"}
 
 
@@ -19,7 +19,7 @@ class Move(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Somebody works on the server: it is looked at again. ``moving``: it is on its way already."""
+    """A task is in progress on the server: check it again later. ``moving``: the server is leaving the host already."""
 
     task: str
     moving: bool = False
@@ -35,8 +35,8 @@ Plan = Move | Wait | Stay
 
 @dataclasses.dataclass(frozen=True)
 class DrainRequest:
-    """What the operator wants. ``to``: the one host that servers shall go to; the scheduler chooses, for None.
-    ``timeout_s`` None: as long as it takes."""
+    """The operator's request. ``to``: the destination of all servers; None: the scheduler selects hosts.
+    ``timeout_s`` None: no timeout."""
 
     host: str
     to: str | None = None
@@ -46,7 +46,7 @@ class DrainRequest:
     timeout_s: float | None = None
 
 
-#: While these are shown the server is on its way to another host (or back from there).
+#: Task states in which the server is moving to another host (or back from there).
 MOVING = frozenset({TaskState.MIGRATING, TaskState.RESIZE_PREP, TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED,
                     TaskState.RESIZE_FINISH, TaskState.RESIZE_REVERTING, TaskState.SHELVING_OFFLOADING})
 
@@ -58,20 +58,20 @@ PLANS: dict[VmState, Plan] = {
     VmState.BUILDING: Wait("building"),
     VmState.SUSPENDED: Stay("it is suspended: resume it, or shelve it"),
     VmState.RESCUED: Stay("it is in rescue: unrescue it"),
-    VmState.RESIZED: Stay("its resize or migration waits to be confirmed or reverted"),
-    VmState.ERROR: Stay("it is in ERROR: reset its state when it is sound, or rebuild or delete it"),
-    VmState.SOFT_DELETED: Stay("it is deleted, but can be restored still: restore it, or delete it by force"),
+    VmState.RESIZED: Stay("its resize or migration must be confirmed or reverted first"),
+    VmState.ERROR: Stay("it is in ERROR: reset its state if it is healthy, or rebuild or delete it"),
+    VmState.SOFT_DELETED: Stay("it is soft-deleted: restore it, or delete it by force"),
 }
 DOWN = Stay("nova-compute is down there: start it, or evacuate the server")
-ONLY_LIVE = Stay("it is paused, which only a live migration keeps: leave --cold out, or unpause it")
-#: What else an operator can do with a server that may not leave by live migration.
+ONLY_LIVE = Stay("it is paused, and only a live migration keeps this state: omit --cold, or unpause it")
+#: Alternatives for a server that cannot leave by live migration.
 BESIDES_LIVE = {VmState.ACTIVE: "the option --cold moves it", VmState.PAUSED: "unpause it, and use --cold"}
 
 
 def plan(server: ServerDetail, request: DrainRequest, up: bool = True) -> Plan:
-    """What to do with a server of the host now. ``up``: whether nova-compute answers there."""
+    """Return the next step for a server of the host. ``up``: whether nova-compute answers there."""
     if server.uuid in request.skip:
-        return Stay("skipped, as asked", skipped=True)
+        return Stay("skipped, as requested", skipped=True)
     if server.task_state is not None:
         return Wait(str(server.task_state), moving=server.task_state in MOVING)
     found = PLANS.get(server.vm_state) or Stay(f"its state is {server.vm_state}")
@@ -83,7 +83,7 @@ def plan(server: ServerDetail, request: DrainRequest, up: bool = True) -> Plan:
 
 
 def _leaving(server: ServerDetail, move: Move, cold: bool) -> Plan:
-    """The way it goes, or what it has that does not go that way: in the words that refuse the order."""
+    """Return how the server leaves, or the property that prevents it, in the words of the API's refusal."""
     if cold and move.how == LIVE and server.vm_state == VmState.ACTIVE:
         move = Move(COLD)
     why = restriction(ACTION[move.how], built_with(server))

@@ -1,4 +1,4 @@
-"""``nova-manage firewall``: what every compute host drops before its guests' security groups are asked."""
+"""``nova-manage firewall``: rules for traffic that every compute host drops before security groups apply."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def show(conductor: ConductorRPC, say: Say, table: Table) -> int:
-    """A row for each rule; a sentence when there is none."""
+    """Print a row for each rule, or a sentence if none exist."""
     found = conductor.list_provider_rules()
     if not found:
-        say("Nothing is dropped before the security groups are asked.")
+        say("No rules: no traffic is dropped before security groups apply.")
         return 0
     table(("id", "protocol", "from", "to", "range"),
           [(rule.id, rule.protocol, rule.from_port, rule.to_port, rule.cidr) for rule in found])
@@ -26,7 +26,7 @@ def show(conductor: ConductorRPC, say: Say, table: Table) -> int:
 
 
 def add(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
-    """Ports are left out for all of a protocol."""
+    """Add a rule; without ports it applies to the whole protocol."""
     everything = (1, 65535) if given.protocol in ("tcp", "udp") else (-1, -1)
     first = everything[0] if given.from_port is None else given.from_port
     last = (everything[1] if given.from_port is None else first) if given.to_port is None else given.to_port
@@ -37,22 +37,23 @@ def add(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
 
 
 def remove(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
-    """NotFound: there is no such rule. Done when the hosts were told."""
+    """Remove a rule; returns after the hosts were updated. Raises NotFound if the rule does not exist."""
     conductor.delete_provider_rule(given.id)
-    say(f"Rule {given.id} is gone.")
+    say(f"Rule {given.id} is removed.")
     return 0
 
 
 def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """Rows for the table of commands, of nova-manage's own making."""
+    """Return the rows of nova-manage's command table."""
     return {
         "list": Command(lambda options, given: show(conductor(options), say, table),
-                        "what is dropped on every compute host, whatever security groups say (nova-network)"),
-        "add": Command(lambda options, given: add(conductor(options), given, say), "drop something more", (
+                        "list the rules that drop traffic on every compute host, regardless of security groups "
+                        "(nova-network)"),
+        "add": Command(lambda options, given: add(conductor(options), given, say), "add a rule that drops traffic", (
             argument("--protocol", required=True, choices=("tcp", "udp", "icmp", "icmpv6")),
-            argument("--from_port", type=int, help="or the type of ICMP; left out: all of the protocol"),
-            argument("--to_port", type=int, help="or the code of ICMP; left out: from_port alone"),
-            argument("--cidr", default="0.0.0.0/0", help="where it comes from; left out: anywhere"))),
-        "remove": Command(lambda options, given: remove(conductor(options), given, say), "do not drop it any more", (
+            argument("--from_port", type=int, help="first port, or the ICMP type (default: all of the protocol)"),
+            argument("--to_port", type=int, help="last port, or the ICMP code (default: only from_port)"),
+            argument("--cidr", default="0.0.0.0/0", help="source of the traffic (default: any)"))),
+        "remove": Command(lambda options, given: remove(conductor(options), given, say), "remove a rule", (
             argument("id"),)),
     }

@@ -1,4 +1,4 @@
-"""``nova-manage floating``: pools of floating addresses, made, removed and listed through the conductor."""
+"""``nova-manage floating``: create, delete and list floating addresses through the conductor."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table, made of its own pieces."""
+    """Return the rows of nova-manage's command table."""
     ip_range = argument("--ip_range", required=True, metavar="CIDR",
-                        help="one address, or a range whose usable addresses count")
+                        help="one address, or a range, of which the usable addresses are taken")
 
     def run(action: Callable[..., int]) -> Run:
         return lambda options, given: action(conductor_of(options), given, say, table)
     return {
-        "create": Command(run(create), "make floating addresses", (
-            ip_range, argument("--pool", help="their pool; [DEFAULT]default_floating_pool when left out"),
-            argument("--interface", help="network hosts' interface that they stand on; public_interface when left "
-                                         "out"))),
-        "delete": Command(run(delete), "remove floating addresses that no project has", (ip_range,)),
-        "list": Command(run(listed), "floating addresses, and who has them", (
+        "create": Command(run(create), "create floating addresses", (
+            ip_range, argument("--pool", help="their pool (default: [DEFAULT]default_floating_pool)"),
+            argument("--interface", help="network hosts' interface that carries the addresses (default: "
+                                         "public_interface)"))),
+        "delete": Command(run(delete), "delete floating addresses that no project uses", (ip_range,)),
+        "list": Command(run(listed), "list floating addresses with their projects and servers", (
             argument("--host", help="only the addresses of this network host"),))}
 
 
 def create(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """One address, or the usable ones of a range."""
+    """Create one address, or the usable addresses of a range."""
     made = conductor.create_floating_addresses(FloatingRange(ip_range=given.ip_range, pool=given.pool,
                                                              interface=given.interface))
-    say(f"{_counted(made)} made.")
+    say(f"{_counted(made)} created.")
     return 0
 
 
 def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """Those of the range that no project has; 3 when there are none."""
+    """Delete the addresses of the range that no project uses. Return 3 if none were deleted."""
     gone = conductor.delete_floating_addresses(FloatingRange(ip_range=given.ip_range))
-    say(f"{_counted(gone)} removed." if gone else f"No project's floating address of {given.ip_range} is removed, and "
-                                                   "there is no free one.")
+    say(f"{_counted(gone)} deleted." if gone else f"Nothing to delete: {given.ip_range} has no free floating address; "
+                                                   "addresses of projects are kept.")
     return 0 if gone else 3
 
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """All floating addresses, of every project; with ``--host`` those that this host carries."""
+    """List the floating addresses of all projects; with ``--host`` only the addresses on this host."""
     found = conductor.list_floating_addresses(FloatingQuery(host=given.host, all_rows=True))
     if not found:
         say("No floating addresses have been defined." if given.host is None else f"{given.host} carries none.")

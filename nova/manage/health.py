@@ -1,4 +1,4 @@
-"""``nova-status health``: what a daemon of this machine says of its own health, for supervisors of containers."""
+"""``nova-status health``: the health that a service on this machine reports, for container supervisors."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from nova.conf.monitoring import PORTS
 from nova.model.base import Json
 
 READY, LIVE = "/health/ready", "/health/live"
-WAIT_S = 12.0  # the daemon's own checks end within ten
-LONGEST = 1 << 16  # bytes of an answer
+WAIT_S = 12.0  # the service's own checks end within ten seconds
+LONGEST = 1 << 16  # maximum bytes of a response
 FIRST = Path("/proc/1/cmdline")
 SERVING = "serving"
-#: Options of a command line that name what a daemon reads.
+#: Command-line options that name the configuration of a service.
 FILES = ("--config-file", "--config-dir")
-#: Addresses to listen on that are none to connect to.
+#: Listen addresses that clients cannot connect to -> the address to connect to.
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing listens here
 
 
 class Daemon(NamedTuple):
-    """``files``: words of its command line that name its configuration."""
+    """A service. ``files``: the arguments of its command line that name its configuration."""
 
     binary: str
     files: Sequence[str] = ()
 
 
 def of_container(cmdline: Path = FIRST) -> Daemon | None:
-    """The daemon that is the container's first process, also behind an init such as catatonit; None: no daemon is."""
+    """Return the service that is the container's first process, also behind an init such as catatonit; None if that
+    process is not a service of nova."""
     words = cmdline.read_bytes().decode(errors="replace").split("\0")
     for index, word in enumerate(words):
         if (name := os.path.basename(word)) in PORTS:
@@ -51,10 +52,10 @@ def _files(words: Sequence[str]) -> Iterator[str]:
 
 
 def fault(options: Options, binary: str, page: str) -> str:
-    """What the daemon says is wrong with it, or why it does not say; empty: it is well."""
+    """Return the fault that the service reports, or why it does not answer; empty if it is healthy."""
     group = options.monitoring
     if not group.enabled:
-        return "[monitoring]enabled is false, so nobody can ask it"
+        return "[monitoring]enabled is false, so its health cannot be queried"
     host, port = EVERYWHERE.get(group.listen, group.listen), group.port or PORTS[binary]
     at = f"{host}:{port} ([monitoring]listen, port)"
     try:
@@ -67,7 +68,7 @@ def fault(options: Options, binary: str, page: str) -> str:
 
 
 def _ask(host: str, port: int, page: str) -> tuple[int, dict[str, Json]]:
-    """ValueError: the answer is not JSON."""
+    """Return the HTTP status and the JSON body. Raises ValueError if the response is not JSON."""
     with contextlib.closing(http.client.HTTPConnection(host, port, timeout=WAIT_S)) as connection:
         connection.request("GET", page)
         answer = connection.getresponse()

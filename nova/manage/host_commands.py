@@ -1,4 +1,4 @@
-"""``nova-manage host``: what there is on a host, taking it out of use, and giving it back."""
+"""``nova-manage host``: show, drain and undrain a compute host."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from nova.model.server.servers import Condition, ServerDetail
 from nova.rpc.contracts.conductor import ConductorRPC
 
 COMPUTE = "nova-compute"
-DRAINED = "drained by "  # how a drain's reason begins: undrain undoes these alone
+DRAINED = "drained by "  # start of a drain's disabled reason: undrain enables only such hosts
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 class BadSkipFile(Exception):
-    """Says what is wrong with it."""
+    """A --skip-file that cannot be read; the text has the reason."""
 
 
 def who() -> str:
-    """Who drains, for the service's reason: as it is known on this machine."""
+    """Return the operator's user and machine, for the service's disabled reason."""
     name = os.environ.get("SUDO_USER")
     with contextlib.suppress(KeyError, OSError, ImportError):
         name = name or getpass.getuser()
@@ -39,13 +39,13 @@ def who() -> str:
 
 
 def drain_request(given: argparse.Namespace) -> DrainRequest:
-    """BadSkipFile."""
+    """Return the drain that the command line requests. Raises BadSkipFile."""
     return DrainRequest(host=given.host, to=given.to, cold=given.cold, parallel=max(1, given.parallel),
                         timeout_s=given.timeout, skip=frozenset([*given.skip, *_listed(given.skip_file)]))
 
 
 def _listed(path: str | None) -> list[str]:
-    """The words of a file's lines, up to a #."""
+    """Return the words of a file; # starts a comment."""
     if path is None:
         return []
     try:
@@ -56,7 +56,7 @@ def _listed(path: str | None) -> list[str]:
 
 
 def service_of(conductor: ConductorRPC, host: str) -> Service | None:
-    """The host's nova-compute, as the conductor knows it; None when none is registered."""
+    """Return the host's nova-compute, as the conductor reports it; None if none is registered."""
     found = conductor.list_services(ServiceQuery(host=host, binary=COMPUTE))
     return found[0] if found else None
 
@@ -65,7 +65,7 @@ def service_of(conductor: ConductorRPC, host: str) -> Service | None:
 
 def drain(conductor: ConductorRPC, request: DrainRequest, say: Say, table: Table,
           clock: DrainClock | None = None) -> int:
-    """0 when nothing is left there but what was skipped."""
+    """Disable a host and move its servers away. Return 0 if no server stays, except skipped ones."""
     service = service_of(conductor, request.host)
     if service is None:
         say(f"No nova-compute is registered for host {request.host}: see nova-manage host list.")
@@ -76,13 +76,13 @@ def drain(conductor: ConductorRPC, request: DrainRequest, say: Say, table: Table
     if not service.disabled:
         reason = DRAINED + who()
         conductor.update_service(ServiceUpdate(uuid=service.uuid, disabled=True, disabled_reason=reason))
-        say(f"{request.host} is disabled now ('{reason}'): it gets no more servers.")
+        say(f"{request.host} is disabled now ('{reason}'): it gets no new servers.")
     else:
-        say(f"{request.host} was disabled before ('{service.disabled_reason or 'no reason given'}').")
+        say(f"{request.host} was already disabled ('{service.disabled_reason or 'no reason given'}').")
     run = Drain(conductor, request, say, clock)
     run.up = service.up
     if not service.up:
-        say(f"{request.host} is down, so that nothing can be moved away from it. "
+        say(f"{request.host} is down, so its servers cannot be moved. "
             f"{DOWN.reason.capitalize()}s one by one.")
     with contextlib.suppress(KeyboardInterrupt), _interrupts(run):
         run.run()
@@ -91,7 +91,7 @@ def drain(conductor: ConductorRPC, request: DrainRequest, say: Say, table: Table
 
 def _bad_target(conductor: ConductorRPC, request: DrainRequest) -> str | None:
     if request.to == request.host:
-        return f"--to {request.to}: that is the host to be drained."
+        return f"--to {request.to}: the host cannot be drained to itself."
     target = service_of(conductor, str(request.to))
     if target is None:
         return f"--to {request.to}: no nova-compute is registered for that host."
@@ -102,7 +102,8 @@ def _bad_target(conductor: ConductorRPC, request: DrainRequest) -> str | None:
 
 @contextlib.contextmanager
 def _interrupts(run: Drain) -> Iterator[None]:
-    """Ctrl-C begins no more; a second one leaves alone what still runs; a third does not wait for an answer, either."""
+    """Handle Ctrl-C: the first starts no more moves, the second does not wait for running moves, the third does not
+    wait for a reply either."""
     def pressed(_number: int, _frame: object) -> None:
         run.interrupt()
         if run.interrupts > 2:
@@ -135,7 +136,7 @@ def _row(case: Case) -> tuple[str, ...]:
 
 
 def dry_run(conductor: ConductorRPC, request: DrainRequest, say: Say, table: Table) -> int:
-    """What a drain would do now."""
+    """Print the steps that a drain would take now."""
     service = service_of(conductor, request.host)
     if service is None:
         say(f"No nova-compute is registered for host {request.host}: see nova-manage host list.")
@@ -153,12 +154,12 @@ def _said(step: Move | Wait | Stay) -> str:
 
 
 def servers_of(conductor: ConductorRPC, host: str) -> Iterator[ServerDetail]:
-    """All servers on the host, of all projects, the oldest first; read a page at a time."""
+    """Yield all servers on the host, of all projects, the oldest first; reads one page at a time."""
     return pages(conductor, Condition(column="host", value=host))
 
 
 def undrain(conductor: ConductorRPC, host: str, say: Say) -> int:
-    """Enables what a drain disabled: 0. 3: it was enabled. 1: another reason stands."""
+    """Enable a host that a drain disabled. Return 0; 3 if it was enabled; 1 if it was disabled for another reason."""
     service = service_of(conductor, host)
     if service is None:
         say(f"No nova-compute is registered for host {host}: see nova-manage host list.")
@@ -167,33 +168,34 @@ def undrain(conductor: ConductorRPC, host: str, say: Say) -> int:
         say(f"{host} is enabled: there is nothing to do.")
         return 3
     if not (service.disabled_reason or "").startswith(DRAINED):
-        say(f"{host} stays disabled, for no drain did that: '{service.disabled_reason or 'no reason given'}'. "
-            f"To enable it all the same: openstack compute service set --enable {host} {COMPUTE}")
+        say(f"{host} stays disabled, because it was not disabled by a drain: "
+            f"'{service.disabled_reason or 'no reason given'}'. "
+            f"To enable it anyway: openstack compute service set --enable {host} {COMPUTE}")
         return 1
     conductor.update_service(ServiceUpdate(uuid=service.uuid, disabled=False))
-    say(f"{host} is enabled again. Nothing moves back by itself: new servers come as the scheduler places them.")
+    say(f"{host} is enabled again. Servers do not move back; the scheduler places new servers on the host.")
     return 0
 
 
 # -- show
 
 def show(conductor: ConductorRPC, host: str, say: Say, table: Table) -> int:
-    """Its service, how many servers are in which state, what it keeps of moves and its cleanups: 0. 1: no nova-compute
-    is registered for it."""
+    """Print a host's service, its number of servers by state, disks of unconfirmed moves, and pending cleanups. Return
+    0; 1 if no nova-compute is registered for it."""
     service = service_of(conductor, host)
     if service is None:
         say(f"No nova-compute is registered for host {host}: see nova-manage host list.")
         return 1
-    state = "down, as an operator said" if service.forced_down else "up" if service.up else "down"
+    state = "down (forced by an operator)" if service.forced_down else "up" if service.up else "down"
     use = f"disabled ('{service.disabled_reason or 'no reason given'}')" if service.disabled else "enabled"
-    say(f"{host} is {state} and {use}, in zone {service.zone}; last heard of {service.last_seen_at or 'never'}.")
+    say(f"{host} is {state} and {use}, in zone {service.zone}; last report: {service.last_seen_at or 'never'}.")
     servers = list(servers_of(conductor, host))
     counted = collections.Counter(
         (str(server.vm_state), str(server.task_state) if server.task_state else "") for server in servers)
     table(("Servers", "State", "Task"), [(number, *kind) for kind, number in sorted(counted.items())])
     waiting = conductor.list_migrations(MigrationQuery(source_compute=host, status=FINISHED))
     if waiting:
-        say(f"The disks of {len(waiting)} servers that moved away wait here for the confirmation of their moves.")
+        say(f"The disks of {len(waiting)} servers that moved away are kept here until their moves are confirmed.")
     pending = conductor.list_debts(host)
     if pending:
         say(f"{len(pending)} cleanups are pending on it, the oldest since {pending[0].created_at}: nova-manage "

@@ -1,8 +1,8 @@
-"""``nova-manage host drain``: every server that can leave a host leaves it, so many at a time.
+"""``nova-manage host drain``: move all servers that can leave a host, several at a time.
 
-It keeps nothing: each turn reads what is true from the conductor, so that a drain that was killed is begun again and
-joins what is under way. What it orders are ordinary operations, which end with or without it; only a cold migration
-that nobody confirms would wait, and the next drain of the host finds it by its record.
+The drain is stateless: each turn reads the present state from the conductor, so a drain that was killed can be run
+again and joins moves in progress. It orders ordinary operations, which end with or without it. Only an unconfirmed
+cold migration would wait, and the next drain of the host finds it by its record.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ POLL_S, PAGE, TRIES = 1.0, 500, 3
 NEW, WAITS, MOVES, CONFIRMS, GONE, STAYS = "new", "waits", "moves", "confirms", "gone", "stays"
 ENDED = (GONE, STAYS)
 
-#: Statuses of moves that are not over, in the order that they come in: none slips through while they are asked for.
+#: Statuses of unfinished moves, in their order of time, so that no move is missed while they are queried.
 LEAVING = (PRE_MIGRATING, MIGRATING, RUNNING, POST_MIGRATING, FINISHED, CONFIRMING)
 
 
 def pages(conductor: ConductorRPC, condition: Condition) -> Iterator[ServerDetail]:
-    """All servers that fit, of all projects, the oldest first; read a page at a time."""
+    """Yield all servers that match, of all projects, the oldest first; reads one page at a time."""
     marker = None
     while True:
         page = conductor.list_servers(ServerListQuery(
             conditions=(condition,), soft_deleted=True, sort=(("created_at", "asc"), ("id", "asc")),
             page=Page(limit=PAGE, marker=marker))).servers
-        if not page:  # a short page says nothing: [api]max_limit may be below ours
+        if not page:  # a short page may not be the last: [api]max_limit may be below PAGE
             return
         yield from page
         marker = page[-1].uuid
@@ -54,21 +54,21 @@ def pages(conductor: ConductorRPC, condition: Condition) -> Iterator[ServerDetai
 
 class DrainClock:
     def monotonic(self) -> float:
-        """Seconds that never go back; their start means nothing."""
+        """Return monotonic seconds with an arbitrary start."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait so long."""
+        """Wait this number of seconds."""
         time.sleep(seconds)
 
     def stamp(self) -> str:
-        """The time of day, for a line of output: 14:03:59, local."""
+        """Return the local time of day for a line of output, such as 14:03:59."""
         return time.strftime("%H:%M:%S")
 
 
 @dataclasses.dataclass
 class Case:
-    """One server, as far as the drain has come with it. ``ours``: this drain ordered the move (and may confirm it)."""
+    """The progress of one server. ``ours``: this drain ordered the move (and may confirm it)."""
 
     uuid: str
     name: str
@@ -77,19 +77,19 @@ class Case:
     how: str = ""
     ours: bool = False
     since: float | None = None  # when the move began, by the drain's clock
-    tries: int = 0  # to begin the move
-    confirms: int = 0  # how often its confirmation was asked for
+    tries: int = 0  # attempts to start the move
+    confirms: int = 0  # attempts to confirm the move
     reason: str = ""
     skipped: bool = False
 
     @property
     def under_way(self) -> bool:
-        """Whether its move runs, or waits to be confirmed."""
+        """True if its move runs, or waits to be confirmed."""
         return self.phase in (MOVES, CONFIRMS)
 
 
 class Drain:
-    """``tick`` until it is ``over``; :meth:`run` does that. ``conductor``: a client of ConductorRPC."""
+    """A drain of one host: :meth:`run` calls ``tick`` until it is ``over``. ``conductor``: a client of ConductorRPC."""
 
     def __init__(self, conductor: ConductorRPC, request: DrainRequest, say: Callable[[str], None],
                  clock: DrainClock | None = None) -> None:
@@ -102,7 +102,7 @@ class Drain:
         self._began = self._clock.monotonic()
         self._request = context.current().request_id
 
-    # -- its life
+    # -- run
 
     def run(self) -> None:
         try:
@@ -117,17 +117,17 @@ class Drain:
             try:
                 self.tick()
                 self._silent = False
-            except (errors.Unavailable, errors.Invalid) as error:  # Invalid: the last server of a page went meanwhile
+            except (errors.Unavailable, errors.Invalid) as error:  # Invalid: the last server of a page was deleted
                 if not self._silent:
-                    self._log(f"no answer ({error.message}): trying again")
+                    self._log(f"no answer ({error.message}): retrying")
                 self._silent = True
             self._say_interrupt()
             if not self.over:
                 self._clock.sleep(POLL_S)
 
     def interrupt(self) -> None:
-        """Begin no more; what is under way is waited for. Twice: that isn't, either. (A signal's handler may call it:
-        it says nothing.)"""
+        """Start no more moves, and wait only for running ones; after a second call do not wait either. A signal handler
+        may call this: it prints nothing."""
         self.interrupts += 1
 
     def _say_interrupt(self) -> None:
@@ -135,8 +135,8 @@ class Drain:
             return
         self._interrupt_said = True
         moving = [case for case in self.cases.values() if case.under_way]
-        self._log(f"begins no more; {len(moving)} still run (Ctrl-C once more to leave them alone):"
-                  if moving else "begins no more")
+        self._log(f"starting no more moves; {len(moving)} still run (Ctrl-C again to stop waiting for them):"
+                  if moving else "starting no more moves")
         for case in moving:
             self._log(f"{case.uuid} {case.name}  {case.how}, for {self._age_s(case):.0f} s")
 
@@ -147,8 +147,8 @@ class Drain:
 
     @property
     def over(self) -> bool:
-        """Whether there is no more to do. All servers have ended; after an interrupt, those that were under way have;
-        after two, or when the time is over, at once."""
+        """True when the drain is complete: all servers have ended; after an interrupt, when running moves have ended;
+        after two, or after the timeout, immediately."""
         if self.interrupts > 1 or self._late:
             return True
         if self._first:
@@ -162,15 +162,15 @@ class Drain:
 
     def _why_not_ended(self, case: Case) -> str:
         if case.under_way:
-            return f"its {case.how} is still under way, and goes on"
-        why = "the drain was interrupted" if self.interrupts else "the time was over"
+            return f"its {case.how} is still in progress, and continues"
+        why = "the drain was interrupted" if self.interrupts else "the timeout expired"
         return f"{why} before its turn came" if case.phase == NEW else f"{why} while another task ran ({case.reason})"
 
     # -- one turn
 
     def tick(self) -> None:
-        """A turn: read all servers of the host, see how far each has come, and begin as many moves as may run at a
-        time. What keeps it from asking is raised; the next turn goes on from what is true then."""
+        """Do one turn: read all servers of the host, update their progress, and start as many moves as may run at a
+        time. Errors of the queries are raised; the next turn continues from the state at that time."""
         here = {server.uuid: server for server in pages(
             self._conductor, Condition(column="host", value=self.request.host))}
         for server in here.values():
@@ -187,7 +187,7 @@ class Drain:
         self._begin_more(here)
 
     def _find_leaving(self, here: dict[str, ServerDetail]) -> None:
-        """Moves away from the host whose servers are another's already, and not ended: something is left on it."""
+        """Find unfinished moves of servers that are on another host already: they still have data on this host."""
         for status in LEAVING:
             for move in self._conductor.list_migrations(MigrationQuery(
                     source_compute=self.request.host, status=status, page=Page(limit=PAGE))):
@@ -221,29 +221,30 @@ class Drain:
             case.phase, case.how, case.ours = NEW, next_.how, False
 
     def _wait(self, case: Case, task: str, moving: bool) -> None:
-        """Whoever began the move that is under way: it counts, and is joined."""
+        """Wait for the server's task. A move in progress counts as one of the drain's, regardless of its initiator."""
         case.reason = task
         if case.phase == CONFIRMS:
             return
         if moving and case.phase != MOVES:
             case.how, case.since = case.how or "move", self._clock.monotonic()
-            self._log(f"{case.uuid} {case.name}  {case.how} is under way already ({task})")
+            self._log(f"{case.uuid} {case.name}  {case.how} is already in progress ({task})")
         case.phase = MOVES if moving or case.ours else WAITS
 
     def _has_not_moved(self, case: Case) -> None:
-        """It rests on the host after we ordered its move: the journal says why, or that it never began."""
+        """Handle a server that is still on the host after its move was ordered: the journal has the reason, or shows
+        that the move never started."""
         done = self._journal(case, ACTION[case.how])
         if done is not None and done.finished_at is None:
             return
         if done is not None and (done.message or done.fault):
-            self._stay(case, done.fault or "the move failed; its host's log may say why")
+            self._stay(case, done.fault or "the move failed; its host's log may have the reason")
         elif case.tries >= TRIES:
-            self._stay(case, f"the {case.how} did not bring it away, {case.tries} times")
+            self._stay(case, f"the {case.how} did not move it, {case.tries} times")
         else:
             case.phase = NEW
 
     def _confirm(self, case: Case, server: ServerDetail) -> None:
-        """A drain's own cold migration is confirmed; what a user began is the user's."""
+        """Confirm a cold migration of a drain; a migration that a user started is left to the user."""
         if not (case.ours or case.confirms or self._by_an_operator(case)):
             self._stay(case, f"it is on {server.host}; its disks stay here until its owner confirms or reverts the "
                              "move")
@@ -252,7 +253,7 @@ class Drain:
         if done is not None and done.finished_at is None:
             return
         if done is not None or case.confirms >= TRIES:
-            why = (done.fault if done else None) or "its journal does not say why"
+            why = (done.fault if done else None) or "its journal has no reason"
             self._stay(case, f"it is on {server.host}, but the move could not be confirmed: {why}")
             return
         case.phase, case.how = CONFIRMS, case.how or COLD
@@ -261,7 +262,7 @@ class Drain:
         self._ask(case, lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action="confirmResize")))
 
     def _by_an_operator(self, case: Case) -> bool:
-        """Whether nova-manage began the newest cold migration: no user's name is in the journal then."""
+        """True if nova-manage started the newest cold migration: then the journal has no user."""
         names = (ACTION[COLD], "resize")
         found = next((one for one in self._actions(case.uuid) if one.action in names), None)
         return found is not None and found.action == ACTION[COLD] and found.user_id is None
@@ -285,11 +286,12 @@ class Drain:
             LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.request.to)),
             COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.request.to)),
             OFFLOAD: lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action=ACTION[OFFLOAD]))}
-        self._log(f"{case.uuid} {case.name}  {case.how} begins")
+        self._log(f"{case.uuid} {case.name}  {case.how} started")
         self._ask(case, orders[case.how])
 
     def _ask(self, case: Case, order: Callable[[], object]) -> None:
-        """What can't be begun stays, with the reason. Without an answer it may have begun: the next turn sees."""
+        """Send an order. A refused server stays, with the reason. Without a reply the move may have started: the next
+        turn checks."""
         try:
             order()
         except errors.Unavailable as error:
@@ -298,12 +300,12 @@ class Drain:
             if case.phase == MOVES and case.tries >= TRIES:
                 self._stay(case, error.message)
             elif case.phase == MOVES:
-                case.phase, case.ours = NEW, False  # something happened to it meanwhile: it is looked at anew
+                case.phase, case.ours = NEW, False  # its state changed meanwhile: plan it again
         except errors.NovaError as error:
             self._stay(case, error.message)
 
     def _journal(self, case: Case, action: str) -> InstanceAction | None:
-        """The newest operation of this name that this drain began."""
+        """Return the newest operation of this name that this drain started."""
         return next((one for one in self._actions(case.uuid)
                      if one.action == action and one.request_id == self._request), None)
 
@@ -314,7 +316,7 @@ class Drain:
     # -- ends
 
     def _age_s(self, case: Case) -> float:
-        """Since its move began."""
+        """Return the seconds since its move started."""
         return 0.0 if case.since is None else self._clock.monotonic() - case.since
 
     def _end(self, case: Case, what: str) -> None:

@@ -1,7 +1,7 @@
-"""``nova-manage image_property`` and ``libvirt``: what a server's record keeps of its image's properties.
+"""``nova-manage image_property`` and ``libvirt``: image properties in servers' records.
 
-A guest is made of the properties that its image had when it was created. A change holds from its next hard reboot,
-start after a move, or rebuild on. Exit codes are upstream's (nova-manage(1)).
+A guest is defined with the properties that its image had when the server was created. A change takes effect with its
+next hard reboot, start after a move, or rebuild. Exit codes are upstream's (nova-manage(1)).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BAD_NAME, BAD_VALUE = 4, 5
 BAD_CHANGE, UNSUPPORTED = 4, 5
 SOME_UNSET = 3
 OFF = (VmState.STOPPED.value, VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
-#: A machine type of libvirt's on the architectures that there are, and what it is a version of.
+#: A libvirt machine type of the supported architectures: its kind and version.
 _TYPE = re.compile(r"(pc-i440fx|pc-q35|pc|q35|virt|s390-ccw-virtio|pseries)(-[a-z0-9.\-]+)?")
 _SAME = {"pc": "pc-i440fx", "q35": "pc-q35"}
 
 
 class PropertyRefused(Exception):
-    """Why nothing was changed; ``code``: the exit status."""
+    """A refused command, without any change; ``code``: the exit status."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(words)
@@ -53,16 +53,16 @@ def _image(tx: Connection, uuid: str) -> Image:
 
 
 def shown(cell: Database, uuid: str, name: str) -> str:
-    """The property's value. PropertyRefused."""
+    """Return the property's value. Raises PropertyRefused."""
     with cell.reading() as tx:
         properties = _image(tx, uuid).properties
     if name not in properties:
-        raise PropertyRefused(NO_PROPERTY, f"The record of server {uuid} has no property {name}.")
+        raise PropertyRefused(NO_PROPERTY, f"The record of server {uuid} does not have the property {name}.")
     return properties[name]
 
 
 def changed(cell: Database, uuid: str, wanted: Mapping[str, str]) -> None:
-    """Write them, for a server that is off and that nothing works on. PropertyRefused."""
+    """Write properties to the record of a stopped server without an operation in progress. Raises PropertyRefused."""
     def write(tx: Connection) -> None:
         try:
             row = servers.lock_row(tx, uuid)
@@ -70,22 +70,22 @@ def changed(cell: Database, uuid: str, wanted: Mapping[str, str]) -> None:
             raise PropertyRefused(NO_SERVER, f"There is no server {uuid}.") from None
         if row.vm_state not in OFF or row.task_state is not None:
             state = f"{row.vm_state}, {row.task_state}" if row.task_state else row.vm_state
-            raise PropertyRefused(BAD_STATE, f"Server {uuid} is {state}. It must be stopped or shelved, and nothing "
-                                  "may work on it.")
+            raise PropertyRefused(BAD_STATE, f"Server {uuid} is {state}. It must be stopped or shelved, without an "
+                                  "operation in progress.")
         image = _image(tx, uuid)
         servers.update(tx, uuid, {"image": msgspec.structs.replace(image, properties={**image.properties, **wanted})})
     cell.transact(write)
 
 
 def parsed(words: Sequence[str]) -> dict[str, str]:
-    """Of ``NAME=VALUE``. PropertyRefused: a name that means nothing to compute, or a value that it cannot have."""
+    """Parse ``NAME=VALUE`` arguments. Raises PropertyRefused for an unknown name or an invalid value."""
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PropertyRefused(BAD_VALUE, f"--property {word}: write it as NAME=VALUE.")
         if name not in KNOWN:
-            raise PropertyRefused(BAD_NAME, f"{name} is no property that compute reads.")
+            raise PropertyRefused(BAD_NAME, f"{name} is not a property that nova-compute reads.")
         found[name] = value
     if wrong := image_properties.problem(found):
         raise PropertyRefused(BAD_VALUE, wrong)
@@ -93,13 +93,13 @@ def parsed(words: Sequence[str]) -> dict[str, str]:
 
 
 def check_machine(now: str | None, wanted: str, force: bool) -> None:
-    """PropertyRefused: a type of another kind of machine would be other hardware to the guest."""
+    """Raise PropertyRefused for an unknown type, or for another kind of machine, which changes the guest's hardware."""
     if _TYPE.fullmatch(wanted) is None:
-        raise PropertyRefused(UNSUPPORTED, f"{wanted} is no machine type: pc, q35, virt, pseries, s390-ccw-virtio, or "
-                              "a version of one, such as pc-q35-7.2.")
+        raise PropertyRefused(UNSUPPORTED, f"{wanted} is not a machine type: use pc, q35, virt, pseries, "
+                              "s390-ccw-virtio, or a version of one, such as pc-q35-7.2.")
     if not force and now is not None and _kind(now) != _kind(wanted):
-        raise PropertyRefused(BAD_CHANGE, f"From {now} to {wanted} the guest's hardware is another. Repeat with "
-                              "--force if its system can do with that.")
+        raise PropertyRefused(BAD_CHANGE, f"A change from {now} to {wanted} replaces the guest's hardware. Repeat with "
+                              "--force if the guest's operating system supports that.")
 
 
 def _kind(machine: str) -> str:
@@ -109,7 +109,7 @@ def _kind(machine: str) -> str:
 
 
 def without_machine(cell: Database) -> list[str]:
-    """Uuids of living servers whose record has no machine type, in one statement."""
+    """Return the UUIDs of existing servers whose record has no machine type, with one statement."""
     with cell.reading() as tx:
         return [one.uuid for one in servers.properties_of_images(tx) if MACHINE not in one.properties]
 
@@ -125,7 +125,7 @@ def _run(work: Callable[[Database, argparse.Namespace], int], say: Say) -> Any:
 
 
 def actions(say: Say) -> dict[str, dict[str, Command]]:
-    """The rows of nova-manage's table: two categories."""
+    """Return the rows of nova-manage's command table: two categories."""
     def show(cell: Database, given: argparse.Namespace) -> int:
         say(shown(cell, given.server, given.property))
         return 0
@@ -157,16 +157,16 @@ def actions(say: Say) -> dict[str, dict[str, Command]]:
     server = argument("server", metavar="UUID")
     return {
         "image_property": {
-            "show": Command(_run(show, say), "a property that a server's record keeps of its image", (
+            "show": Command(_run(show, say), "show an image property in a server's record", (
                 server, argument("property", metavar="NAME"))),
-            "set": Command(_run(change, say), "change properties in the record of a server that is off", (
+            "set": Command(_run(change, say), "set image properties in the record of a stopped server", (
                 server, argument("--property", action="append", required=True, metavar="NAME=VALUE",
                                  help="repeatable")))},
         "libvirt": {
-            "get_machine_type": Command(_run(machine, say), "the machine type in a server's record", (server,)),
-            "update_machine_type": Command(_run(change_machine, say), "write it, for a server that is off", (
+            "get_machine_type": Command(_run(machine, say), "show the machine type in a server's record", (server,)),
+            "update_machine_type": Command(_run(change_machine, say), "set the machine type of a stopped server", (
                 server, argument("machine_type", metavar="TYPE"),
-                argument("--force", action="store_true", help="also a type of another kind of machine"))),
-            "list_unset_machine_type": Command(_run(unset, say), "servers whose record has none: [libvirt]"
-                                               "hw_machine_type of their host, or libvirt, chooses", (
+                argument("--force", action="store_true", help="allow a type of another kind of machine"))),
+            "list_unset_machine_type": Command(_run(unset, say), "list servers without a recorded machine type: "
+                                               "[libvirt]hw_machine_type of their host, or libvirt, decides", (
                 argument("--cell-uuid", help="accepted; there is one cell"),))}}

@@ -1,7 +1,6 @@
-"""``nova-manage host isolate`` and ``readmit``: hosts that move between security modes, or that come back.
+"""``nova-manage host isolate`` and ``readmit``: move hosts between security modes, and admit hosts that return.
 
-Both work on the database alone: conductors see what changed within two seconds. See 'Security modes' in
-doc/security.rst.
+Both change only the database: conductors see the change within two seconds. See 'Security modes' in doc/security.rst.
 """
 
 from __future__ import annotations
@@ -35,11 +34,12 @@ HOST = "{host}"  # in a file's name
 BROKER_S = 60.0  # for rabbitmqctl
 PLACEHOLDER = "PASSWORD"
 UNDO = ("In the host's nova.conf, remove hosts_transport_url and set transport_url and the credentials as before; "
-        "remove state_path/bounded_mode there; then restart nova's daemons on it. Guests run on.")
+        "remove state_path/bounded_mode there; then restart nova's services on it. Guests keep running.")
 
 
 def wrap_of(options: Options, cell: Database) -> SecretWrap:
-    """What wraps hosts' secrets, as conductors have it. config.HostSecretKey: there is no key; config.GeneratedKey."""
+    """Return the encryption of host secrets that conductors use. Raises config.HostSecretKey without a key;
+    config.GeneratedKey."""
     from nova.cmd.conductor_hosts import cloud_wrap
 
     with cell.reading() as tx:
@@ -49,8 +49,8 @@ def wrap_of(options: Options, cell: Database) -> SecretWrap:
 
 
 def wrap_secrets(options: Options, say: Say) -> int:
-    """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
-    config.HostSecretKey: there is no key."""
+    """Encrypt all host secrets in the database with the first key, one host at a time; repeat it if interrupted. Return
+    1 if no key decrypts one of the secrets. Raises config.HostSecretKey without a key."""
     cell, sealed = synced(options, "cell"), []
     wrap = wrap_of(options, cell)
     with cell.reading() as tx:
@@ -63,17 +63,18 @@ def wrap_secrets(options: Options, say: Say) -> int:
             say(f"{error.message} {error.cure}")
     if mode is not SecurityMode.UPSTREAM and not sealed:
         cell.transact(security.drop_key)
-    say(f"The secrets of {len(hosts) - len(sealed)} hosts are wrapped by the first key."
-        + ("" if sealed else " The other keys can go."))
+    say(f"The secrets of {len(hosts) - len(sealed)} hosts are encrypted with the first key."
+        + ("" if sealed else " The other keys can be removed."))
     return int(bool(sealed))
 
 
 # -- isolate
 
 def isolate(options: Options, given: argparse.Namespace, say: Say, runner: CommandRunner) -> int:
-    """2: neither hosts nor --all were named, or the cloud is not in the mode that this leaves."""
+    """Move hosts to bounded mode, or back with --revert. Return 2 if neither hosts nor --all are given, or the cloud is
+    in the wrong mode for --revert."""
     if bool(given.host) == given.all:
-        say("Name the hosts, or say --all.")
+        say("Specify hosts, or --all.")
         return 2
     cell = synced(options, "cell")
     with cell.reading() as tx:
@@ -86,30 +87,31 @@ def isolate(options: Options, given: argparse.Namespace, say: Say, runner: Comma
         say(f"Nothing to do. {stated(SecurityMode.BOUNDED)}")
         return 0
     if asked_mode(options) is SecurityMode.UPSTREAM:
-        raise errors.config.Missing(option="[DEFAULT]hosts_transport_url", cure="first give conductors and image "
-                                    "proxies the options of bounded mode, and restart them; see doc/security.rst")
+        raise errors.config.Missing(option="[DEFAULT]hosts_transport_url", cure="first set the options of bounded mode "
+                                    "for conductors and image proxies, and restart them; see doc/security.rst")
     waiting = [host for host, isolated in known.items() if not isolated and (given.all or host in given.host)]
     if given.all and not waiting:
         return _complete(cell, say)
     if len(waiting) > 1 and given.write and HOST not in given.write:
-        say(f"--write FILE is one host's, unless {HOST} stands in FILE for the host's name.")
+        say(f"--write FILE applies to one host, unless FILE has {HOST} for the host's name.")
         return 2
     for host in waiting:
         _prepare(options, host, given.write, say, runner)
-    say(f"Put each line into [DEFAULT] of that host's nova.conf, remove transport_url and all passwords there, and "
-        f"restart nova's daemons on it. Guests run on. Once all hosts are back, say: nova-manage host isolate --all "
-        f"({len(waiting)} of {len(known)} hosts are not yet isolated)" if waiting else "These hosts are isolated.")
+    say(f"Write each line to [DEFAULT] of that host's nova.conf, remove transport_url and all passwords there, and "
+        f"restart nova's services on it. Guests keep running. Once all hosts are back, run: nova-manage host isolate "
+        f"--all ({len(waiting)} of {len(known)} hosts are not isolated yet)" if waiting else
+        "These hosts are isolated.")
     return 0
 
 
 def _prepare(options: Options, host: str, write: str | None, say: Say, runner: CommandRunner) -> None:
-    """Its broker user, and the line for its nova.conf."""
+    """Create a host's broker user, and print or write the line for its nova.conf."""
     password = secrets.token_urlsafe(24)
     try:
         make_user(runner, host, password, vhost_of(options))
     except errors.NovaError as error:
         password = PLACEHOLDER
-        say(f"The broker user of {host} could not be made ({error.message}). On a machine of the broker, as root, run "
+        say(f"The broker user of {host} could not be created ({error.message}). On a broker node, as root, run "
             f"'rabbitmqctl add_user host-{host}', which asks for its password, then the commands that 'nova-manage "
             f"host rights {host} --vhost {vhost_of(options)}' prints; and write the password instead of {PLACEHOLDER}.")
     line = f"hosts_transport_url = {host_url(options, host, password)}"
@@ -122,19 +124,20 @@ def _prepare(options: Options, host: str, write: str | None, say: Say, runner: C
 
 
 def vhost_of(options: Options) -> str:
-    """The hosts' vhost, as the conductors' configuration names it."""
+    """Return the hosts' vhost from the conductors' configuration."""
     return urlsplit(str(options[OWN])).path.removeprefix("/")
 
 
 def host_url(options: Options, host: str, password: str) -> str:
-    """``hosts_transport_url`` of a host: the conductors' own, with another user."""
+    """Return the ``hosts_transport_url`` of a host: the conductors' URL with the host's user."""
     parts = urlsplit(str(options[OWN]))
     places = ",".join(f"host-{host}:{password}@{one.rpartition('@')[2]}" for one in parts.netloc.split(","))
     return parts._replace(netloc=places).geturl()
 
 
 def make_user(runner: CommandRunner, host: str, password: str, vhost: str) -> None:
-    """Make a host's broker user with its rights; one that is there has another password. host.CommandFailed."""
+    """Create a host's broker user with its permissions; an existing one gets a new password. Raises
+    host.CommandFailed."""
     user = f"host-{host}"
     try:
         runner.run(["rabbitmqctl", "--quiet", "add_user", user], stdin=f"{password}\n")
@@ -147,17 +150,17 @@ def make_user(runner: CommandRunner, host: str, password: str, vhost: str) -> No
 
 
 def _complete(cell: Database, say: Say) -> int:
-    """All are isolated: the record says so."""
+    """Record bounded mode, after all hosts are isolated."""
     cell.transact(lambda tx: security.change_mode(tx, SecurityMode.BOUNDED))
-    say(f"{stated(SecurityMode.BOUNDED)} No host is believed in the vhost of transport_url any more. Restart the "
-        "conductors. Then run 'nova-manage host wrap-secrets', and change the passwords that hosts had: of the broker, "
-        "Keystone and the databases.")
+    say(f"{stated(SecurityMode.BOUNDED)} Messages from hosts in the vhost of transport_url are rejected from now on. "
+        "Restart the conductors. Then run 'nova-manage host wrap-secrets', and change the passwords that hosts had: of "
+        "the broker, Keystone and the databases.")
     return 0
 
 
 def _revert(cell: Database, hosts: Sequence[str], mode: SecurityMode | None, say: Say) -> int:
     if mode is not SecurityMode.UPSTREAM:
-        say("The cloud is in bounded mode. First say: nova-manage host isolate --all --revert")
+        say("The cloud is in bounded mode. First run: nova-manage host isolate --all --revert")
         return 2
     cell.transact(functools.partial(enrolments.let_return, hosts=hosts))
     say(UNDO)
@@ -165,7 +168,8 @@ def _revert(cell: Database, hosts: Sequence[str], mode: SecurityMode | None, say
 
 
 def _revert_all(options: Options, cell: Database, say: Say) -> int:
-    """The key of hosts' secrets goes to the database, so that conductors do without the configured one."""
+    """Return to upstream mode. The key of host secrets is stored in the database, so conductors do not need the
+    configured one."""
     from nova.cmd.conductor_hosts import key_passwords
 
     agreements.keep_key(cell, key_passwords(options), options.conductor.host_secret_key)
@@ -182,9 +186,9 @@ def _revert_all(options: Options, cell: Database, say: Say) -> int:
 # -- readmit
 
 def readmit(options: Options, given: argparse.Namespace, say: Say) -> int:
-    """2: neither hosts nor --all were named. host.NotEnrolled."""
+    """Let hosts register a new secret. Return 2 if neither hosts nor --all are given. Raises host.NotEnrolled."""
     if bool(given.host) == given.all:
-        say("Name the hosts, or say --all.")
+        say("Specify hosts, or --all.")
         return 2
     cell = synced(options, "cell")
     with cell.reading() as tx:
@@ -193,7 +197,8 @@ def readmit(options: Options, given: argparse.Namespace, say: Say) -> int:
     for host in given.host or known:
         _readmit(cell, wrap, host, mode, say)
     if mode is SecurityMode.UPSTREAM:
-        say("For a day, the first machine that comes in such a name has it. Restart nova's daemons on the right one.")
+        say("For a day, the first machine that registers with such a name gets it. Restart nova's services on the "
+            "correct machine.")
     return 0
 
 
@@ -202,12 +207,13 @@ def _readmit(cell: Database, wrap: SecretWrap, host: str, mode: SecurityMode | N
     wrapped = wrap.wrapped(host, token)
     if not cell.transact(lambda tx: enrolments.readmit(tx, host, wrapped)):
         raise errors.host.NotEnrolled(host=host)
-    say(f"{host} may bring another secret." if mode is SecurityMode.UPSTREAM else
-        f"{host}: write this token into state_path/host_token there (mode 0600), and restart nova's daemons: {token}")
+    say(f"{host} may register a new secret." if mode is SecurityMode.UPSTREAM else
+        f"{host}: write this token to state_path/host_token there (mode 0600), and restart nova's services: {token}")
 
 
 def _wrap_or_new(options: Options, cell: Database) -> SecretWrap:
-    """A generated key that no password opens is given up, and all that it wrapped."""
+    """Return the encryption of host secrets. A generated key that no password decrypts is discarded, with all secrets
+    that it encrypted."""
     try:
         return wrap_of(options, cell)
     except errors.config.GeneratedKey:
@@ -215,22 +221,22 @@ def _wrap_or_new(options: Options, cell: Database) -> SecretWrap:
         return wrap_of(options, cell)
 
 
-_HOSTS = argument("host", nargs="*", help="[DEFAULT]host there: the machine's host name, unless set")
+_HOSTS = argument("host", nargs="*", help="[DEFAULT]host there (default: the machine's host name)")
 
 
 def actions(say: Say) -> dict[str, Command]:
-    """Rows for the table of commands."""
+    """Return the rows of nova-manage's command table."""
     return {
         "isolate": Command(lambda options, given: isolate(options, given, say, SystemRunner(BROKER_S)),
                            "move hosts from upstream security mode to bounded mode, while their guests run", (
-            _HOSTS, argument("--all", action="store_true", help="all hosts; said again once they are back, it puts the "
+            _HOSTS, argument("--all", action="store_true", help="all hosts; run again once they are back, it puts the "
                                                                 "cloud into bounded mode"),
             argument("--revert", action="store_true", help="move back to upstream mode"),
-            argument("--write", metavar="FILE", help=f"write the line for nova.conf into this file (0600), and print "
+            argument("--write", metavar="FILE", help=f"write the line for nova.conf to this file (0600), and print "
                                                      f"no password; {HOST} in it is the host's name"))),
         "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
-                                "wrap all hosts' secrets anew, by the first key of [conductor]host_secret_key"),
+                                "encrypt all host secrets again, with the first key of [conductor]host_secret_key"),
         "readmit": Command(lambda options, given: readmit(options, given, say),
-                           "let a host that was installed anew, or replaced, take its name again", (
-            _HOSTS, argument("--all", action="store_true", help="all hosts: their secrets are given up"))),
+                           "let a reinstalled or replaced host use its name again", (
+            _HOSTS, argument("--all", action="store_true", help="all hosts: their secrets are discarded"))),
     }

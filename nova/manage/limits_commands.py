@@ -1,7 +1,7 @@
-"""``nova-manage limits``: limits that are in our database, written to Keystone, which keeps unified limits.
+"""``nova-manage limits``: copy the limits in nova's database to Keystone, which keeps unified limits.
 
-What Keystone has already stays. A run that was cut off is said again. Exit codes are upstream's: 0 done; 1 not all
-could be written; 3 flavors need resources for which no limit is registered, as the table says.
+Limits that Keystone has already are unchanged. An interrupted run can be repeated. Exit codes are upstream's: 0 done; 1
+not all could be written; 3 flavors need resources for which no limit is registered, listed in a table.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ Table = Callable[[Sequence[str], Sequence[Sequence[object]]], None]
 UNREGISTERED = 3
 PAGE = 500  # flavors
 
-#: What the Compute API calls a limit -> the name it is registered by.
+#: A limit's name in the Compute API -> its registered name in Keystone.
 REGISTERED = {ours: name for name, ours in NAMES.items()}
 
 
 class LimitsMigration(NamedTuple):
-    """``project_id`` None: of all projects. ``dry``: nothing is written. ``tell``: hears of each limit."""
+    """Options of a migration. ``project_id`` None: all projects. ``dry``: write nothing. ``tell``: called for each
+    limit."""
 
     project_id: str | None = None
     dry: bool = False
@@ -47,7 +48,8 @@ class LimitsMigration(NamedTuple):
 
 def migrate(api: Database, keystone: Keystone, defaults: Mapping[str, int], asked: LimitsMigration, say: Say
             ) -> int:
-    """0; 1 when some could not be written. What Keystone says of the first request is raised."""
+    """Write the limits to Keystone. Return 0; 1 if some could not be written. Raises Keystone's error of the first
+    request."""
     with api.reading() as tx:
         everybody = {**defaults, **quotas.class_limits(tx, DEFAULT_CLASS)}
         projects, users = quotas.of_projects(tx), quotas.count_users(tx)
@@ -58,15 +60,15 @@ def migrate(api: Database, keystone: Keystone, defaults: Mapping[str, int], aske
         keystone.register(missing)
     failed = [project for project, own in projects.items() if not _migrate_one(keystone, project, own, asked, say)]
     if users:
-        say(f"{users} users have limits of their own in a project: Keystone has no such limits: they will not count.")
+        say(f"{users} users have their own limits in a project. Keystone has no such limits: they will not apply.")
     if failed:
-        say(f"The limits of {len(failed)} projects could not be written. Mend what is said above, and try again.")
+        say(f"The limits of {len(failed)} projects could not be written. Fix the errors above, and try again.")
     return int(bool(failed))
 
 
 def _migrate_one(keystone: Keystone, project: str, own: Mapping[str, int], asked: LimitsMigration,
                  say: Say) -> bool:
-    """One that Keystone refuses keeps no other back."""
+    """Write a project's limits. Return False if Keystone refuses them, so that other projects are still migrated."""
     try:
         missing = _missing(f"project {project}", own, keystone.limits(project).own, asked.tell)
         if missing and not asked.dry:
@@ -80,21 +82,21 @@ def _migrate_one(keystone: Keystone, project: str, own: Mapping[str, int], asked
 
 
 def _missing(whose: str, ours: Mapping[str, int], theirs: Mapping[str, int], tell: Say) -> dict[str, int]:
-    """What Keystone has not got, by its names."""
+    """Return the limits that Keystone lacks, by their registered names."""
     wanted = {REGISTERED[name]: limit for name, limit in ours.items() if name in REGISTERED}
     for name, limit in sorted(wanted.items()):
         if name not in theirs:
             tell(f"{whose}: {name} = {limit}")
         elif theirs[name] != limit:
-            tell(f"{whose}: {name} stays {theirs[name]}, as Keystone has it; here it is {limit}")
+            tell(f"{whose}: {name} stays {theirs[name]}, Keystone's value; nova's value is {limit}")
     return {name: limit for name, limit in wanted.items() if name not in theirs}
 
 
-# -- what is not registered
+# -- unregistered resources
 
 def unregistered(api: Database, keystone: Keystone, embedded: bool) -> list[str]:
-    """Names of resources that flavors count and that no limit is registered for, in their order; of flavors that are
-    gone, too, where servers have them (``embedded``). What Keystone says of the request is raised."""
+    """Return the sorted names of resources that flavors use and that have no registered limit. ``embedded``: also those
+    of deleted flavors that servers still have. Raises Keystone's error."""
     with api.reading() as tx:
         needed = {f"class:{name}" for flavor in _flavors(tx) for name in counting.classes(flavor, {})}
         needed |= class_usage.names(tx) if embedded else set()
@@ -110,8 +112,9 @@ def _flavors(tx: Connection) -> Iterator[Flavor]:
 
 def _tell_unregistered(names: Sequence[str], say: Say, table: Table) -> None:
     table(("Resource", "Registered Limit"), [(name, "missing") for name in names])
-    say("Flavors count these, and Keystone has no registered limit of them: [quota]unified_limits_resource_strategy "
-        "and unified_limits_resource_list say what that means. To register one: openstack registered limit create.")
+    say("Flavors use these resources, but Keystone has no registered limits for them: their effect depends on "
+        "[quota]unified_limits_resource_strategy and unified_limits_resource_list. To register one: openstack "
+        "registered limit create.")
 
 
 # -- the command
@@ -120,8 +123,8 @@ def _run(options: Options, given: argparse.Namespace, say: Say, table: Table) ->
     said = _quiet if given.quiet else say
     keystone = _keystone(options, given)
     if keystone is None:
-        say("There are no credentials for Keystone: set [oslo_limit]auth_type, auth_url, username and password. An "
-            "administrator is needed to write limits: system_scope = all, and the role admin there.")
+        say("No credentials for Keystone: set [oslo_limit]auth_type, auth_url, username and password. Only an "
+            "administrator can write limits: system_scope = all, with the role admin there.")
         return 1
     api = synced(options, "api")
     defaults = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
@@ -136,16 +139,16 @@ def _run(options: Options, given: argparse.Namespace, say: Say, table: Table) ->
     if missing and not given.quiet:
         _tell_unregistered(missing, say, table)
     if not given.dry_run:
-        said("To have them count, set [quota]driver = nova.quota.UnifiedLimitsDriver, and restart the conductors.")
+        said("To enforce them, set [quota]driver = nova.quota.UnifiedLimitsDriver, and restart the conductors.")
     return UNREGISTERED if missing else 0
 
 
 def _quiet(_line: str) -> None:
-    """Says nothing."""
+    """Print nothing."""
 
 
 def _keystone(options: Options, given: argparse.Namespace) -> Keystone | None:
-    """None: there are no credentials."""
+    """Return a client of Keystone; None without credentials."""
     from nova.clients import keystone, session
 
     credentials = session.load(options, "oslo_limit")
@@ -157,14 +160,14 @@ def _keystone(options: Options, given: argparse.Namespace) -> Keystone | None:
 
 
 def actions(say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table."""
+    """Return the rows of nova-manage's command table."""
     return {"migrate_to_unified_limits": Command(
         lambda options, given: _run(options, given, say, table),
-        "write limits to Keystone, which keeps unified limits", (
-            argument("--project-id", metavar="UUID", help="only this project's own, beside those of all projects"),
-            argument("--region-id", metavar="REGION", help="the region in which they are registered"),
-            argument("--verbose", action="store_true", help="say each limit that is written"),
-            argument("--dry-run", action="store_true", help="only say what would be written"),
-            argument("--quiet", action="store_true", help="only print errors: the exit status tells"),
+        "copy limits to Keystone, which keeps unified limits", (
+            argument("--project-id", metavar="UUID", help="only this project's limits, and the default limits"),
+            argument("--region-id", metavar="REGION", help="the region in which to register the limits"),
+            argument("--verbose", action="store_true", help="print each limit that is written"),
+            argument("--dry-run", action="store_true", help="only show what would be written"),
+            argument("--quiet", action="store_true", help="print only errors; check the exit status"),
             argument("--no-embedded-flavor-scan", action="store_false", dest="embedded_flavor_scan",
-                     help="do not look at the flavors that servers keep, which may be gone")))}
+                     help="do not check the flavors that servers keep, which may be deleted")))}

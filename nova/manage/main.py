@@ -1,8 +1,8 @@
-"""nova-manage: what operators do by hand.
+"""nova-manage: administrative commands for operators.
 
-Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line, wrong configuration or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``,
-``x509 revoke``). ``placement``: see its module.
+Command tables: (category, action) -> function, help, arguments. Exit codes: 0 done; 1 an error; 2 invalid command line,
+wrong configuration or no command; 3 nothing to do (``db purge``, ``cleanup drop``, ``x509 revoke``). For ``placement``
+see its module.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def _certs(options: Options) -> CertRPC:
 
 
 def host_show(options: Options, given: argparse.Namespace) -> int:
-    """0; 1: no nova-compute is registered for that host."""
+    """Show a compute host. Return 0; 1 if no nova-compute is registered for it."""
     return host_commands.show(_conductor(options), given.host, say, table)
 
 
 def host_drain(options: Options, given: argparse.Namespace) -> int:
-    """Moves all that can move, so many at a time, and says why the rest stays."""
+    """Move all servers that can leave the host, several at a time, and print why the others stay."""
     try:
         request = host_commands.drain_request(given)
     except host_commands.BadSkipFile as error:
@@ -87,12 +87,12 @@ def host_drain(options: Options, given: argparse.Namespace) -> int:
 
 
 def host_undrain(options: Options, given: argparse.Namespace) -> int:
-    """Enables what a drain disabled: 0. 3: it was enabled. 1: another reason stands."""
+    """Enable a host that a drain disabled. Return 0; 3 if it was enabled; 1 if it was disabled for another reason."""
     return host_commands.undrain(_conductor(options), given.host, say)
 
 
 def request_show(options: Options, given: argparse.Namespace) -> int:
-    """One request's story, or a server's, from the journal."""
+    """Show the operation history of a request, or of a server, from the journal."""
     from nova.manage import request_commands
 
     if given.json:
@@ -101,8 +101,8 @@ def request_show(options: Options, given: argparse.Namespace) -> int:
 
 
 def placement(name: str) -> Run:
-    """What runs the function of that name in :mod:`nova.manage.placement_commands`; it reads and writes the databases
-    itself."""
+    """Return the command for the function of that name in :mod:`nova.manage.placement_commands`, which reads and writes
+    the databases directly."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.conductor.upkeep.allocation_audit import Stores
         from nova.manage import placement_commands
@@ -113,7 +113,7 @@ def placement(name: str) -> Run:
 
 
 def cleanups_list(options: Options, given: argparse.Namespace) -> int:
-    """Pending cleanups: undos that could not reach their hosts. A host does them by itself once it is back."""
+    """List pending cleanups: undos that could not reach their hosts. A host runs them automatically once it is back."""
     host = given.named or given.host
     found = _conductor(options).list_debts(host)
     if given.json:
@@ -122,14 +122,14 @@ def cleanups_list(options: Options, given: argparse.Namespace) -> int:
         say("No cleanup is pending." if host is None else f"No cleanup is pending on {host}.")
         return 0
     _cleanup_table(found)
-    say("A host does them when its nova-compute is back. One that never comes back: say so (openstack compute service "
-        "set --down HOST nova-compute), delete its service (openstack compute service delete ID), then "
+    say("A host runs them when its nova-compute is back. For a lost host: mark it down (openstack compute service "
+        "set --down HOST nova-compute), delete its service (openstack compute service delete ID), then run "
         "'nova-manage cleanup drop HOST'.")
     return 0
 
 
 def cleanups_drop(options: Options, given: argparse.Namespace) -> int:
-    """Drops the pending cleanups of a removed host. Without --yes only what would be dropped is shown."""
+    """Drop the pending cleanups of a removed host. Without --yes only show them."""
     conductor = _conductor(options)
     if not given.yes:
         found = conductor.list_debts(given.host)
@@ -137,11 +137,11 @@ def cleanups_drop(options: Options, given: argparse.Namespace) -> int:
             say(f"No cleanup is pending on {given.host}.")
             return 3
         _cleanup_table(found)
-        say(f"These would be dropped, and nothing would be undone on {given.host}: its guests and disks stay where "
-            "they are. Repeat with --yes to do it.")
+        say(f"These would be dropped, and nothing would be undone on {given.host}: its guests and disks would stay. "
+            "Repeat with --yes to drop them.")
         return 1
     dropped = conductor.forgive_debts(given.host)
-    say(f"{len(dropped)} cleanups of {given.host} are dropped; what was claimed there for them is free."
+    say(f"{len(dropped)} cleanups of {given.host} are dropped; their claims there are released."
         if dropped else f"No cleanup is pending on {given.host}.")
     return 0 if dropped else 3
 
@@ -152,7 +152,7 @@ def _cleanup_table(found: Sequence[Debt]) -> None:
 
 
 def flavor_create(options: Options, given: argparse.Namespace) -> int:
-    """Prints the new flavor's id and name. Conflict: its id or its name is taken."""
+    """Create a flavor and print its id and name. Raises Conflict if its id or its name is taken."""
     from nova.model.flavor.flavors import NewFlavor
 
     made = _conductor(options).create_flavor(NewFlavor(
@@ -163,103 +163,103 @@ def flavor_create(options: Options, given: argparse.Namespace) -> int:
 
 
 def doctor(options: Options, given: argparse.Namespace) -> int:
-    """0: all is well; 1: there are warnings; 2: a check failed."""
+    """Run the doctor's checks. Return 0 if all succeed; 1 with warnings; 2 if a check failed."""
     return checks.run(options, say, checks.Manner(given.check, given.json))
 
 
-_VERBOSE = argument("--verbose", action="store_true", help="say more")
+_VERBOSE = argument("--verbose", action="store_true", help="print more details")
 _PLACEMENT = {
     "audit": Command(placement("audit"), "find (and delete) allocations of servers that are gone", (
-        _VERBOSE, argument("--resource_provider", metavar="UUID", help="only what is held of this one's node"),
-        argument("--delete", action="store_true", help="delete what is found"))),
-    "heal_allocations": Command(placement("heal"), "write the allocations of servers that have none", (
-        argument("--max-count", type=int, metavar="N", help="servers to heal at most"), _VERBOSE,
-        argument("--dry-run", action="store_true", help="only say what would be healed"),
-        argument("--instance", metavar="UUID", help="only this server's"),
-        argument("--skip-port-allocations", action="store_true", help="accepted; ports hold nothing by themselves"),
+        _VERBOSE, argument("--resource_provider", metavar="UUID", help="only allocations of this provider's node"),
+        argument("--delete", action="store_true", help="delete the allocations that are found"))),
+    "heal_allocations": Command(placement("heal"), "create the allocations of servers that have none", (
+        argument("--max-count", type=int, metavar="N", help="maximum number of servers to heal"), _VERBOSE,
+        argument("--dry-run", action="store_true", help="only show what would be healed"),
+        argument("--instance", metavar="UUID", help="only allocations of this server"),
+        argument("--skip-port-allocations", action="store_true", help="accepted; ports have no own allocations"),
         argument("--cell", metavar="UUID", help="accepted; there is one cell"),
         argument("--force", action="store_true", help="also correct allocations that differ from the server's needs"))),
-    "sync_aggregates": Command(placement("sync_aggregates"), "nothing to do here: says so", (_VERBOSE,)),
+    "sync_aggregates": Command(placement("sync_aggregates"), "no effect; prints the reason", (_VERBOSE,)),
     "rebuild": Command(placement("rebuild"), "derive inventories and allocations again from hosts and servers", (
-        _VERBOSE, argument("--dry-run", action="store_true", help="only say what would change")))}
-_VERSION = argument("version", nargs="?", help="schema revision; the newest when left out")
+        _VERBOSE, argument("--dry-run", action="store_true", help="only show what would change")))}
+_VERSION = argument("version", nargs="?", help="schema revision (default: the newest)")
 _PURGE = (argument("--before", metavar="DATE", help="only servers deleted before this date (UTC)"),
           argument("--all", action="store_true", help="all deleted servers"),
-          argument("--verbose", action="store_true", help="say how far it is"),
+          argument("--verbose", action="store_true", help="print the progress"),
           argument("--all-cells", action="store_true", help="accepted; there is one cell"))
 _ARCHIVE = (
-    argument("--max_rows", type=int, default=1000, metavar="N", help="servers to archive at most (1000)"),
+    argument("--max_rows", type=int, default=1000, metavar="N", help="maximum number of servers to archive (1000)"),
     argument("--before", metavar="DATE", help="only servers deleted before this date (UTC)"),
-    argument("--verbose", action="store_true", help="print a table of what was archived"),
-    argument("--until-complete", action="store_true", help="archive all, --max_rows at a time"),
-    argument("--sleep", type=int, metavar="SECONDS", help="wait so long after each time"),
-    argument("--purge", action="store_true", help="remove from the database what is archived"),
+    argument("--verbose", action="store_true", help="print a table of archived rows"),
+    argument("--until-complete", action="store_true", help="archive all servers, --max_rows at a time"),
+    argument("--sleep", type=int, metavar="SECONDS", help="wait this long between batches"),
+    argument("--purge", action="store_true", help="remove archived servers from the database"),
     argument("--all-cells", action="store_true", help="accepted; there is one cell"),
     argument("--task-log", action="store_true", help="accepted; conductors remove old usage records themselves"))
-_HOST = argument("host", help="as nova-manage host list shows it")
+_HOST = argument("host", help="as 'nova-manage host list' shows it")
 _DRAIN = (
-    _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers that move at a time (4)"),
+    _HOST, argument("--parallel", type=int, default=4, metavar="N", help="number of servers to move at a time (4)"),
     argument("--cold", action="store_true",
              help="migrate running servers cold: each is off while its disks are copied"),
-    argument("--to", metavar="HOST", help="move all of them to this host; else the scheduler chooses one for each"),
+    argument("--to", metavar="HOST", help="move all servers to this host (default: the scheduler selects hosts)"),
     argument("--skip", nargs="+", default=[], metavar="UUID", help="servers that stay"),
-    argument("--skip-file", metavar="FILE", help="the same from a file, a uuid a line; # begins a comment"),
+    argument("--skip-file", metavar="FILE", help="file of servers that stay, one UUID per line; # starts a comment"),
     argument("--timeout", type=float, metavar="SECONDS",
-             help="after that time start no new move, and do not wait; running moves continue"),
+             help="after this time start no new moves, and do not wait; running moves continue"),
     argument("--dry-run", action="store_true", help="only show what would be done with each server"))
 _FLAVOR = (
-    argument("--name", required=True), argument("--flavor", help="its id; made up when left out"),
+    argument("--name", required=True), argument("--flavor", help="its id (default: a generated one)"),
     argument("--memory", type=int, required=True, help="MB"), argument("--cpu", type=int, required=True),
     argument("--root_gb", type=int, required=True), argument("--ephemeral_gb", type=int, default=0),
     argument("--swap", type=int, default=0, help="MB"), argument("--private", action="store_true"))
 
 def api_schema(options: Options, given: argparse.Namespace) -> int:
-    """Prints the OpenAPI document of a version; ``2.0`` means the API under /v2."""
+    """Print the OpenAPI document of a version; ``2.0`` means the API under /v2."""
     import json
 
     from nova.api import openapi
 
     chosen = openapi.chosen(given.version)
     if chosen is None:
-        say(f"--version {given.version}: write a version of the API, such as 2.96 or latest, or 2.0 for /v2.")
+        say(f"--version {given.version}: use a version of the API, such as 2.96 or latest, or 2.0 for /v2.")
         return 2
     say(json.dumps(openapi.document(*chosen), indent=given.indent))
     return 0
 
 
-CLEANUP_LIST = Command(cleanups_list, "what must be undone on hosts that could not be reached", (
-    argument("named", nargs="?", metavar="HOST", help="as --host"),
-    argument("--host", help="only this host's"), JSON))
+CLEANUP_LIST = Command(cleanups_list, "list pending cleanups of hosts that could not be reached", (
+    argument("named", nargs="?", metavar="HOST", help="same as --host"),
+    argument("--host", help="only cleanups of this host"), JSON))
 CLEANUP_DROP = Command(cleanups_drop, "drop the pending cleanups of a removed host", (
     argument("host", help="a host whose nova-compute service was deleted"),
-    argument("--yes", action="store_true", help="do it; without it, only show what would be dropped")))
+    argument("--yes", action="store_true", help="apply the change (default: dry run)")))
 
 COMMANDS: dict[str, dict[str, Command]] = {
     "api_db": {
-        "sync": Command(sync("api"), "bring the api database to this release's schema", (_VERSION,)),
+        "sync": Command(sync("api"), "migrate the api database to this release's schema", (_VERSION,)),
         "version": Command(version("api"), "print its schema revision"),
         "rebuild": api_rebuild.REBUILD},
     "db": {
-        "sync": Command(sync("cell"), "bring the cell database to this release's schema", (
+        "sync": Command(sync("cell"), "migrate the cell database to this release's schema", (
             argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
         "version": Command(version("cell"), "print its schema revision"),
         "purge": Command(purge, "remove the rows of deleted servers", _PURGE),
-        "archive_deleted_rows": Command(archive, "take deleted servers out of lists, until they are purged", _ARCHIVE),
+        "archive_deleted_rows": Command(archive, "hide deleted servers from lists, until they are purged", _ARCHIVE),
         "online_data_migrations": Command(
-            online_data_migrations, "bring rows of an older release up to date, as conductors do in the background", (
+            online_data_migrations, "migrate rows of an older release, as conductors do in the background", (
                 argument("--max-count", type=int, metavar="N", help="change N rows, or a few more, and stop"),)),
         **nothing_commands.actions("db", say)},
     "service": service_commands.actions(_conductor, say, table),
     "host": {**enrolment_commands.actions(_conductor, say, table), **isolation_commands.actions(say),
-             "show": Command(host_show, "a compute host: its service, servers, and pending cleanups", (_HOST,)),
+             "show": Command(host_show, "show a compute host: its service, servers, and pending cleanups", (_HOST,)),
              "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
                                           "Exit status 0: no server stays, except skipped servers", _DRAIN),
              "undrain": Command(host_undrain, "enable a host that a drain disabled", (_HOST,))},
     "daemon": secret_commands.daemon_actions(say),
     "secrets": secret_commands.secrets_actions(say_now),
-    "request": {"show": Command(request_show, "what happened to a request, step by step", (
+    "request": {"show": Command(request_show, "show the history of a request, step by step", (
         argument("request", metavar="REQ_ID|SERVER",
-                 help="a request's id (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
+                 help="a request's id (x-openstack-request-id of the response), or a server's UUID"), JSON))},
     "server": server_commands.actions(_conductor, say, table),
     "placement": _PLACEMENT,
     "cell_v2": cell_commands.actions(synced, say, framed),
@@ -276,9 +276,9 @@ COMMANDS: dict[str, dict[str, Command]] = {
     "vpn": vpn_commands.actions(_conductor, say, table),
     "x509": x509_commands.actions(_certs, say),
     "firewall": firewall_commands.actions(_conductor, say, table),
-    "flavor": {"create": Command(flavor_create, "make a flavor", _FLAVOR)},
+    "flavor": {"create": Command(flavor_create, "create a flavor", _FLAVOR)},
     "api": {"schema": Command(api_schema, "print the compute API's OpenAPI document", (
-        argument("--version", default="latest", help="of the API: 2.96, latest, or 2.0 for what is under /v2"),
+        argument("--version", default="latest", help="version of the API: 2.96, latest, or 2.0 for the API under /v2"),
         argument("--indent", type=int, default=2)))},
 }
 def _release(_options: object, _given: argparse.Namespace) -> int:
@@ -287,7 +287,7 @@ def _release(_options: object, _given: argparse.Namespace) -> int:
 
 
 def completion(_options: object, given: argparse.Namespace) -> int:
-    """Categories, or a category's actions, in one line."""
+    """Print the categories, or a category's actions, in one line."""
     words = COMMANDS.get(given.query_category, {}) if given.query_category else [*SINGLE, *COMMANDS]
     say(" ".join(words))
     return 0
@@ -295,22 +295,22 @@ def completion(_options: object, given: argparse.Namespace) -> int:
 
 #: Commands without a category.
 SINGLE: dict[str, Command] = {
-    "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it. Exit status: 0 "
-                              "all is well, 1 warnings, 2 failures", (
+    "doctor": Command(doctor, "check everything that this host's services need, and print cures. Exit status: 0 "
+                              "success, 1 warnings, 2 failures", (
         JSON, argument("--check", action="append", default=[], choices=checks.NAMES, metavar="NAME",
                        help=f"only this check; repeatable. The checks: `{'`, `'.join(checks.NAMES)}`"))),
     "backup": backup_commands.BACKUP,
     "restore": backup_commands.RESTORE,
     "version": Command(_release, "print the release"),
-    "bash-completion": Command(completion, "print what there is, for the shell's completion", (
-        argument("query_category", nargs="?", metavar="CATEGORY", help="print its actions"),)),
+    "bash-completion": Command(completion, "print the categories, for shell completion", (
+        argument("query_category", nargs="?", metavar="CATEGORY", help="print the actions of this category"),)),
 }
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line; ``command`` is the row that it names, and is missing where it names none."""
-    top = argparse.ArgumentParser(prog=BINARY, description="What operators of nova do by hand.", allow_abbrev=False,
-                                  epilog="Databases are read from nova-conductor.conf beside nova.conf.")
+    """Return the parser of the command line. ``command`` is the selected row; missing if none is selected."""
+    top = argparse.ArgumentParser(prog=BINARY, description="Administrative commands of nova.", allow_abbrev=False,
+                                  epilog="The database URLs are read from nova-conductor.conf next to nova.conf.")
     add_common(top)
     categories = top.add_subparsers(dest="category", metavar="COMMAND")
     for name, command in SINGLE.items():
@@ -333,8 +333,8 @@ def _add(group: Options, name: str, command: Command) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program nova-manage; its exit code. ``argv`` None: the command line. An error is a sentence on standard
-    error, and 1; of the configuration, 2."""
+    """Run nova-manage and return its exit code. ``argv`` None: the command line. An error is printed as a sentence on
+    standard error, with exit code 1, or 2 for an error in the configuration."""
     top = parser()
     given = top.parse_args(argv)
     if getattr(given, "command", None) is None:

@@ -1,5 +1,5 @@
-"""Commands of upstream's nova-manage that deployment tools call, and that have nothing to do here: they say why, and
-end with 0."""
+"""Commands of upstream's nova-manage that deployment tools call but that have no effect here. They print the reason and
+exit with 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.manage.command import Argument, Command, argument
 Say = Callable[[str], None]
 
 class Idle(NamedTuple):
-    """``why``: what is said. ``arguments``: upstream's, which are accepted."""
+    """A command without effect. ``why``: the printed text. ``arguments``: upstream's, which are accepted."""
 
     help: str
     why: str
@@ -23,18 +23,18 @@ class Idle(NamedTuple):
 IDLE: dict[str, dict[str, Idle]] = {
     "db": {
         "ironic_compute_node_move": Idle(
-            "nothing to do here: says so", "Nothing to move: this release has no bare metal nodes.",
+            "no effect; prints the reason", "Nothing to move: this release has no bare metal nodes.",
             (argument("--ironic-node-uuid", help="accepted"), argument("--destination-host", help="accepted")))},
     "project": {
         "quota_usage_refresh": Idle(
-            "nothing to do here: says so", "Nothing to refresh: what a project uses is summed at each request, and "
-            "never kept.", (argument("--project", metavar="ID", help="accepted"),
+            "no effect; prints the reason", "Nothing to refresh: the usage of a project is summed up for each request "
+            "and never stored.", (argument("--project", metavar="ID", help="accepted"),
                             argument("--user", metavar="ID", help="accepted"),
                             argument("--key", metavar="RESOURCE", help="accepted")))}}
 
 
 def actions(category: str, say: Say) -> dict[str, Command]:
-    """The rows of nova-manage's table for a category."""
+    """Return the rows of a category in nova-manage's command table."""
     def runs(idle: Idle) -> Callable[[Options, argparse.Namespace], int]:
         def run(options: Options, given: argparse.Namespace) -> int:
             say(idle.why)

@@ -1,4 +1,4 @@
-"""How ``nova-manage`` says things: lines, and tables."""
+"""Output of ``nova-manage``: lines, tables, JSON and private files."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import msgspec
 
 
 def say(text: str = "") -> None:
-    """A line on standard output."""
+    """Write a line to standard output."""
     sys.stdout.write(text + "\n")
 
 
 def say_now(text: str = "") -> None:
-    """For what takes long: whoever reads the output from a pipe sees each line as it comes."""
+    """Write a line and flush it, for long commands: a reader of a pipe sees each line immediately."""
     say(text)
     sys.stdout.flush()
 
 
 def write_json(found: object) -> int:
-    """One JSON document of wire values, or of lists and mappings of them; times as ISO 8601 (UTC). Always 0, the exit
-    status."""
+    """Print wire values, or lists and mappings of them, as one JSON document; times as ISO 8601 (UTC). Return the exit
+    status 0."""
     say(json.dumps(msgspec.to_builtins(_whole(found)), indent=2))
     return 0
 
 
 def _whole(found: object) -> object:
-    """With the fields that are as ever, which messages leave out."""
+    """Return the value with all fields, including those with default values, which messages omit."""
     if isinstance(found, msgspec.Struct):
         return {name: _whole(getattr(found, name)) for name in found.__struct_fields__}
     if isinstance(found, Mapping):
@@ -41,7 +41,7 @@ def _whole(found: object) -> object:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell."""
+    """Print a table with columns as wide as their widest cell."""
     cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
     for row in cells:
@@ -49,8 +49,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def framed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table as tools of OpenStack print it, for the commands whose text scripts cut at ``|``: a rule of ``+`` and
-    ``-``, the headings, a rule, a line a row, a rule. Cells are centred; an empty one is blanks."""
+    """Print a table like OpenStack tools, for commands whose output scripts split at ``|``: a rule of ``+`` and ``-``,
+    the headings, a rule, one line for each row, a rule. Cells are centred; empty cells are blanks."""
     cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
     rule = "+" + "".join(f"{'-' * (width + 2)}+" for width in widths)
@@ -61,7 +61,7 @@ def framed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that is its owner's alone, from the beginning."""
+    """Write a file that only its owner can access, from its creation on."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""``nova-manage request show``: what became of a request, step by step, and why there was no valid host."""
+"""``nova-manage request show``: the history of a request, step by step, and why scheduling found no valid host."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ DETAILS = 200  # characters of a step's failure
 
 
 def show(conductor: ConductorRPC, name: str, say: Say, table: Table) -> int:
-    """1: nothing is known of such a request or server."""
+    """Print the operations of a request or server. Return 1 if it has no recorded operation."""
     found = conductor.get_request(name)
     if not found:
-        say(f"No operation was begun by request {name}, nor on a server with this uuid. It may have been refused at "
-            "once, or is older than the retention time.")
+        say(f"Request or server {name} has no recorded operation. The request may have been refused immediately, or is "
+            "older than the retention time.")
         return 1
     for one in found:
         _operation(one, say, table)
@@ -28,7 +28,7 @@ def show(conductor: ConductorRPC, name: str, say: Say, table: Table) -> int:
 
 
 def show_json(conductor: ConductorRPC, name: str) -> int:
-    """The operations as a list, empty and 1 where nothing is known of such a request or server."""
+    """Print the operations as a JSON list. Return 1 if it is empty."""
     found = conductor.get_request(name)
     write_json(found)
     return 0 if found else 1
@@ -50,12 +50,12 @@ def _operation(one: InstanceAction, say: Say, table: Table) -> None:
 
 def _placement(story: PlacementStory, say: Say, table: Table) -> None:
     for what, words in story.wishes.items():
-        say(f"  asked for {what}: {words}")
+        say(f"  requested {what}: {words}")
     if story.tried:
-        say(f"  hosts taken, in order: {', '.join(story.tried)}" +
+        say(f"  hosts tried, in order: {', '.join(story.tried)}" +
             (f"; alternates left: {', '.join(story.left)}" if story.left else ""))
     elif story.left:
-        say(f"  hosts chosen: {', '.join(story.left)}")
+        say(f"  hosts selected: {', '.join(story.left)}")
     if story.no_host is None:
         return
     say(f"  no valid host among {story.no_host.asked}:")

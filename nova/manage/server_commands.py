@@ -1,7 +1,7 @@
-"""``nova-manage server show``: a server's state, and which actions are possible on it now, and why the others are not.
+"""``nova-manage server show``: a server's state, the actions that are possible now, and why the others are not.
 
-The same tables decide what the conductor admits (:mod:`nova.model.server.states`,
-:mod:`nova.model.server.action_restrictions`), so that nobody has to try an action to learn that it is refused.
+The conductor's admission uses the same tables (:mod:`nova.model.server.states`,
+:mod:`nova.model.server.action_restrictions`), so operators need not try an action to learn that it is refused.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from nova.rpc.contracts.conductor import ConductorRPC
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
-#: Actions that begin by themselves, or as a part of another one: nobody asks for them.
+#: Actions that start automatically, or as a part of another one: not available to users.
 INNER = frozenset({"create", "create_image_stopped", "stop_deleted", "extend_volume", "snapshot_volume",
                    "merge_volume_snapshot", "live_migration_cancel", "live_migration_force_complete"})
-#: While the server's host is down the conductor begins none of these, or they fail.
+#: Actions that the conductor does not start, or that fail, while the server's host is down.
 FROM_ITS_HOST = ON_ITS_HOST | {"resize", "migrate", "live-migration"}
-UP = frozenset({"UP", "MAINTENANCE"})  # what a host's status is while its nova-compute answers
+UP = frozenset({"UP", "MAINTENANCE"})  # a host's status while its nova-compute answers
 
 
 class Possibility(Value):
-    """``why_not`` empty: the action is possible now."""
+    """An action. ``why_not``: why it is not possible now; empty if it is."""
 
     action: str
     why_not: str = ""
@@ -74,17 +74,17 @@ def _place(asked: _Asked) -> str:
         return "it is on no host" if asked.action.needs_host else ""
     is_up = server.host_status in UP
     if name == "evacuate" and is_up:
-        return f"nova-compute on {server.host} is up: only servers of a host that is down are evacuated"
+        return f"nova-compute on {server.host} is up: only servers of a host that is down can be evacuated"
     return f"nova-compute on {server.host} is down" if name in FROM_ITS_HOST and not is_up else ""
 
 
 def _lock(asked: _Asked) -> str:
     if not (asked.server.locked and asked.action.refused_when_locked):
         return ""
-    return f"it is locked by {asked.server.locked_by}: unlock it (administrators may act all the same)"
+    return f"it is locked by {asked.server.locked_by}: unlock it (administrators may act anyway)"
 
 
-#: In the order in which an answer names them: what lasts longest comes first.
+#: In the order of the output: the most permanent reasons come first.
 REASONS: tuple[Callable[[_Asked], str], ...] = (_built, _state, _place, _lock)
 
 
@@ -93,7 +93,7 @@ def _why_not(asked: _Asked) -> str:
 
 
 def story(server: ServerDetail, aliases: Mapping[str, PciRequest]) -> ServerStory:
-    """``aliases``: ``[pci]alias`` by name."""
+    """Return the server's state and its possible actions. ``aliases``: ``[pci]alias`` by name."""
     actions = tuple(Possibility(action=name, why_not=_why_not(_Asked(server, one, aliases)))
                     for name, one in ACTIONS.items() if name not in INNER)
     return ServerStory(uuid=server.uuid, name=server.name, vm_state=str(server.vm_state), host=server.host,
@@ -102,7 +102,7 @@ def story(server: ServerDetail, aliases: Mapping[str, PciRequest]) -> ServerStor
 
 
 def show(shown: ServerStory, say: Say, table: Table) -> None:
-    """A line about the server, and a row an action."""
+    """Print a line about the server, and a row for each action."""
     task = f", {shown.task_state}" if shown.task_state else ""
     status = shown.host_status or "no nova-compute is registered there"
     place = f"on {shown.host} ({status})" if shown.host else "on no host"
@@ -112,7 +112,7 @@ def show(shown: ServerStory, say: Say, table: Table) -> None:
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table of commands."""
+    """Return the rows of nova-manage's command table."""
     def run(options: Options, given: argparse.Namespace) -> int:
         server = _read(conductor_of(options), given.server)
         shown = story(server, pci_aliases.parse(options.pci.alias))
@@ -120,10 +120,10 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
             return write_json(shown)
         show(shown, say, table)
         return 0
-    return {"show": Command(run, "a server's state and host, and which actions are possible on it now, or why not", (
+    return {"show": Command(run, "show a server's state, host, and the actions that are possible now, or why not", (
         argument("server", metavar="UUID"), JSON))}
 
 
 def _read(conductor: ConductorRPC, uuid: str) -> ServerDetail:
-    """server.NotFound; Unavailable."""
+    """Return the server. Raises server.NotFound; Unavailable."""
     return conductor.get_server(ServerQuery(uuid=uuid, as_kept=True))

@@ -1,4 +1,4 @@
-"""``nova-manage service``: every daemon that registers, APIs and console proxies too."""
+"""``nova-manage service``: all services that register, including APIs and console proxies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = 3
 
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, table: Table) -> int:
-    """One row a host and binary, however many workers; with ``--host`` and ``--service`` those alone."""
+    """Print one row for each host and binary, regardless of its workers; ``--host`` and ``--service`` filter them."""
     found = conductor.list_services(ServiceQuery(host=given.host, binary=given.service, hidden=True))
     if given.json:
         return write_json(found)
@@ -34,8 +34,9 @@ def _contracts(service: Service) -> str:
 
 
 def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
-    """The row of a daemon that is gone for good: 0. 3: there is none. daemon.StillUp; of a nova-compute Conflict, as
-    long as servers or cleanups are on its host."""
+    """Delete the row of a removed service. Return 0; 3 if it has no row.
+
+    Raises daemon.StillUp; Conflict for a nova-compute while servers or cleanups are on its host."""
     found = conductor.list_services(ServiceQuery(host=given.host, binary=given.binary, hidden=True))
     if not found:
         say(f"No {given.binary} is registered for {given.host}: see nova-manage service list.")
@@ -43,16 +44,16 @@ def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     if found[0].up:
         raise errors.daemon.StillUp(binary=given.binary, host=given.host)
     conductor.delete_service(ServiceQuery(uuid=found[0].uuid))
-    say(f"{given.binary} on {given.host} is forgotten. It registers anew if it starts again.")
+    say(f"{given.binary} on {given.host} is no longer registered. It registers again if it is started.")
     return 0
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table of commands."""
+    """Return the rows of nova-manage's command table."""
     return {
         "list": Command(lambda options, given: listed(conductor_of(options), given, table),
-                        "every daemon: whether it is up, its release, and the contracts it serves", (
+                        "list services with their state, release, and the RPC contracts they serve", (
             argument("--host"), argument("--service", metavar="BINARY"), JSON)),
         "delete": Command(lambda options, given: delete(conductor_of(options), given, say),
-                          "remove the row of a daemon that was removed", (
-            argument("host"), argument("binary", help="as service list shows it: nova-novncproxy")))}
+                          "delete the row of a removed service", (
+            argument("host"), argument("binary", help="as 'service list' shows it, for example nova-novncproxy")))}

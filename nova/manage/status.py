@@ -1,10 +1,10 @@
-"""nova-status: whether an upgrade to this release may begin, or is complete; and whether a daemon is healthy.
+"""nova-status: check an upgrade to this release, and the health of a service.
 
     nova-status upgrade check [--json]
     nova-status health [--live] [DAEMON]
 
-Exit codes of the check: 0 all well; 1 a warning; 2 a failure, or a wrong configuration; 255 it could not look. Of the
-health: 0 the daemon is healthy; 1 it is not; 2 a wrong configuration.
+Exit codes of the check: 0 success; 1 a warning; 2 a failure, or a wrong configuration; 255 the check could not run.
+Exit codes of health: 0 the service is healthy; 1 it is not; 2 a wrong configuration.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ HEALTH = "health"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    top = argparse.ArgumentParser(prog=BINARY, description="Whether an upgrade to this release may begin, or is "
-                                  "complete; and whether a daemon of this machine is healthy.",
-                                  epilog="Exit status: 0 all well, 1 a warning or a daemon that is not healthy, 2 a "
-                                  "failure or a wrong configuration, 255 it could not look. Run 'upgrade check' where "
-                                  "nova-conductor.conf is.")
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(prog=BINARY, description="Check whether an upgrade to this release can begin, or is "
+                                  "complete; and whether a service on this machine is healthy.",
+                                  epilog="Exit status: 0 success, 1 a warning or an unhealthy service, 2 a failure or "
+                                  "a wrong configuration, 255 the check could not run. Run 'upgrade check' on a host "
+                                  "that has nova-conductor.conf.")
     add_common(top)
     actions = top.add_subparsers(dest="category", metavar="COMMAND", required=True)
     upgrade = actions.add_parser("upgrade", help="check").add_subparsers(dest="action", metavar="ACTION", required=True)
-    about = "look at everything that an upgrade depends on"
+    about = "check everything that an upgrade depends on"
     one = upgrade.add_parser("check", help=about, description=about)
-    one.add_argument("--json", action="store_true", help="one JSON object in place of the table")
-    about = "ask a daemon of this machine whether it is ready"
+    one.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    about = "check whether a service on this machine is ready"
     two = actions.add_parser(HEALTH, help=about, description=about)
     two.add_argument("daemon", metavar="DAEMON", nargs="?", choices=sorted(PORTS),
-                     help="the daemon, such as nova-scheduler; left out: the first process of this container")
-    two.add_argument("--live", action="store_true", help="ask whether it lives: what it needs may be away")
+                     help="the service, such as nova-scheduler (default: the first process of this container)")
+    two.add_argument("--live", action="store_true", help="check only liveness: its dependencies may be away")
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program nova-status; its exit code."""
+    """Run nova-status and return its exit code."""
     given = parser().parse_args(argv)
     return _health(given) if given.category == HEALTH else _upgrade_check(given)
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _health(given: argparse.Namespace) -> int:
     daemon = health.Daemon(given.daemon) if given.daemon else health.of_container()
     if daemon is None:
-        sys.stderr.write(f"{BINARY}: the first process of this container is no daemon of nova: name one\n")
+        sys.stderr.write(f"{BINARY}: the first process of this container is not a service of nova: name a service\n")
         return 1
     files = configuration.beside(named(given) or daemon.files, daemon.binary)
     options = configuration.read(daemon.binary, [*files, *given.log_words])
@@ -65,7 +65,7 @@ def _health(given: argparse.Namespace) -> int:
 
 def _upgrade_check(given: argparse.Namespace) -> int:
     concurrency.patch("threads")
-    # here: a health check, which runs all the time, needs no library of databases
+    # imported here: a health check runs often and does not need the database libraries
     from nova.cmd import tool_ending, tool_log
     from nova.manage import upgrade_checks
 

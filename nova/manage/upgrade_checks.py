@@ -1,6 +1,6 @@
-"""``nova-status upgrade check``: whether an upgrade to this release may begin, or is complete.
+"""``nova-status upgrade check``: check whether an upgrade to this release can begin, or is complete.
 
-Names of checks, table and JSON are as upstream's, for tools that read them.
+Check names, table and JSON are upstream's, for tools that parse them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 TITLE = "Upgrade Check Results"
 WIDTH = 70
 NAMED = 5
-PRETENDED = "fake"  # the hypervisor type of hosts whose guests are none
+PRETENDED = "fake"  # hypervisor type of hosts without real guests
 
 
 class Result(enum.IntEnum):
@@ -46,35 +46,35 @@ WELL = UpgradeFinding(Result.SUCCESS)
 
 
 def schemas(options: Options) -> UpgradeFinding:
-    """Whether both databases have this release's tables."""
+    """Check that both databases have this release's schema."""
     behind = []
     for schema, command in (("api", "api_db"), ("cell", "db")):
         have, want = (look(schema, serving(options, schema)) for look in (migrate.current, migrate.newest))
         if have != want:
-            behind.append(f"the {schema} database is at {have or 'nothing'} and this release has {want}: run "
+            behind.append(f"the {schema} database is at {have or 'nothing'}, but this release needs {want}: run "
                           f"'nova-manage {command} sync'")
     return UpgradeFinding(Result.FAILURE, "; ".join(behind).capitalize() + ".") if behind else WELL
 
 
 def cells(options: Options) -> UpgradeFinding:
-    """There is nothing to map. Tools ask before the first host is there, too."""
+    """Succeed: nothing needs to be mapped. Tools also run this check before the first host has registered."""
     if _computes(_known(options)):
         return WELL
-    return UpgradeFinding(Result.SUCCESS, "No compute host has registered yet. Hosts join by starting, and nothing has "
+    return UpgradeFinding(Result.SUCCESS, "No compute host has registered yet. Hosts join when they start; nothing has "
                           "to be mapped.")
 
 
 def computes(options: Options) -> UpgradeFinding:
-    """Daemons that cannot work beside those of this release."""
+    """Report services that cannot work together with this release."""
     return too_old(_known(options))
 
 
 def too_old(rows: Sequence[RunningRelease]) -> UpgradeFinding:
-    """Those of ``rows`` for which the step to this release is too long."""
+    """Report the services of ``rows`` whose release is too old for an upgrade to this release."""
     old = [f"{row.binary} on {row.host} ({row.release})" for row in rows if is_too_old(row.release)]
     if old:
-        return UpgradeFinding(Result.FAILURE, f"Before {OLDEST_BESIDE}, the oldest release that works beside "
-                              f"{RELEASE}: {_some(old)}. Upgrade them to a release between first.")
+        return UpgradeFinding(Result.FAILURE, f"Older than {OLDEST_BESIDE}, the oldest release that works with "
+                              f"{RELEASE}: {_some(old)}. Upgrade them to an intermediate release first.")
     return WELL
 
 
@@ -88,76 +88,77 @@ def _computes(rows: Sequence[RunningRelease]) -> set[str]:
 
 
 def enrolled(options: Options) -> UpgradeFinding:
-    """Hosts that no conductor of this release will believe; secrets that an older release left in clear. A cloud that
-    was made without secrets of hosts, as deployment tools make it, has nobody who could enrol them."""
+    """Report hosts whose messages conductors of this release will reject, and secrets that an older release stored in
+    clear text. Missing enrolments are a warning only if host secrets are configured: clouds that deployment tools
+    create without them have no operator who could enroll hosts."""
     hosts = _computes(_known(options))
     with serving(options, "cell").reading() as tx:
         missing = sorted(hosts - enrolments.names(tx).keys())
         clear = enrolments.in_clear(tx)
     if missing:
         kept = Result.WARNING if options.conductor.host_secret_key else Result.SUCCESS
-        return UpgradeFinding(kept, f"Not enrolled, so that nothing they say is believed: {_some(missing)}. "
+        return UpgradeFinding(kept, f"Not enrolled, so their messages are rejected: {_some(missing)}. "
                               "Run 'nova-manage host enroll' for each.")
     if clear:
-        return UpgradeFinding(Result.WARNING, f"Secrets in clear in the database: {_some(clear)}. Conductors wrap them "
-                              "once no conductor of an older release is alive.")
+        return UpgradeFinding(Result.WARNING, f"Unencrypted secrets in the database: {_some(clear)}. Conductors "
+                              "encrypt them once no conductor of an older release is running.")
     return WELL
 
 
 def data_migrations(options: Options) -> UpgradeFinding:
-    """Whether rows are left that an older release wrote."""
+    """Report pending data migrations: rows that an older release wrote."""
     from nova.conductor.upkeep.allocation_audit import Stores
     from nova.conductor.upkeep.data_migrations import pending
 
     left = pending(Stores(serving(options, "api"), serving(options, "cell")))
     if left:
-        return UpgradeFinding(Result.WARNING, f"Not done yet: {_some([one.name for one in left])}. Conductors do them "
-                              "while they run; 'nova-manage db online_data_migrations' does them now.")
+        return UpgradeFinding(Result.WARNING, f"Pending: {_some([one.name for one in left])}. Conductors run them in "
+                              "the background; 'nova-manage db online_data_migrations' runs them now.")
     return WELL
 
 
 def policy_file(options: Options) -> UpgradeFinding:
-    """JSON is not written any more."""
+    """Report a policy file in JSON, which is not supported any more."""
     from oslo_policy import opts
 
     opts.set_defaults(options, policy_file="policy.yaml")
     name = options.oslo_policy.policy_file
     if name.endswith(".json"):
-        return UpgradeFinding(Result.FAILURE, f"[oslo_policy]policy_file is {name}: turn it into YAML "
-                              "(oslopolicy-convert-json-to-yaml --namespace nova), and name that.")
+        return UpgradeFinding(Result.FAILURE, f"[oslo_policy]policy_file is {name}: convert it to YAML "
+                              "(oslopolicy-convert-json-to-yaml --namespace nova), and set the option to the new file.")
     return WELL
 
 
 def service_token(options: Options) -> UpgradeFinding:
-    """Whether other services are told that it is a service that asks in a user's name: good to know, and no matter of
-    an upgrade."""
+    """Report if no service token is sent with users' tokens to other services. Informational: independent of
+    upgrades."""
     if neutron_in_use(options) and not options.service_user.send_service_user_token:
         return UpgradeFinding(Result.SUCCESS, "[service_user]send_service_user_token is off: long operations fail "
-                              "where the user's token ends before them. Set it, and [service_user]'s credentials.")
+                              "when the user's token expires. Set it, and the credentials of [service_user].")
     return WELL
 
 
 def machine_types(options: Options) -> UpgradeFinding:
-    """Servers on libvirt's hosts whose machine may change with a host's default. That is a matter of QEMU's upgrade, or
-    of ``[libvirt]hw_machine_type``, and none of ours."""
+    """Report servers on libvirt hosts whose machine type may change with a host's default. Informational: it depends on
+    upgrades of QEMU and on ``[libvirt]hw_machine_type``, not on nova."""
     with serving(options, "cell").reading() as tx:
         pretended = {row.host for row in hosts.node_rows(tx) if row.facts.hypervisor_type == PRETENDED}
         found = [one.uuid for one in servers.properties_of_images(tx)
                  if one.host not in (None, *pretended) and MACHINE not in one.properties]
     if not found:
         return WELL
-    return UpgradeFinding(Result.SUCCESS, f"{len(found)} servers have no hw_machine_type in their records, so that a "
+    return UpgradeFinding(Result.SUCCESS, f"{len(found)} servers have no hw_machine_type in their records, so the "
                           "host's default decides: set them before you change [libvirt]hw_machine_type. "
-                          "'nova-manage libvirt list_unset_machine_type' names them, and 'nova-manage libvirt "
+                          "'nova-manage libvirt list_unset_machine_type' lists them, and 'nova-manage libvirt "
                           "update_machine_type' sets one.")
 
 
 def cinder(options: Options) -> UpgradeFinding:
-    """Whether Cinder answers, where there are credentials for it."""
+    """Check that Cinder answers, if credentials for it are set."""
     from nova.clients import session
 
     if session.load(options, "cinder").auth is None:
-        return UpgradeFinding(Result.SUCCESS, "There are no credentials for Cinder in [cinder] or [service_user].")
+        return UpgradeFinding(Result.SUCCESS, "No credentials for Cinder are set in [cinder] or [service_user].")
     found = doctor_services.cinder(options)
     if found.state == OK:
         return WELL
@@ -165,29 +166,29 @@ def cinder(options: Options) -> UpgradeFinding:
 
 
 def mode(options: Options) -> UpgradeFinding:
-    """The cloud's security mode: told, and no matter of an upgrade."""
+    """Report the cloud's security mode. Informational: independent of upgrades."""
     return UpgradeFinding(Result.SUCCESS, _sentences(security_mode(options)))
 
 
 def unread(options: Options) -> UpgradeFinding:
-    """Options in files that this release does not read: told, and no matter of an upgrade."""
+    """Report options in files that this release does not read. Informational: independent of upgrades."""
     found = written.unread(options)
     return WELL if found.state == OK else UpgradeFinding(Result.SUCCESS, _sentences(found))
 
 
 def _sentences(found: Finding) -> str:
-    """``doctor`` writes without capital letters and periods."""
+    """Return a doctor finding as sentences: ``doctor`` writes without capital letters and periods."""
     return " ".join(f"{text[0].upper()}{text[1:].rstrip('.')}." for text in (found.what, found.cure) if text)
 
 
 def nothing(why: str) -> Callable[[Options], UpgradeFinding]:
-    """A check of upstream's that has nothing to look at."""
+    """Return a check of upstream's that has nothing to check here."""
     return lambda options: UpgradeFinding(Result.SUCCESS, why)
 
 
 CHECKS: tuple[tuple[str, Callable[[Options], UpgradeFinding]], ...] = (
     ("Schemas", schemas), ("Cells v2", cells),
-    ("Placement API", nothing("Resources are claimed in the api database; no service is asked.")),
+    ("Placement API", nothing("Resources are claimed in the api database; no Placement service is needed.")),
     ("Cinder API", cinder),
     ("Online data migrations", data_migrations),
     ("Policy File JSON to YAML Migration", policy_file), ("Older than N-1 computes", computes),
@@ -201,15 +202,15 @@ def _some(names: Sequence[str]) -> str:
 
 
 def check(options: Options) -> list[tuple[str, UpgradeFinding]]:
-    """All of them; of databases without this release's tables only what that says. NovaError: a database does not
-    answer, or its URL is not set."""
+    """Run all checks, or only the schema check if it fails. Raises NovaError if a database does not answer, or its URL
+    is not set."""
     first = schemas(options)
     chosen = CHECKS if first.result is Result.SUCCESS else CHECKS[:1]
     return [(name, look(options)) for name, look in chosen]
 
 
 def table(found: Sequence[tuple[str, UpgradeFinding]]) -> str:
-    """As upstream prints it: one box, a part a check."""
+    """Return the findings in upstream's format: one box, with a part for each check."""
     parts = [[TITLE]]
     for name, finding in found:
         details = textwrap.wrap(f"Details: {finding.details}", WIDTH, subsequent_indent="  ")
@@ -223,6 +224,6 @@ def table(found: Sequence[tuple[str, UpgradeFinding]]) -> str:
 
 
 def as_json(found: Sequence[tuple[str, UpgradeFinding]]) -> str:
-    """The same for programs; ``result`` is the number."""
+    """Return the findings as JSON; ``result`` is the number."""
     return json.dumps({"name": TITLE, "checks": [{"check": name, "result": int(one.result), "details": one.details}
                                                  for name, one in found]})

@@ -1,7 +1,7 @@
-"""``nova-manage volume_attachment``: a server's use of a volume, as its record has it; and a new one in its place.
+"""``nova-manage volume_attachment``: show a server's recorded volume attachment, or replace it with a new one.
 
-How a host reaches a volume is asked of Cinder whenever it is needed, so that a server that is started learns of moved
-Ceph monitors by itself. A refresh is for what Cinder ties to the attachment itself, such as a host's changed initiator.
+Nova asks Cinder for the connection data of a volume whenever it is needed, so a started server learns of moved Ceph
+monitors automatically. A refresh is for data that Cinder ties to the attachment, such as a host's changed initiator.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 NO_SERVER, NOT_ATTACHED, NOT_OFF, BAD_CONNECTOR = 2, 3, 4, 5
-#: Exit statuses of what the conductor refuses, by the error's code.
+#: Code of the conductor's error -> exit status.
 REFUSED = {errors.server.NotFound.code: NO_SERVER, errors.volume.NotAttached.code: NOT_ATTACHED,
            errors.volume.RefreshNotOff.code: NOT_OFF, errors.volume.Busy.code: NOT_OFF}
 
 
 def show(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """0; 3: the server has no such volume."""
+    """Print the attachment. Return 0; 3 if the server does not have the volume."""
     found = next((one for one in conductor.list_server_volumes(ServerQuery(uuid=given.server, scope=Scope()))
                   if one.volume_id == given.volume), None)
     if found is None:
-        say(f"Server {given.server} has no volume {given.volume}.")
+        say(f"Server {given.server} does not have volume {given.volume}.")
         return NOT_ATTACHED
     if given.json:
         return write_json(found)
@@ -46,7 +46,7 @@ def show(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Ta
 
 
 def refresh(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """0; 5: the file with the connector cannot be read."""
+    """Replace the attachment with a new one. Return 0; 5 if the file with the connector cannot be read."""
     connector: Connector | None = None
     if given.connector_path:
         try:
@@ -55,20 +55,20 @@ def refresh(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table:
             say(f"{given.connector_path} cannot be read as JSON: {error}")
             return BAD_CONNECTOR
         if not isinstance(connector, dict):
-            say(f"{given.connector_path} holds no connector, which is a JSON object: see get_connector.")
+            say(f"{given.connector_path} does not contain a connector, which is a JSON object: see get_connector.")
             return BAD_CONNECTOR
     made = conductor.refresh_attachment(given.server, given.volume, connector)
-    say(f"Volume {given.volume} of server {given.server} has attachment {made.attachment_id} now.")
+    say(f"Volume {given.volume} of server {given.server} now has attachment {made.attachment_id}.")
     return 0
 
 
 def get_connector(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """What a host (this one, unless another is named) says of itself to a volume's back end, as JSON."""
+    """Print the connector of a host (default: this one), which it sends to volume back ends, as JSON."""
     return write_json(conductor.host_connector(given.host))
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table of commands."""
+    """Return the rows of nova-manage's command table."""
     def runs(work: Callable[..., int]) -> Callable[[Options, argparse.Namespace], int]:
         def run(options: Options, given: argparse.Namespace) -> int:
             try:
@@ -82,12 +82,12 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
         return run
 
     server, volume = argument("server", metavar="UUID"), argument("volume", metavar="VOLUME_ID")
-    accepted: dict[str, Any] = {"action": "store_true", "help": "accepted; how a volume is reached is kept nowhere"}
+    accepted: dict[str, Any] = {"action": "store_true", "help": "accepted; connection data are not stored"}
     return {
-        "show": Command(runs(show), "a server's use of a volume, as its record has it", (
+        "show": Command(runs(show), "show a server's recorded volume attachment", (
             server, volume, JSON, argument("--connection_info", **accepted))),
-        "refresh": Command(runs(refresh), "have Cinder make a new attachment for a server that is off", (
+        "refresh": Command(runs(refresh), "replace the Cinder attachment of a stopped server", (
             server, volume, argument("connector_path", nargs="?", metavar="FILE",
-                                     help="JSON of get_connector; without it, the server's host is asked"))),
-        "get_connector": Command(runs(get_connector), "what a compute host says of itself to volumes' back ends", (
-            argument("host", nargs="?", metavar="HOST", help="this one, when left out"), JSON))}
+                                     help="JSON of get_connector (default: ask the server's host)"))),
+        "get_connector": Command(runs(get_connector), "print the connector that a host sends to volume back ends", (
+            argument("host", nargs="?", metavar="HOST", help="the compute host (default: this one)"), JSON))}

@@ -1,4 +1,4 @@
-"""``nova-manage vpn``: projects' VPN servers (cloudpipe), listed, made, and where their clients come in."""
+"""``nova-manage vpn``: list, create and configure projects' VPN servers (cloudpipe)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table, made of its own pieces."""
+    """Return the rows of nova-manage's command table."""
     project = argument("--project", required=True, help="the project's id")
 
     def run(action: Callable[..., int]) -> Run:
         return lambda options, given: action(conductor_of(options), given, say, table)
     return {
-        "list": Command(run(listed), "projects' VPN servers", ()),
-        "run": Command(run(start), "make a project's VPN server, where it has none", (project,)),
-        "change": Command(run(change), "say where the clients of a project's VPN come in", (
-            project, argument("--ip", required=True, help="public address of its networks' VPN"),
-            argument("--port", required=True, type=int, help="its port")))}
+        "list": Command(run(listed), "list projects' VPN servers", ()),
+        "run": Command(run(start), "create a project's VPN server, if it has none", (project,)),
+        "change": Command(run(change), "set the public address and port of a project's VPN", (
+            project, argument("--ip", required=True, help="public address of the VPN of the project's networks"),
+            argument("--port", required=True, type=int, help="public port of the VPN")))}
 
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """A row for each project that has a VPN server."""
+    """Print a row for each project that has a VPN server."""
     found = conductor.list_cloudpipes()
     if not found:
         say("There are no VPN servers.")
@@ -40,16 +40,17 @@ def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
 
 
 def start(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """The project's VPN server: what it has already, or a new server. Invalid: the cloud, or the project's network, is
-    not made for it; Unavailable: nova-cert."""
+    """Print the project's VPN server, which is created if it does not exist. Raises Invalid if the cloud or the
+    project's network does not support it, Unavailable if nova-cert does not answer."""
     say(f"The VPN server of project {given.project} is {conductor.create_cloudpipe(given.project)}.")
     return 0
 
 
 def change(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """Where the clients of a project's VPN come in. NotFound: the project has no network; Invalid: address or port."""
+    """Set the public address and port of a project's VPN. Raises NotFound if the project has no network, Invalid if
+    the address or port is invalid."""
     conductor.configure_vpn(given.project, given.ip, given.port)
-    say(f"Clients of project {given.project}'s VPN come in at {given.ip}, port {given.port}.")
+    say(f"Clients of project {given.project}'s VPN connect to {given.ip}, port {given.port}.")
     return 0
 
 

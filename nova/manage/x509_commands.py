@@ -1,4 +1,4 @@
-"""``nova-manage x509``: users' certificates, which nova-cert revokes."""
+"""``nova-manage x509``: revoke users' certificates through nova-cert."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nova.manage.command import Command, argument
 if TYPE_CHECKING:
     from nova.rpc.contracts.cert import CertRPC
 
-#: A client of nova-cert, by the configuration: made when a command runs.
+#: Configuration -> a client of nova-cert, created when a command runs.
 CertsOf = Callable[[Options], "CertRPC"]
 Say = Callable[[str], None]
 
 
 def actions(certs_of: CertsOf, say: Say) -> dict[str, Command]:
-    """The rows of nova-manage's table."""
+    """Return the rows of nova-manage's command table."""
     return {"revoke": Command(lambda options, given: revoke(certs_of(options), given, say),
                               "revoke certificates of a user, of a project, or of a user in a project", (
                                   argument("--user", help="the user's id"),
@@ -26,10 +26,12 @@ def actions(certs_of: CertsOf, say: Say) -> dict[str, Command]:
 
 
 def revoke(certs: CertRPC, given: argparse.Namespace, say: Say) -> int:
-    """0; 2: neither is named; 3: there was none that was not revoked before. NotFound: with ``use_project_ca``, a
-    project without an authority. Unavailable: nova-cert, or the conductor."""
+    """Revoke the certificates. Return 0; 2 if neither user nor project is given; 3 if no unrevoked certificate exists.
+
+    Raises NotFound if, with ``use_project_ca``, the project has no authority; Unavailable if nova-cert or the conductor
+    does not answer."""
     if not given.user and not given.project:
-        say("Say whose: --user ID, --project ID, or both.")
+        say("Specify whose certificates: --user ID, --project ID, or both.")
         return 2
     if given.user and given.project:
         count = certs.revoke_certs_by_user_and_project(given.user, given.project)
@@ -38,9 +40,9 @@ def revoke(certs: CertRPC, given: argparse.Namespace, say: Say) -> int:
     else:
         count = certs.revoke_certs_by_project(given.project)
     if not count:
-        say("There is no certificate to revoke.")
+        say("No certificates to revoke.")
         return 3
-    say(f"Certificates revoked: {count}. The list is in crl.pem of nova-cert's ca_path.")
+    say(f"Certificates revoked: {count}. The revocation list is crl.pem in nova-cert's ca_path.")
     return 0
 
 

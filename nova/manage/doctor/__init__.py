@@ -1,4 +1,4 @@
-"""nova-manage doctor: one line a check, and what to do about what is wrong. No check changes anything."""
+"""The command nova-manage doctor: one line for each check, with the cure of each fault. Checks are read-only."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from nova.manage.output import write_json
 
 
 def config(options: Options) -> Finding:
-    """Whether nova.conf's secrets are the daemons' alone, and its words the operator's. That its options are valid was
-    found by reading them."""
+    """Check that only services can read the secrets of the configuration files, and only the operator can change them.
+    The options' values were validated when the files were read."""
     files = [os.fspath(path) for path in options.config_file]
     open_files = [path for path in files if os.path.basename(path) == "nova-conductor.conf"
                   and os.stat(path).st_mode & 0o077]
@@ -44,16 +44,16 @@ def config(options: Options) -> Finding:
 
 
 def _changeable(files: Sequence[str], as_root: bool) -> Finding | None:
-    """What says which programs daemons run is not for others to write; nor, where some run ``as_root``, for anybody but
-    root (OSSN-0026)."""
+    """Return a finding if other users can write the files, which name the programs that services run. If services run
+    ``as_root``, only root may write them (OSSN-0026)."""
     folders = {os.path.dirname(os.path.abspath(path)) for path in files}
     for path in (*files, *sorted(folders)):
         found = os.stat(path)
         if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
             return Finding(BAD, f"{path} can be written by others", f"chmod go-w {path}")
         if as_root and found.st_uid:
-            return Finding(WARN, f"{path} is {_user(found.st_uid)}'s to write, and nova-compute does as root what it "
-                                 "says", f"chown root {path}")
+            return Finding(WARN, f"{path} belongs to {_user(found.st_uid)}, but nova-compute runs its commands as root",
+                           f"chown root {path}")
     return None
 
 
@@ -64,7 +64,7 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
-#: Names are kept from release to release: monitoring names them.
+#: Names must not change between releases: monitoring systems use them.
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("options", unread), ("security-mode", security_mode), ("credentials", credentials),
     ("secrets", secret_files),
@@ -81,13 +81,13 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("sandbox", image_sandbox), ("privileges", privileges), ("optional-parts", optional_parts))
 NAMES = tuple(name for name, _check in CHECKS)
 
-#: By the worst state, as monitoring plugins have it (OK, WARNING, CRITICAL).
+#: Worst state -> exit status, as for monitoring plugins (OK, WARNING, CRITICAL).
 EXIT_STATUS = {OK: 0, WARN: 1, BAD: 2}
 SEVERITY = (OK, WARN, BAD)
 
 
 class Manner(NamedTuple):
-    """How it is told. ``names`` empty: all checks."""
+    """Options of a run. ``names``: the checks to run; empty: all checks. ``json``: JSON output."""
 
     names: Collection[str] = ()
     json: bool = False
@@ -97,7 +97,7 @@ ALL_AS_TEXT = Manner()
 
 
 def run(options: Options, say: Callable[[str], None], manner: Manner = ALL_AS_TEXT) -> int:
-    """Do the checks, and tell of each; the exit status for the worst."""
+    """Run the checks and print their findings. Return the exit status of the worst."""
     found: list[tuple[str, Finding]] = []
     for name, finding in _findings(options, manner.names):
         found.append((name, finding))
@@ -117,7 +117,7 @@ def _findings(options: Options, names: Collection[str]) -> Iterator[tuple[str, F
             continue
         try:
             yield name, check(options)
-        except Exception as error:  # one check's accident must not hide the others
+        except Exception as error:  # an error in one check must not hide the others
             wrong = error if isinstance(error, errors.config.Wrong) else configuration.explained(options, error)
             yield name, Finding(BAD, wrong.message, "correct it in nova.conf") if wrong else Finding(
                 BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")

@@ -1,4 +1,4 @@
-"""Ceph, on a compute host whose guests have their disks there."""
+"""Doctor check of Ceph, on a compute host whose guest disks are in Ceph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 
 def ceph_pool(options: Options, runner: CommandRunner | None = None) -> Finding:
-    """Whether the pool of guests' disks answers this host's user, and how much is free there."""
+    """Check that the pool of guest disks answers this host's Ceph user, and report its free space."""
     libvirt = options.libvirt
     if not is_libvirt(options.compute_driver) or libvirt.images_type != "rbd":
         return Finding(OK, "guests' disks are not in Ceph here")
@@ -29,5 +29,5 @@ def ceph_pool(options: Options, runner: CommandRunner | None = None) -> Finding:
         total, free = Rbd(found, runner or SystemRunner(30)).space()
     except errors.NovaError as error:
         return Finding(BAD, f"pool {name} does not answer: {error.message}",
-                       "look with `ceph -s`; [libvirt]images_rbd_ceph_conf, rbd_user, and the keyring beside it")
-    return Finding(OK, f"pool {name}: {free // GIB} of {total // GIB} GiB are free, for all hosts together")
+                       "run `ceph -s`; check [libvirt]images_rbd_ceph_conf, rbd_user, and the keyring next to it")
+    return Finding(OK, f"pool {name}: {free // GIB} of {total // GIB} GiB are free, shared by all hosts")

@@ -1,4 +1,4 @@
-"""Which daemons this host should run, and whether they do."""
+"""Doctor check that the services that this host should run are up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nova.model.host.services import Service, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
-#: By the name of its program: how a daemon registers. nova-imageproxy does not: it has no way to the broker.
+#: Program name -> names by which the service registers. nova-imageproxy does not: it has no connection to the broker.
 REGISTERS_AS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in (
         "nova-compute", "nova-network", "nova-conductor", "nova-scheduler", "nova-consoleauth", "nova-cert",
@@ -21,21 +21,21 @@ REGISTERS_AS: Mapping[str, tuple[str, ...]] = {
         "nova-objectstore")},
     "nova-api-os-compute": ("nova-osapi_compute",), "nova-api-metadata": ("nova-metadata",),
     "nova-api-ec2": ("nova-ec2",), "nova-imageproxy": ()}
-#: How what registers under another name is started: by that program, or by nova-api.
+#: Registered name that is not a program -> how the service is started: by its program, or by nova-api.
 STARTED_AS = {row: f"{row} (started as nova-api or {name})" for name, rows in REGISTERS_AS.items() for row in rows
               if row != name}
 OF_APIS = {"osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata", "ec2": "nova-ec2"}
 
 
 class Expected(NamedTuple):
-    """``programs`` None: nobody says which; ``source``: who says it."""
+    """The expected services. ``programs`` None: unknown; ``source``: the option or command that names them."""
 
     programs: tuple[str, ...] | None
     source: str
 
 
 def expected(options: Options, runner: CommandRunner | None = None, booted: str = BOOTED) -> Expected:
-    """The operator's word, else systemd's."""
+    """Return the services that the operator configured, else the enabled systemd units."""
     if options.doctor.expected_daemons:
         return Expected(tuple(options.doctor.expected_daemons), "[doctor]expected_daemons")
     enabled = _enabled_units(runner or SystemRunner(15)) if os.path.isdir(booted) else ()
@@ -53,7 +53,7 @@ def _enabled_units(runner: CommandRunner) -> tuple[str, ...]:
 
 
 def own_rows(options: Options) -> tuple[Service, ...]:
-    """This host's daemons, as the conductor knows them. NovaError."""
+    """Return the registered services of this host, as the conductor reports them. Raises NovaError."""
     from nova.manage.doctor.services import the_bus
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -67,7 +67,7 @@ def own_rows(options: Options) -> tuple[Service, ...]:
 
 
 def runs_network(options: Options) -> bool | None:
-    """Whether this is a network host; None where it cannot be known."""
+    """True if this is a network host; None if unknown."""
     wanted = expected(options)
     if wanted.programs is not None:
         return "nova-network" in wanted.programs
@@ -78,11 +78,11 @@ def runs_network(options: Options) -> bool | None:
 
 
 def daemons(options: Options, runner: CommandRunner | None = None) -> Finding:
-    """Whether the daemons of this host run, and reach the conductors."""
+    """Check that the services of this host run and reach the conductors."""
     wanted = expected(options, runner)
     unknown = [name for name in wanted.programs or () if name != "nova-api" and name not in REGISTERS_AS]
     if unknown:
-        return Finding(BAD, f"there are no daemons {', '.join(unknown)}", f"correct {wanted.source}")
+        return Finding(BAD, f"unknown services: {', '.join(unknown)}", f"correct {wanted.source}")
     try:
         rows = own_rows(options)
     except errors.NovaError as error:
@@ -95,9 +95,9 @@ def daemons(options: Options, runner: CommandRunner | None = None) -> Finding:
     silent = [name for name in wanted.programs if down[name]]
     if silent:
         named = [name if down[name] == [name] else f"{name} (as {', '.join(down[name])})" for name in silent]
-        return Finding(BAD, f"{', '.join(named)} should be up on {options.host} ({wanted.source}), and no conductor "
-                       "hears of it", f"systemctl start {' '.join(silent)}, and look at its log: a host's daemon may "
-                       "lack its enrolment (nova-manage host list)")
+        return Finding(BAD, f"{', '.join(named)} should be up on {options.host} ({wanted.source}), but no conductor "
+                       "receives its reports", f"systemctl start {' '.join(silent)}, and check its log: the host may "
+                       "not be enrolled (nova-manage host list)")
     return Finding(OK, f"up on {options.host}: {', '.join(wanted.programs)}")
 
 
@@ -105,9 +105,9 @@ def _as_before(host: str, rows: tuple[Service, ...]) -> Finding:
     down = sorted(one.binary for one in rows if not one.up)
     if down:
         named = ", ".join(STARTED_AS.get(one, one) for one in down)
-        return Finding(BAD, f"{named} ran on {host} before, and no conductor hears of it",
-                       f"start it again; if it is gone for good: nova-manage service delete {host} {down[0]}")
+        return Finding(BAD, f"{named} ran on {host} before, but no conductor receives its reports now",
+                       f"start it again; if it was removed: nova-manage service delete {host} {down[0]}")
     if not rows:
-        return Finding(WARN, f"no daemon was ever heard of on {host}",
-                       "start its daemons, or name them in [doctor]expected_daemons")
+        return Finding(WARN, f"no service has ever registered on {host}",
+                       "start its services, or set [doctor]expected_daemons")
     return Finding(OK, f"up on {host}: {', '.join(sorted(one.binary for one in rows))}")

@@ -1,4 +1,4 @@
-"""What a check of ``nova-manage doctor`` says, and what they all ask of a configuration."""
+"""Findings of the checks of ``nova-manage doctor``, and helpers that the checks share."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from nova.rpc.contracts.conductor import ConductorRPC
 
 OK, WARN, BAD = "ok", "warning", "FAILED"
 NAMED = 5
-LIBRARYS_URL = "rabbit://"  # where transport_url is not set
+LIBRARYS_URL = "rabbit://"  # the library's default of transport_url
 
 T = TypeVar("T")
 
-#: One of several things that a finding is about.
+#: One of several items that a finding is about.
 Detail = Mapping[str, str]
 
 
 class Finding(NamedTuple):
-    """``cure`` is what to do; empty when nothing is to be done. ``details``: for programs, where there are many."""
+    """The result of a check. ``cure``: the action to take; empty if none is needed. ``details``: the single items of a
+    long list, for programs."""
 
     state: str
     what: str
@@ -32,15 +33,15 @@ Check = Callable[[Any], Finding]
 
 
 def is_host(options: Options) -> bool:
-    """Whether this is the configuration of a compute or network host and of no control daemon: its broker user may
-    speak to the conductors' door for hosts alone."""
+    """True if this is the configuration of a compute or network host and not of a control plane service: the broker
+    user of such a host may use only the conductors' API for hosts."""
     if options.database.connection:
         return False
     return bool(options.compute_driver or options.hosts_transport_url and not _control_url(options))
 
 
 def _control_url(options: Options) -> bool:
-    """Whether the way between control daemons is configured, which a host does not have."""
+    """True if the transport between control plane services is configured, which compute hosts do not have."""
     from nova.rpc import transport
 
     if "transport_url" not in options:
@@ -49,12 +50,12 @@ def _control_url(options: Options) -> bool:
 
 
 def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
-    """What the conductor says; a finding where it can't be asked."""
+    """Return the conductor's reply, or a finding if it cannot be asked."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 
     if is_host(options):
-        return Finding(OK, "a compute host does not ask: run this beside nova-api or nova-conductor")
+        return Finding(OK, "not checked on a compute host: run this on a host with nova-api or nova-conductor")
     try:
         return ask(Bus(options, options.host).client(ConductorRPC))
     except errors.NovaError as error:
@@ -62,24 +63,24 @@ def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
 
 
 def unanswered(error: errors.NovaError) -> Finding:
-    """Of a check that needs a conductor's word, and got none."""
+    """Return the finding of a check that needs a conductor's reply and got none."""
     if isinstance(error, errors.PeerTooOld):
-        return Finding(WARN, "this cannot be looked at: the conductors are of an older release",
-                       "look again after the upgrade")
+        return Finding(WARN, "this cannot be checked: the conductors are of an older release",
+                       "check again after the upgrade")
     if of_database(error):
-        return Finding(WARN, "this cannot be looked at: the conductor's database does not answer",
+        return Finding(WARN, "this cannot be checked: the conductor's database does not answer",
                        "see the line 'database', on a conductor's host")
-    return Finding(WARN, "this cannot be looked at: no conductor answers", "see the line 'broker'")
+    return Finding(WARN, "this cannot be checked: no conductor answers", "see the line 'broker'")
 
 
 def of_database(error: errors.NovaError) -> bool:
-    """Whether a conductor said it, of its database: it answers, and so does the broker."""
+    """True if a conductor reported an error of its database: the conductor and the broker work."""
     from nova.db.sql.engine import DatabaseAway, DatabaseBusy
 
     return error.code in (DatabaseAway.code, DatabaseBusy.code)
 
 
 def some(names: list[str]) -> str:
-    """The first five names, and how many more there are."""
+    """Return the first five names, and the number of the others."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

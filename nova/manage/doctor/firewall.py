@@ -1,4 +1,4 @@
-"""The doctor's look at what holds security groups on a compute host of nova-network's."""
+"""Doctor check of the packet filter that enforces security groups on a compute host with nova-network."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host
 
 
 def kept_elsewhere(options: Options) -> bool:
-    """Whether those filter who keep the networks: on a compute host the conductor's word, for its own file does not
-    decide it. NovaError."""
+    """True if the network backend filters packets. A compute host asks the conductor, because its own configuration
+    file does not decide it. Raises NovaError if the conductor does not answer."""
     from nova.conf.network import neutron_in_use
     from nova.manage.doctor.services import the_bus
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -27,7 +27,7 @@ def kept_elsewhere(options: Options) -> bool:
 
 def packet_filter(options: Options, switches: Path | None = None, elsewhere: Callable[[object], bool] = kept_elsewhere
                   ) -> Finding:
-    """``switches``: where the kernel says whether bridges ask iptables."""
+    """Check that security groups are enforced. ``switches``: the kernel's directory of the bridge-nf-call settings."""
     from nova.conf.network import neutron_in_use
 
     written = neutron_in_use(options)
@@ -35,10 +35,11 @@ def packet_filter(options: Options, switches: Path | None = None, elsewhere: Cal
         in_use = elsewhere(options)
     except errors.NovaError:
         in_use = written
-    found = Finding(OK, "security groups are Neutron's, whose agents filter") if in_use else _ours(options, switches)
+    found = Finding(OK, "Neutron's agents enforce security groups") if in_use else _ours(options, switches)
     if in_use != written and found.state == OK:
         return Finding(WARN, f"{found.what}; but [DEFAULT]use_neutron = {str(written).lower()} on this host",
-                       f"set it to {str(in_use).lower()}: nova-compute follows the conductors, other programs may not")
+                       f"set it to {str(in_use).lower()}: nova-compute follows the conductors, but other programs may "
+                       "not")
     return found
 
 
@@ -55,8 +56,9 @@ def _ours(options: Options, switches: Path | None) -> Finding:
         return Finding(BAD, error.message, "correct it in nova.conf")
     missing = unset(switches or BRIDGE_SWITCHES)
     if missing:
-        return Finding(BAD, f"security groups do not hold between guests on one bridge ({'; '.join(missing)}), and "
+        return Finding(BAD, f"security groups are not enforced between guests on one bridge ({'; '.join(missing)}), so "
                        "nova-compute refuses to start guests", CURE)
     if shutil.which(flows.PROGRAM, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
-        return Finding(WARN, "missing: conntrack: connections last when their rule is removed", "apt install conntrack")
-    return Finding(OK, "bridges ask iptables: security groups hold between guests on one bridge, too")
+        return Finding(WARN, "missing: conntrack: connections outlive the removal of their rule",
+                       "apt install conntrack")
+    return Finding(OK, "bridges use iptables: security groups are enforced between guests on one bridge, too")

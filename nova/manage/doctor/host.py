@@ -1,4 +1,4 @@
-"""This machine: its tools, disks, KVM, libvirt, and where its consoles are."""
+"""Doctor checks of this machine: its tools, disks, KVM, libvirt, and console addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nova.privileged import sandbox
 from nova.privileged.runner import SYSTEM_PATH, SystemRunner
 
 FREE_GIB = 5
-#: Where a compute host's consoles are and are found: section to options.
+#: Section -> options with the listen and proxy client addresses of a compute host's consoles.
 CONSOLE_PLACES = {
     "vnc": ("server_listen", "server_proxyclient_address"),
     "spice": ("server_listen", "server_proxyclient_address"),
@@ -28,11 +28,11 @@ CONSOLE_PLACES = {
 }
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
 OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", "iputils-arping"),
-                  "share_dhcp_address": ("ebtables-restore", "iptables")}  # by option: the program, its package
+                  "share_dhcp_address": ("ebtables-restore", "iptables")}  # option -> (program, its package)
 
 
 def libvirt(options: Options) -> Finding:
-    """Whether libvirt answers, and with which versions; nothing where another driver is configured."""
+    """Check that libvirt answers, and report its version; skipped with another driver."""
     if not is_libvirt(options.compute_driver):
         return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
     uri = options.libvirt.connection_uri or "qemu:///system"
@@ -47,38 +47,38 @@ def libvirt(options: Options) -> Finding:
 
 
 def image_sandbox(options: Options) -> Finding:
-    """Whether the tools that read images can be shut in on this compute host."""
+    """Check that the tools that read images can run in a sandbox on this compute host."""
     if not is_libvirt(options.compute_driver):
-        return Finding(OK, "no tools read images here")
+        return Finding(OK, "no image tools run here")
     try:
         sandbox.check(SystemRunner(15))
     except errors.host.NoSandbox as error:
-        return Finding(BAD, error.message, "apt install bubblewrap; in a container, let it make namespaces")
+        return Finding(BAD, error.message, "apt install bubblewrap; in a container, allow it to create namespaces")
     return Finding(OK, "tools that read images run in a sandbox")
 
 
 def credentials(options: Options) -> Finding:
-    """Whether a compute host holds no more than its own broker user and secret."""
+    """Check that a compute host has no credentials except its own broker user and secret."""
     from nova.cmd import host_credentials
 
     if not is_host(options):
-        return Finding(OK, "this is no compute host's configuration: control daemons have credentials")
+        return Finding(OK, "not the configuration of a compute host: control plane services have credentials")
     names = host_credentials.found(options)
     if names:
-        return Finding(BAD, f"this compute host holds {', '.join(names)}", host_credentials.CURE)
-    return Finding(OK, "this compute host holds no credentials of the cloud's")
+        return Finding(BAD, f"this compute host has {', '.join(names)}", host_credentials.CURE)
+    return Finding(OK, "this compute host has no credentials of the cloud")
 
 
 def bridge_tools(options: Options) -> Finding:
-    """Whether the programs that nova-network runs on its hosts are installed."""
+    """Check that the programs that nova-network runs on its hosts are installed."""
     from nova.conf.network import neutron_in_use
 
     if neutron_in_use(options):
-        return Finding(OK, "networks are Neutron's, whose agents have tools of their own")
+        return Finding(OK, "networks are Neutron's, whose agents have their own tools")
     is_network_host = runs_network(options)
     if is_network_host is False:
         return Finding(OK, "nova-network does not run here: its tools are not needed")
-    state, certainly = (BAD, "") if is_network_host else (WARN, "; needed if nova-network is to run here")
+    state, certainly = (BAD, "") if is_network_host else (WARN, "; needed if nova-network will run here")
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
     if missing:
@@ -91,7 +91,7 @@ def bridge_tools(options: Options) -> Finding:
 
 
 def consoles(options: Options) -> Finding:
-    """Whether users can come to consoles, as far as this machine knows it."""
+    """Check that users can open consoles, as far as this machine can tell."""
     from nova.model.host.services import ServiceQuery
 
     if is_host(options):
@@ -105,31 +105,31 @@ def consoles(options: Options) -> Finding:
     if up:
         return Finding(OK, f"nova-consoleauth is up on {some(up)}")
     down = f" (down: {some([one.host for one in found])})" if found else ""
-    return Finding(WARN, f"no nova-consoleauth is up{down}: no console opens",
-                   "start nova-consoleauth; only a cloud without consoles needs none")
+    return Finding(WARN, f"no nova-consoleauth is up{down}: consoles cannot be opened",
+                   "start nova-consoleauth, unless the cloud has no consoles")
 
 
 def console_addresses(options: Options) -> Finding:
-    """A compute host's: those that lead nowhere from another machine, where the controller is one."""
+    """Find console addresses of a compute host that other machines cannot reach, if the controller is another one."""
     from nova.rpc import transport
 
     if not options.compute_driver:
-        return Finding(OK, "there are no guests here")
-    transport.open_transport(options)  # declares transport_url, and connects to nothing
+        return Finding(OK, "no guests run here")
+    transport.open_transport(options)  # only declares transport_url, without a connection
     places = [(f"[{section}]{name}", options[section][name]) for section, names in CONSOLE_PLACES.items()
               if options[section].enabled for name in names]
     if not places:
-        return Finding(OK, "guests of this host have no consoles")
+        return Finding(OK, "no consoles are enabled on this host")
     broker_host, _ = broker_address(options.hosts_transport_url or options.transport_url)
     local = [name for name, place in places if _is_local(place)]
     if not local or _is_local(broker_host):
         return Finding(OK, "consoles are at " + ", ".join(sorted({str(place) for _, place in places})))
-    return Finding(WARN, f"the broker is at {broker_host}, and these name this machine alone: {', '.join(local)}",
-                   "set them as doc/consoles.rst says, unless the proxies are on this very machine")
+    return Finding(WARN, f"the broker is at {broker_host}, but these are loopback addresses: {', '.join(local)}",
+                   "set them as described in doc/consoles.rst, unless the console proxies run on this machine")
 
 
 def _is_local(place: str) -> bool:
-    """Whether an address, a name or a URL is loopback's."""
+    """True if an address, a name or a URL is a loopback address."""
     host = urllib.parse.urlsplit(place).hostname if "://" in place else place
     try:
         return ipaddress.ip_address(host or "").is_loopback
@@ -138,20 +138,20 @@ def _is_local(place: str) -> bool:
 
 
 def disk(options: Options) -> Finding:
-    """How much room, in GiB, is left: for guests' disks and the image cache on a compute host, elsewhere for what
-    daemons keep."""
+    """Check the free disk space, in GiB: for guest disks and the image cache on a compute host, on other hosts for the
+    services' state."""
     path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
-    maker, content = (("nova-compute", "guests' disks and the image cache") if options.compute_driver else
-                      ("a daemon", "the daemons' state"))
+    maker, content = (("nova-compute", "guest disks and the image cache") if options.compute_driver else
+                      ("a service", "the services' state"))
     if not os.path.isdir(path):
-        return Finding(WARN, f"{path} does not exist yet", f"it is made when {maker} starts")
+        return Finding(WARN, f"{path} does not exist yet", f"no action needed: it is created when {maker} starts")
     free = shutil.disk_usage(path).free / 1024**3
     return Finding(OK if free > FREE_GIB else BAD, f"{free:.0f} GiB are free at {path}",
-                   "" if free > FREE_GIB else f"make room: {content} fill it")
+                   "" if free > FREE_GIB else f"free up space: {content} are stored there")
 
 
 def kvm(options: Options) -> Finding:
-    """As nova-compute found it, or as it would; its word is not written."""
+    """Report whether KVM works, as nova-compute found or would find it; the result is not saved."""
     if not is_libvirt(options.compute_driver):
         return Finding(OK, "KVM is not used")
     from nova.privileged import kvm as probe
@@ -164,6 +164,6 @@ def kvm(options: Options) -> Finding:
     if chosen == "qemu":
         return Finding(OK, "KVM is not used ([libvirt]virt_type = qemu)")
     if chosen == "kvm":
-        return Finding(BAD, f"[libvirt]virt_type = kvm, and {probe.SENTENCES[found]}", "set it to auto, or mend KVM")
+        return Finding(BAD, f"[libvirt]virt_type = kvm, but {probe.SENTENCES[found]}", "set it to auto, or repair KVM")
     return Finding(WARN, probe.SENTENCES[found],
-                   "switch virtualisation on in the firmware, or nest it in the outer hypervisor")
+                   "enable virtualisation in the firmware, or nested virtualisation in the outer hypervisor")

@@ -1,4 +1,4 @@
-"""The cloud's security mode, as on record."""
+"""Doctor check of the cloud's recorded security mode."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from nova.model.security.security_modes import HOST_GAINS, SecurityMode
 
 
 def security_mode(options: Options) -> Finding:
-    """Which mode the cloud is in, and what an attacker gains in it; beside the databases. Elsewhere, the mode that this
-    configuration asks for."""
+    """Report the cloud's mode, and what an attacker gains in it, on hosts with database access. On other hosts, report
+    the mode that this configuration selects."""
     asked = asked_mode(options)
     if not options.database.connection:
-        return Finding(OK, f"this configuration asks for {asked} mode: {HOST_GAINS[asked]}")
+        return Finding(OK, f"this configuration selects {asked} mode: {HOST_GAINS[asked]}")
     with synced(options, "cell").reading() as tx:
         recorded = security.mode(tx)
     if recorded is None:
-        return Finding(OK, f"no conductor has recorded a mode; this configuration asks for {asked} mode")
+        return Finding(OK, f"no conductor has recorded a mode; this configuration selects {asked} mode")
     said = f"{recorded} mode: {HOST_GAINS[recorded]}"
     if recorded is asked:
         return Finding(OK, said)
     if recorded is SecurityMode.BOUNDED:
-        return Finding(WARN, f"{said}. This configuration asks for {asked} mode, and conductors do not start with it",
+        return Finding(WARN, f"{said}. This configuration selects {asked} mode, with which conductors do not start",
                        "set the options of bounded mode; see 'Security modes' in doc/security.rst")
-    return Finding(WARN, f"{said}. This configuration asks for {asked} mode",
+    return Finding(WARN, f"{said}. This configuration selects {asked} mode",
                    "move each host: nova-manage host isolate HOST; then all: nova-manage host isolate --all")

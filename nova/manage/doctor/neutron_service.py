@@ -1,4 +1,4 @@
-"""The doctor's look at Neutron."""
+"""Doctor check of Neutron."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from nova.manage.doctor.finding import BAD, OK, WARN, Finding
 from nova.model.base import Library
 
 WANTED = {"binding-extended": "live migrations bind their ports on both hosts",
-          "quota_details": "a request for more ports than the project may have is refused at once"}
+          "quota_details": "a request for more ports than the project may have is refused immediately"}
 
 
 def neutron(options: Options) -> Finding:
-    """Whether it lets us in, and what it lacks."""
+    """Check that Neutron accepts nova's credentials, and report missing extensions and roles."""
     from nova.clients import neutron as client
     from nova.clients import session
     from nova.conf.network import neutron_in_use
@@ -30,16 +30,16 @@ def neutron(options: Options) -> Finding:
                        "check that Neutron runs, and its endpoint in the catalog or [neutron]endpoint_override")
     lacking = [f"{alias} ({use})" for alias, use in WANTED.items() if alias not in found]
     if lacking:
-        return Finding(WARN, f"Neutron answers, without {', '.join(lacking)}", "enable these extensions")
+        return Finding(WARN, f"Neutron answers, but lacks {', '.join(lacking)}", "enable these extensions")
     if roles is not None and "service" not in roles:
-        return Finding(WARN, "Neutron lets us in, but our user there has no role service, which it asks of who binds a "
-                       "port for a live migration, or says what device a port got",
+        return Finding(WARN, "Neutron accepts the credentials of [neutron], but their user lacks the role service, "
+                       "which it requires to bind a port for a live migration, or to set a port's device",
                        "openstack role add --user USER --project service service")
-    return Finding(OK, f"Neutron lets us in; it has {len(found)} extensions")
+    return Finding(OK, f"Neutron accepts the credentials of [neutron]; it has {len(found)} extensions")
 
 
 def _roles(credentials: Library) -> set[str] | None:
-    """Of our own user; None where nobody says."""
+    """Return the roles of nova's user; None if the plugin does not report them."""
     access = getattr(credentials.auth, "get_access", None)
     return set(access(credentials.session).role_names) if access is not None else None
 

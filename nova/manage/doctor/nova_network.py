@@ -1,4 +1,4 @@
-"""The doctor's look at nova-network's networks."""
+"""Doctor check of nova-network's networks."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from nova.model.network import bridges
 
 
 def networks(options: Options) -> Finding:
-    """Whether some are on a bridge that serves another: servers on these cannot be started."""
+    """Find networks that share a bridge with another network: servers on them cannot start."""
     from nova.conf.network import neutron_in_use
     from nova.model.network.network_managers import named
 
     if neutron_in_use(options):
         return Finding(OK, "networks are Neutron's")
     if not named(options.network_manager).dhcp:
-        return Finding(OK, "this network_manager has no DHCP, and so networks may share a bridge")
+        return Finding(OK, "this network_manager has no DHCP, so networks may share a bridge")
     found = asked(options, lambda conductor: conductor.list_networks(Scope()))
     if isinstance(found, Finding):
         return found
     pairs = list(bridges.shared(sorted(found, key=lambda network: network.id)))
     if not pairs:
-        return Finding(OK, f"each of {len(found)} networks has a bridge of its own")
+        return Finding(OK, f"each of {len(found)} networks has its own bridge")
     named_ = some([f"{newer.label} ({newer.uuid}) is on {newer.bridge}, which serves {older.label}"
                    for older, newer in pairs])
     return Finding(BAD, f"no server with one of these networks can start: {named_}",
-                   "nova-manage network delete UUID, and make it again with a bridge of its own")
+                   "nova-manage network delete UUID, and create it again with its own bridge")
 
 
 __all__ = ["networks"]

@@ -1,4 +1,4 @@
-"""Optional parts that this host's daemons would use and that are not installed: no daemon needs one to start."""
+"""Doctor check of optional packages that this host's services would use; no service needs one to start."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nova.manage.doctor.finding import OK, WARN, Finding
 
 
 class OptionalPart(NamedTuple):
-    """``wanted``: whether the configuration, or a program of this host, asks for it. ``lacks``: what does not work
-    without it, and what installs it; empty: it is installed."""
+    """An optional package. ``wanted``: whether the configuration, or a program of this host, uses it. ``lacks``: the
+    feature that does not work without it, and how to install it; empty if it is installed."""
 
     wanted: Callable[[Options, Collection[str]], bool]
     lacks: Callable[[Options], str]
@@ -38,21 +38,22 @@ def _module(module: str, extra: str, without: str, wanted: Callable[[Options, Co
 
 PARTS = (
     *(_pages(kind) for kind in (kinds.NOVNC, kinds.SPICE, kinds.SERIAL)),
-    _module("opentelemetry", "tracing", "[tracing]otlp_endpoint is set and no spans are exported",
+    _module("opentelemetry", "tracing", "[tracing]otlp_endpoint is set, but no spans are exported",
             lambda options, programs: bool(options.tracing.otlp_endpoint)),
-    _module("ldap3", "ldap", "[DEFAULT]instance_dns_manager names LdapDNS and no names are written",
+    _module("ldap3", "ldap", "[DEFAULT]instance_dns_manager is LdapDNS, but no names are written",
             lambda options, programs: options.instance_dns_manager.endswith("LdapDNS")),
 )
-#: Wanted by nobody's word: volumes of these kinds say so when they are attached.
+#: Not requested by configuration: needed when volumes of these kinds are attached.
 BRICK = _module("os_brick", "brick", "volumes by iSCSI, Fibre Channel and NVMe-oF cannot be attached here",
                 lambda options, programs: is_libvirt(options.compute_driver))
 
 
 def optional_parts(options: Options, programs: Collection[str] | None = None) -> Finding:
-    """Report the absent ones. ``programs``: the daemons of this host; as the operator or systemd says by default."""
+    """Report missing optional packages. ``programs``: the services of this host (default: as configured or as enabled
+    in systemd)."""
     here = (expected(options).programs or ()) if programs is None else programs
     lacks = [words for part in PARTS if part.wanted(options, here) and (words := part.lacks(options))]
     if lacks:
-        return Finding(WARN, "; ".join(lacks), "install them, or leave them out: all daemons run without them")
+        return Finding(WARN, "; ".join(lacks), "install them if you need them: all services run without them")
     unused = BRICK.lacks(options) if BRICK.wanted(options, here) else ""
-    return Finding(OK, unused or "all optional parts that are used here are installed")
+    return Finding(OK, unused or "all optional packages that are used here are installed")

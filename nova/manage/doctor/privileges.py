@@ -1,4 +1,4 @@
-"""How this host's nova-compute and nova-network have done what root alone may."""
+"""Doctor check of how this host's nova-compute and nova-network run privileged operations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from nova.privileged import choosing, client
 from nova.privileged.about import About
 from nova.privileged.helper_socket import SocketHelper
 
-#: A program of that name, by itself or run by Python.
+#: Command line of such a program, run directly or by Python.
 NEEDS_RIGHTS = re.compile(rb"(^|[/\0])nova-(compute|network)\0")
 PATHS = ("instances_path", "state_path", "networks_path")
 
 
 def privileges(options: Options, processes: Path = Path("/proc")) -> Finding:
-    """Which way a daemon that is not root takes here, and whether it answers."""
+    """Report which privileged helper services that are not root use here, and whether it answers."""
     if not is_libvirt(options.compute_driver) and not runs_network(options):
-        return Finding(OK, "no daemon here needs root's rights")
+        return Finding(OK, "no service here needs root privileges")
     path = Path(options.privileged.socket)
     if path.is_socket():
         return _socket(options, path)
@@ -32,22 +32,22 @@ def privileges(options: Options, processes: Path = Path("/proc")) -> Finding:
 
     reason = privsep.can_be_started(options)
     if reason and (choosing.is_privileged() or _run_as_root(processes)):
-        return Finding(OK, f"daemons here are root: {path} is not there, and {reason}")
+        return Finding(OK, f"services here run as root: {path} does not exist, and {reason}")
     if reason:
-        return Finding(BAD, f"{path} is not there, and {reason}: daemons that are not root do not start",
+        return Finding(BAD, f"{path} does not exist, and {reason}: services that are not root do not start",
                        "systemctl enable --now nova-privileged.socket")
-    return Finding(OK, f"daemons that are not root start their helper by sudo, as {path} is not there")
+    return Finding(OK, f"services that are not root start their helper by sudo, because {path} does not exist")
 
 
 def _run_as_root(processes: Path) -> bool:
-    """Whether root's is one of the daemons that run here."""
+    """True if one of the running services belongs to root."""
     return any(not owner and NEEDS_RIGHTS.search(command) for owner, command in _commands(processes))
 
 
 def _commands(processes: Path) -> Iterator[tuple[int, bytes]]:
-    """Whose a process is, and its command line."""
+    """Yield the owner's uid and the command line of each process."""
     for at in processes.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             yield at.stat().st_uid, (at / "cmdline").read_bytes()
 
 
@@ -58,6 +58,6 @@ def _socket(options: Options, path: Path) -> Finding:
         return Finding(BAD, error.message, "systemctl status nova-privileged; run this as root or as its user")
     other = [name for name in PATHS if getattr(found, name) != str(Path(getattr(options, name)).absolute())]
     if other:
-        return Finding(BAD, f"nova-privileged has read another {', '.join(other)} than nova.conf says now",
+        return Finding(BAD, f"nova-privileged uses another {', '.join(other)} than nova.conf has now",
                        "systemctl restart nova-privileged")
-    return Finding(OK, f"nova-privileged {found.release} answers the daemons of user {found.user}")
+    return Finding(OK, f"nova-privileged {found.release} accepts calls from user {found.user}")

@@ -1,4 +1,4 @@
-"""What this host asks over the network: broker, databases, Glance, image proxies, Placement."""
+"""Doctor checks of network services: broker, databases, Glance, Cinder, image proxies, Placement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_PAGE = 1 << 16  # bytes
 
 
 def broker(options: Options) -> Finding:
-    """The broker takes connections, and a conductor answers over it."""
+    """Check that the broker accepts connections, and that a conductor answers over it."""
     try:
         bus, option = the_bus(options)
     except errors.NovaError as error:
@@ -38,27 +38,27 @@ def broker(options: Options) -> Finding:
         answer = round_trip(options, bus)
     except errors.NovaError as error:
         if of_database(error):
-            return Finding(OK, "a conductor answered over the broker, that its database does not answer: see the line "
+            return Finding(OK, "a conductor answered over the broker that its database does not answer: see the line "
                                "'database', on the conductor's host")
-        return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
-                       "start nova-conductor and look at its log; check the user and vhost in " + option)
+        return Finding(BAD, f"the broker answers, but no conductor does: {error.message}",
+                       "start nova-conductor and check its log; check the user and vhost in " + option)
     took = f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}"
     return unproven(options, host, took) or Finding(OK, took)
 
 
 def unproven(options: Options, host: str, took: str) -> Finding | None:
-    """A warning where the broker is spoken to by TLS, and anybody may be it: oslo.messaging checks its certificate
-    where an authority is named alone."""
+    """Return a warning if TLS to the broker does not verify the broker: oslo.messaging checks its certificate only if a
+    certificate authority is configured."""
     group = options.oslo_messaging_rabbit
     if not group.ssl or group.ssl_ca_file:
         return None
-    return Finding(WARN, f"{took}; whether it is {host} nobody checks",
-                   "name the authority of its certificate in [oslo_messaging_rabbit]ssl_ca_file")
+    return Finding(WARN, f"{took}; the certificate of {host} is not verified",
+                   "set [oslo_messaging_rabbit]ssl_ca_file to the authority of its certificate")
 
 
 def the_bus(options: Options) -> tuple[Library, str]:
-    """The one that this host's daemons use, and the option with its URL. config.Missing, host.DamagedSecret,
-    host.SecretNotMade: daemons make it, whose user we may not be."""
+    """Return the bus that this host's services use, and the option with its URL. Raises config.Missing,
+    host.DamagedSecret; host.SecretNotMade if the secret does not exist yet: only services create it, as their user."""
     from nova.rpc.host_secret import FILE, HostSecret
     from nova.rpc.transport import Bus, HostsBus
 
@@ -71,7 +71,8 @@ def the_bus(options: Options) -> tuple[Library, str]:
 
 
 def round_trip(options: Options, bus: Library) -> str:
-    """Over the bus and through the database, by the contract that this host may use; more to say of it, or nothing."""
+    """Call a conductor, and through it the database, by the contract that this host may use. Return a suffix for the
+    finding's text."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
@@ -82,19 +83,19 @@ def round_trip(options: Options, bus: Library) -> str:
 
 
 def broker_address(url: str) -> tuple[str, int]:
-    """Host and port of the first broker that the URL names."""
+    """Return the host and port of the first broker in the URL."""
     place = url.split("://", 1)[-1].split("/", 1)[0].split(",")[0].rsplit("@", 1)[-1]
     host, _, port = place.partition(":")
     return host or "127.0.0.1", int(port or 5672)
 
 
 def databases(options: Options) -> Finding:
-    """Whether both databases answer and have the newest schema: on a conductor's host, no other has their URLs."""
+    """Check that both databases answer and have the newest schema; only on a conductor's host, which has the URLs."""
     from nova.cmd.conductor import databases as both
     from nova.db.schema import migrate
 
     if not (options.database.connection and options.api_database.connection):
-        return Finding(OK, "there is no database URL here: only nova-conductor's host has any")
+        return Finding(OK, "no database URL is set here: only nova-conductor's host has the URLs")
     api, cell = both(options)
     try:
         for schema, database in (("api", api), ("cell", cell)):
@@ -107,9 +108,9 @@ def databases(options: Options) -> Finding:
 
 
 def glance(options: Options) -> Finding:
-    """Whether Glance answers with our own credentials, and has an image to make servers of."""
+    """Check that Glance answers with nova's credentials, and has an image to create servers from."""
     if is_host(options):
-        return Finding(OK, "a compute host does not ask Glance: orders say where its image proxy is")
+        return Finding(OK, "a compute host does not use Glance: orders have the address of the image proxy")
     from nova.clients import glance as client
     from nova.clients import session
     from nova.manage.doctor.standing import refused
@@ -128,9 +129,9 @@ def glance(options: Options) -> Finding:
 
 
 def cinder(options: Options) -> Finding:
-    """Whether Cinder answers with our own credentials, which give back what servers that are gone have of it."""
+    """Check that Cinder answers with nova's credentials, with which attachments of deleted servers are removed."""
     if is_host(options):
-        return Finding(OK, "a compute host does not ask Cinder: orders say how volumes are reached")
+        return Finding(OK, "a compute host does not use Cinder: orders have the connection data of volumes")
     from nova.clients import cinder as client
     from nova.clients import session
     from nova.manage.doctor.standing import refused
@@ -149,20 +150,20 @@ def cinder(options: Options) -> Finding:
 
 
 def image_proxy(options: Options) -> Finding:
-    """Whether each image proxy answers where hosts are sent to, and the key of tickets can be used."""
+    """Check that each image proxy answers at the address that hosts get, and that the ticket key is valid."""
     import requests
 
     from nova.cmd import imageproxy
     from nova.cmd.conductor_hosts import proxy_servers
 
     if is_host(options):
-        return Finding(OK, "orders say where the image proxy is")
+        return Finding(OK, "orders have the address of the image proxy")
     if asked_mode(options) is SecurityMode.UPSTREAM:
-        return Finding(OK, "hosts ask the image service by themselves, with their own [glance] credentials")
+        return Finding(OK, "hosts use the image service directly, with their own [glance] credentials")
     try:
         imageproxy.seal(options)
     except errors.NovaError as error:
-        return Finding(BAD, error.message, "set it, and start nova-conductor and nova-imageproxy again")
+        return Finding(BAD, error.message, "set it, and restart nova-conductor and nova-imageproxy")
     silent, verify = [], options.image_proxy.cafile or not options.image_proxy.insecure
     for server in proxy_servers(options):
         try:
@@ -176,7 +177,7 @@ def image_proxy(options: Options) -> Finding:
 
 
 def placement(options: Options) -> Finding:
-    """Whether Placement's API, where it runs here, answers; nothing of ours needs it."""
+    """Check that Placement's API answers, if it runs here; nova itself does not need it."""
     group, certificate = options.placement_api, options.wsgi.ssl_cert_file
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(group.listen, group.listen)
     url = f"{'https' if certificate else 'http'}://{f'[{address}]' if ':' in address else address}:{group.listen_port}/"
@@ -184,23 +185,23 @@ def placement(options: Options) -> Finding:
         versions = json.loads(_page(address, group.listen_port, certificate))["versions"]
         return Finding(OK, f"nova-placement-api answers at {url}, up to version {versions[0]['max_version']}")
     except ssl.SSLCertVerificationError as error:
-        return Finding(BAD, f"what listens at {url} does not show the certificate of [wsgi]ssl_cert_file "
+        return Finding(BAD, f"the server at {url} does not present the certificate of [wsgi]ssl_cert_file "
                             f"({error.verify_message})", "restart nova-placement-api, or correct the file")
     except ssl.SSLError as error:
         if options.wsgi.ssl_ca_file:
-            return Finding(OK, f"nova-placement-api at {url} answers to clients with certificates alone")
-        return Finding(BAD, f"what listens at {url} speaks no TLS that we do: {error.reason}",
-                       "look at nova-placement-api's log, and at [wsgi]ssl_cert_file")
+            return Finding(OK, f"nova-placement-api at {url} answers only clients with certificates")
+        return Finding(BAD, f"TLS with the server at {url} failed: {error.reason}",
+                       "check nova-placement-api's log, and [wsgi]ssl_cert_file")
     except (ConnectionError, TimeoutError, socket.gaierror):
         return Finding(OK, "nova-placement-api does not run here: only clients of Placement's API need it")
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
-        return Finding(BAD, f"what listens at {url} is no Placement API",
-                       "end what has the port, or choose another by [placement_api]listen_port")
+        return Finding(BAD, f"the server at {url} is not a Placement API",
+                       "stop the program that uses the port, or set another [placement_api]listen_port")
 
 
 def _page(address: str, port: int, certificate: str | None) -> bytes:
-    """The first page. Its server has no name, only an address of this host, but must show the very certificate that it
-    was given."""
+    """Return the root page. The server is addressed by IP, so its name is not checked, but it must present exactly the
+    configured certificate."""
     if certificate:
         context = ssl.create_default_context(cafile=certificate)
         context.check_hostname = False

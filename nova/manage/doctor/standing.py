@@ -1,4 +1,4 @@
-"""Whether Keystone takes the credentials of each section that has any, and what they are good for."""
+"""Doctor checks that Keystone accepts the credentials of each section, and that they have the needed roles."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ WRITTEN = "set auth_type, auth_url, username, password, project_name and the dom
 
 
 def refused(options: Options, section: str) -> Finding | None:
-    """What is wrong with the credentials that calls to the service of ``[section]`` carry; None: they are good, or
-    there are none."""
+    """Return the fault of the credentials for calls to the service of ``[section]``; None if they are valid, or not
+    set."""
     options = _apart(options)
     try:
         credentials, used = session.load(options, section), session.source(options, section)
@@ -27,17 +27,17 @@ def refused(options: Options, section: str) -> Finding | None:
     except errors.config.Credentials as error:
         return Finding(BAD, error.message, "correct that section")
     except exceptions.Unauthorized:
-        return Finding(BAD, f"Keystone refuses the credentials in [{used}]",
+        return Finding(BAD, f"Keystone rejects the credentials in [{used}]",
                        f"correct [{used}]username, password, project_name and the domains")
     except exceptions.ClientException as error:
-        return Finding(BAD, f"Keystone gives no token for [{used}]: {type(error).__name__}",
+        return Finding(BAD, f"Keystone issues no token for [{used}]: {type(error).__name__}",
                        f"check [{used}]auth_url, [{section}]cafile and that Keystone runs")
     return None
 
 
 def _apart(options: Options) -> Options:
-    """The same files read anew: on oslo's global object keystonemiddleware declares, when it is imported, options that
-    keystoneauth declares in its own way."""
+    """Return the same files read again: keystonemiddleware, when imported, declares options on oslo's global object
+    that keystoneauth declares differently."""
     if options is not cfg.CONF:
         return options
     read = conf.register(cfg.ConfigOpts())
@@ -47,27 +47,28 @@ def _apart(options: Options) -> Options:
 
 
 def keystone(options: Options) -> Finding:
-    """Whether Keystone gives a token for the credentials in ``[keystone_authtoken]``."""
+    """Check that Keystone issues a token for the credentials in ``[keystone_authtoken]``."""
     if is_host(options):
-        return Finding(OK, "a compute host does not ask Keystone")
+        return Finding(OK, "a compute host does not use Keystone")
     if options.api.auth_strategy == "noauth2":
-        return Finding(WARN, "[api]auth_strategy = noauth2: everybody is believed", "use keystone but for tests")
+        return Finding(WARN, "[api]auth_strategy = noauth2: requests are not authenticated", "use keystone, except in "
+                       "tests")
     if session.source(options, "keystone_authtoken") is None:
         return Finding(BAD, "[keystone_authtoken] has no credentials", WRITTEN)
-    return refused(options, "keystone_authtoken") or Finding(OK, "Keystone gives us a token")
+    return refused(options, "keystone_authtoken") or Finding(OK, "Keystone issues a token for [keystone_authtoken]")
 
 
 def service_user(options: Options) -> Finding:
-    """Whether the token that goes along with users' tokens can be had."""
+    """Check that Keystone issues the service token that is sent along with users' tokens."""
     if is_host(options) or not options.service_user.send_service_user_token:
         return Finding(OK, "no service token is sent here ([service_user]send_service_user_token)")
     if session.source(options, "service_user") is None:
-        return Finding(BAD, "[service_user]send_service_user_token = true, and there are no credentials", WRITTEN)
-    return refused(options, "service_user") or Finding(OK, "Keystone gives a token for [service_user]")
+        return Finding(BAD, "[service_user]send_service_user_token = true, but there are no credentials", WRITTEN)
+    return refused(options, "service_user") or Finding(OK, "Keystone issues a token for [service_user]")
 
 
 def limits(options: Options) -> Finding:
-    """Whether Keystone lets us read limits, where they are kept there."""
+    """Check that nova may read limits from Keystone, if they are kept there."""
     if is_host(options) or options.quota.driver != UNIFIED:
         return Finding(OK, "limits are not Keystone's ([quota]driver)")
     from nova.clients import keystone as client
@@ -76,11 +77,11 @@ def limits(options: Options) -> Finding:
     if bad:
         return bad
     if session.source(options, "oslo_limit") is None:
-        return Finding(BAD, "[quota]driver wants Keystone's limits, and [oslo_limit] has no credentials", WRITTEN)
+        return Finding(BAD, "[quota]driver uses Keystone's limits, but [oslo_limit] has no credentials", WRITTEN)
     try:
         found = client.of_groups(options.oslo_limit, session.load(options, "oslo_limit")).limits("")
     except errors.NovaError as error:
-        return Finding(BAD, f"Keystone does not tell limits: {error.message}",
-                       "give the user of [oslo_limit] the role reader on system all, and look at "
+        return Finding(BAD, f"limits cannot be read from Keystone: {error.message}",
+                       "give the user of [oslo_limit] the role reader on system all, and check "
                        "[oslo_limit]endpoint_id")
-    return Finding(OK, f"Keystone has {len(found.registered)} limits for us")
+    return Finding(OK, f"Keystone has {len(found.registered)} registered limits for nova")

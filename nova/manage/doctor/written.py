@@ -1,4 +1,4 @@
-"""Which options stand in nova.conf and in the files beside it, and whether anybody reads them."""
+"""Doctor check that the options in nova.conf and in the files next to it are known and have an effect."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from nova.configuration import libraries
 from nova.configuration.sources import normal, paths
 from nova.manage.doctor.finding import BAD, OK, WARN, Detail, Finding
 
-ACCEPTED = "Accepted"  # how the help of an option begins that does nothing
-LIKE = 0.75  # how like a name must be to be a misspelling of another one
-MOST_REASONS = 5  # in a line; there are more with --json
-MISSPELT = "correct the names, or take the options out of the file"
-NEEDLESS = "take them out of the file when you like"
+ACCEPTED = "Accepted"  # start of the help of an option without effect
+LIKE = 0.75  # similarity from which a name counts as a misspelling of another one
+MOST_REASONS = 5  # reasons in a line; --json has all
+MISSPELT = "correct the names, or remove the options from the file"
+NEEDLESS = "remove them from the file when convenient"
 
 
 class WrittenOption(NamedTuple):
-    """An option in a file. ``auth_type``: its value, where the option is that. ``without_effect``: what the table says
-    of it, and ``unprotected`` whether its value relies on a protection that is not there. No other value is kept."""
+    """An option in a file. ``auth_type``: its value, if the option is auth_type. ``without_effect``: its row in the
+    table of options without effect. ``unprotected``: its value relies on a missing protection. Other values are not
+    kept."""
 
     section: str
     name: str
@@ -44,7 +45,7 @@ Known = Mapping[str, Mapping[str, cfg.Opt]]
 
 
 def written(options: Options) -> list[WrittenOption]:
-    """Every option in the files that ``options`` were read from, and in those of other daemons beside them."""
+    """Return all options in the files that ``options`` were read from, and in other services' files next to them."""
     named = [Path(path) for path in paths(options.config_file)]
     named += [found for folder in paths(options.config_dir) for found in sorted(Path(folder).glob("*.conf"))]
     folders = sorted({path.parent for path in named})
@@ -66,7 +67,7 @@ def _option(section: str, name: str, file: str, values: Sequence[str]) -> Writte
 
 
 def known(found: Sequence[WrittenOption]) -> Known:
-    """Section -> name -> the option that it is for us or for a library, by old names too."""
+    """Return section -> name -> the option of nova or of a library, under current and deprecated names."""
     every = {section for sections in libraries.LISTS.values() for section in sections} | set(libraries.PRIVSEP)
     declared = [*((group, option) for group, options in conf.list_opts() for option in options),
                 *(("DEFAULT", option) for option in (*logs.CLI_OPTS, *proxies.CLI_OPTS, *proxies.CLI_ONLY)),
@@ -84,7 +85,7 @@ def _names(section: str, option: cfg.Opt) -> list[tuple[str, str]]:
 
 
 def _with_credentials(found: Sequence[WrittenOption]) -> Mapping[str, set[str]]:
-    """Sections that have credentials, or may (``auth_section`` names others) -> the ``auth_type`` in any file."""
+    """Return the sections with credentials (``auth_section`` may name others) -> their ``auth_type`` in all files."""
     sections: dict[str, set[str]] = {section: set() for section in libraries.WITH_CREDENTIALS}
     for one in found:
         if one.auth_type and one.without_effect is None:
@@ -93,7 +94,7 @@ def _with_credentials(found: Sequence[WrittenOption]) -> Mapping[str, set[str]]:
 
 
 def unread(options: Options) -> Finding:
-    """Options that nobody reads, and options that do nothing: all of them, as the list is the result."""
+    """Report all unknown options, and all options without effect; the list is not shortened."""
     found = written(options)
     names = known(found)
     idle = {one: why for one in found if (why := _idle(one, names))}
@@ -103,23 +104,23 @@ def unread(options: Options) -> Finding:
     without = [one for one in idle if not one.unprotected]
     if not strange and not idle:
         return Finding(OK, f"all {len(found)} options in files are read")
-    said = [f"{len(strange)} that nobody reads: {', '.join(strange.values())}"] if strange else []
-    said += [f"{len(relied_on)} that protect nothing here: {_with_reasons(relied_on, idle)}"] if relied_on else []
+    said = [f"{len(strange)} unknown options: {', '.join(strange.values())}"] if strange else []
+    said += [f"{len(relied_on)} without the expected protection: {_with_reasons(relied_on, idle)}"] if relied_on else []
     said += [f"{len(without)} without effect: {_with_reasons(without, idle)}"] if without else []
-    details = (*(_detail(one, BAD, "nobody reads it") for one in strange),
+    details = (*(_detail(one, BAD, "unknown option") for one in strange),
                *(_detail(one, BAD if one.unprotected else WARN, why) for one, why in idle.items()))
     return Finding(BAD if strange or relied_on else WARN, "; ".join(said), _cure(bool(strange), relied_on), details)
 
 
 def _idle(one: WrittenOption, names: Known) -> str:
-    """Why an option that operators rightly know has no effect here; empty: it has one, or nobody knows it."""
+    """Return why a valid option has no effect here; empty if it has an effect, or is unknown."""
     if option := names.get(one.section, {}).get(one.name):
         return _first_sentence(option.help) if (option.help or "").startswith(ACCEPTED) else ""
     return one.without_effect.reason.rstrip(".") if one.without_effect else ""
 
 
 def _with_reasons(listed: Sequence[WrittenOption], idle: Mapping[WrittenOption, str]) -> str:
-    """The options, each by its name, with their reasons as long as these are few."""
+    """Return the options by name, with their reasons if these are few."""
     by_reason: dict[str, list[str]] = {}
     for one in listed:
         by_reason.setdefault(idle[one], []).append(str(one))

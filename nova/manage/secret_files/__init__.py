@@ -1,1 +1,1 @@
-"""``nova-manage secrets split``: the secrets of nova.conf into a file for each daemon, which it alone may read."""
+"""``nova-manage secrets split``: move the secrets of nova.conf into one file for each service, readable only by it."""

@@ -1,4 +1,4 @@
-"""Broker users of control daemons: their names in URLs, their passwords, and what makes them at the broker."""
+"""Broker users of control plane services: their URLs, their passwords, and their creation at the broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACE = re.compile(r"^(?P<scheme>[^:/]+://)(?P<places>[^/]*)(?P<rest>.*)$", re.
 
 
 def with_user(url: str, user: str, password: str) -> str:
-    """The URL with this user at each of its places; the vhost and all else stay."""
+    """Return the URL with this user for each of its hosts; the vhost and the rest are unchanged."""
     parts = _PLACE.match(url)
     if parts is None:
         return url
@@ -27,7 +27,7 @@ def with_user(url: str, user: str, password: str) -> str:
 
 
 def user_in(url: str) -> tuple[str, str]:
-    """User and password of a URL's first place; empty: it has none."""
+    """Return the user and password of a URL's first host; empty if it has none."""
     parts = _PLACE.match(url)
     standing = parts["places"].split(",")[0].rpartition("@")[0] if parts else ""
     user, _, password = standing.partition(":")
@@ -35,26 +35,26 @@ def user_in(url: str) -> tuple[str, str]:
 
 
 def vhost_in(url: str) -> str:
-    """The vhost that it names."""
+    """Return the vhost of a URL."""
     parts = _PLACE.match(url)
     path = parts["rest"].partition("?")[0] if parts else ""
     return urllib.parse.unquote(path[1:]) or "/"
 
 
 class BrokerUser(NamedTuple):
-    """A user that a daemon needs, and the vhosts where it has its rights."""
+    """A broker user of a service, and the vhosts in which it has permissions."""
 
     name: str
     password: str
     vhosts: tuple[str, ...]
 
     def rights(self) -> list[list[str]]:
-        """Words of the commands that give it its rights: what it may not hear comes before what it may."""
+        """Return the arguments of the commands that set its permissions: topic restrictions come before grants."""
         return [words for vhost in self.vhosts for words in rights_commands(self.name, vhost)]
 
 
 def rights_commands(user: str, vhost: str) -> list[list[str]]:
-    """Words of the commands that give a daemon's user its rights in one vhost, and its limits."""
+    """Return the arguments of the commands that set permissions of a service's user in one vhost, and its limits."""
     patterns, topics = control_rights.permissions(user), control_rights.topic_rights(user)
     made = [["set_topic_permissions", "-p", vhost, user, topics.exchange, topics.write, topics.read]] if topics else []
     made.append(["set_permissions", "-p", vhost, user, *(patterns[verb] for verb in ("configure", "write", "read"))])
@@ -64,12 +64,12 @@ def rights_commands(user: str, vhost: str) -> list[list[str]]:
 
 
 def shown(words: Sequence[str]) -> str:
-    """A command as an operator types it."""
+    """Return a command as an operator types it."""
     return f"rabbitmqctl {shlex.join(words)}"
 
 
 def existing(runner: CommandRunner) -> frozenset[str] | None:
-    """The broker's users; None: rabbitmqctl cannot be run here."""
+    """Return the broker's users; None if rabbitmqctl cannot run here."""
     try:
         listed = runner.run([*RABBITMQCTL, "list_users"]).stdout
     except errors.NovaError:
@@ -78,7 +78,7 @@ def existing(runner: CommandRunner) -> frozenset[str] | None:
 
 
 def make(user: BrokerUser, known: frozenset[str], runner: CommandRunner) -> None:
-    """Make the user, or give it this password, and its rights. The password is on no command line.
+    """Create the user, or change its password, and set its permissions. The password is on no command line. Raises
     host.CommandFailed."""
     verb = "change_password" if user.name in known else "add_user"
     runner.run([*RABBITMQCTL, verb, user.name], stdin=f"{user.password}\n")

@@ -1,4 +1,4 @@
-"""The lines of a configuration file, changed without a change of any other: comments, order and blanks stay."""
+"""Edits of single options in a configuration file that keep all other lines: comments, order and blank lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ Name = tuple[str, str]  # section, option
 
 
 class Setting(NamedTuple):
-    """An option's value as it stands in a file: its lines ``first`` to before ``end``, and what follows the sign in the
-    first one."""
+    """An option in a file: its lines ``first`` to before ``end``, and the text after the sign in the first line."""
 
     name: Name
     first: int
@@ -21,7 +20,7 @@ class Setting(NamedTuple):
 
 
 def settings(lines: Sequence[str]) -> Iterator[Setting]:
-    """Every option, in order. A value goes on in lines that begin with a blank, up to an empty one."""
+    """Yield every option, in order. A value continues in lines that begin with a blank, up to an empty line."""
     section, at = "DEFAULT", 0
     while at < len(lines):
         line, first = lines[at].rstrip(), at
@@ -36,37 +35,37 @@ def settings(lines: Sequence[str]) -> Iterator[Setting]:
 
 
 def _bare(value: str) -> str:
-    """Without the quotation marks around it."""
+    """Return the value without surrounding quotation marks."""
     value = value.strip()
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def without(text: str, names: Collection[Name]) -> str:
-    """The text without these options."""
+    """Return the text without these options."""
     lines = text.splitlines(keepends=True)
     gone = {at for one in settings(lines) if one.name in names for at in range(one.first, one.end)}
     return "".join(line for at, line in enumerate(lines) if at not in gone)
 
 
 def taken(text: str, name: Name) -> list[str]:
-    """The lines of an option, as they are; several where it is set several times."""
+    """Return the unchanged lines of an option; several if it is set several times."""
     lines = text.splitlines(keepends=True)
     return ["".join(lines[one.first:one.end]).rstrip("\n") + "\n" for one in settings(lines) if one.name == name]
 
 
 def value(text: str, name: Name) -> str:
-    """The last value of an option; empty: there is none."""
+    """Return the last value of an option; empty if it is not set."""
     found = [one.value for one in settings(text.splitlines()) if one.name == name]
     return found[-1] if found else ""
 
 
 def names(text: str) -> frozenset[Name]:
-    """Of the options that the text sets."""
+    """Return the names of the options that the text sets."""
     return frozenset(one.name for one in settings(text.splitlines()))
 
 
 def added(text: str, name: Name, new: Sequence[str]) -> str:
-    """The text with these lines at the end of the option's section, which is made where there is none."""
+    """Return the text with these lines at the end of the option's section, which is created if missing."""
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"

@@ -1,4 +1,4 @@
-"""Which daemon reads which secret, and as which user it runs."""
+"""Table of the secrets that each service reads, and the users that services run as."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Mapping
 
 DEFAULT = "DEFAULT"
 CONDUCTOR, IMAGE_PROXY = "nova-conductor", "nova-imageproxy"
-#: The user of a host's own daemons, which share its secret. nova-api serves the metadata service beside the APIs.
+#: User of the services on a compute host, which share its secret. nova-api serves the metadata service and the APIs.
 HOST_USER = "nova"
 HOST_DAEMONS = ("nova-compute", "nova-network", "nova-api", "nova-api-metadata")
 METADATA = ("nova-api", "nova-api-metadata")
 APIS = ("nova-api", "nova-api-os-compute", "nova-api-ec2", "nova-placement-api")
 OBJECTSTORE = "nova-objectstore"
 CONSOLE_PROXIES = ("nova-novncproxy", "nova-spicehtml5proxy", "nova-serialproxy", "nova-xvpvncproxy")
-#: Those that meet on the control daemons' vhost.
+#: Services that use the control plane's vhost.
 CONTROL = (CONDUCTOR, *APIS, "nova-scheduler", "nova-consoleauth", "nova-cert", OBJECTSTORE, *CONSOLE_PROXIES)
 DAEMONS = tuple(dict.fromkeys((*CONTROL, IMAGE_PROXY, *HOST_DAEMONS)))
 
-#: What is secret of credentials for Keystone, whatever the plugin (``auth_type``).
+#: Secret options of Keystone credentials, for all plugins (``auth_type``).
 CREDENTIALS = ("password", "user_password", "admin_password", "token", "admin_token", "application_credential_secret",
                "client_secret", "access_token", "refresh_token", "passcode")
-#: Section -> who logs in by it. A daemon that talks to a service takes the last two where the service's section has
-#: none of its own.
+#: Section -> services that log in with its credentials. Clients of a service use the last two if the service's own
+#: section has no credentials.
 _LOG_IN: Mapping[str, tuple[str, ...]] = {
     "glance": (CONDUCTOR, IMAGE_PROXY, OBJECTSTORE), "cinder": (CONDUCTOR,), "neutron": (CONDUCTOR,),
     "barbican": (CONDUCTOR,), "oslo_limit": (CONDUCTOR,), "vendordata_dynamic_auth": METADATA,
     "keystone": (CONDUCTOR, "nova-api-ec2", OBJECTSTORE),
     "service_user": (CONDUCTOR, IMAGE_PROXY, OBJECTSTORE, *APIS),
     "keystone_authtoken": (CONDUCTOR, IMAGE_PROXY, OBJECTSTORE, *APIS)}
-#: (section, option) -> who reads it.
+#: (section, option) -> services that read it.
 READERS: Mapping[tuple[str, str], tuple[str, ...]] = {
     (DEFAULT, "transport_url"): CONTROL,
     (DEFAULT, "hosts_transport_url"): (CONDUCTOR, *HOST_DAEMONS),
@@ -45,10 +45,10 @@ READERS: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 def user_of(daemon: str) -> str:
-    """The user that runs it, who owns its file."""
+    """Return the user that runs the service and owns its file."""
     return HOST_USER if daemon in HOST_DAEMONS else daemon
 
 
 def secrets_of(daemon: str) -> tuple[tuple[str, str], ...]:
-    """(section, option) of those that it reads."""
+    """Return (section, option) of the secrets that the service reads."""
     return tuple(name for name, daemons in READERS.items() if daemon in daemons)

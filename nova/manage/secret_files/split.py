@@ -1,8 +1,8 @@
-"""The steps of ``nova-manage secrets split``: each may be the last one, and the next run goes on.
+"""Steps of ``nova-manage secrets split``: it can be interrupted after each step, and the next run continues.
 
-First the passwords of new broker users, in a file of root's; then the users at the broker; then each daemon's file; at
-last nova.conf, without its secrets. So at every moment each daemon finds what it needs, and no file names a broker user
-that is not there.
+The order is: the passwords of new broker users, in a file of root's; the users at the broker; each service's file;
+finally nova.conf, without its secrets. So each service always finds its secrets, and no file names a broker user that
+does not exist.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ OWN_MODE = 0o600
 
 
 class Account(NamedTuple):
-    """Numbers of the user that a file is given to."""
+    """Numeric owner of a file."""
 
     uid: int
     gid: int
 
 
 class CannotSplit(Exception):
-    """Why nothing was changed, and what to do."""
+    """A refused command, without any change; the text has the reason and the cure."""
 
 
 class SplitStep(NamedTuple):
-    """What is done at once, or not at all, and its words."""
+    """An atomic step and its description."""
 
     words: str
     run: Callable[[], None]
 
 
 class SplitRequest(NamedTuple):
-    """What the command line asks for. ``accounts``: by daemon, of those whose files are written; None for a file that
-    stays ours. ``passwords``: the file of the broker users' passwords; None: one in ``etc``, which is removed in the
-    end. ``new_users``: whether each daemon gets a broker user of its own."""
+    """Options of the command line. ``accounts``: service -> owner of the file to write; None: the current user.
+    ``passwords``: the file of the broker users' passwords; None: one in ``etc``, which is removed at the end.
+    ``new_users``: whether each service gets its own broker user."""
 
     etc: Path
     accounts: Mapping[str, Account | None]
@@ -55,15 +55,15 @@ class SplitRequest(NamedTuple):
 
 
 class Split:
-    """What is to be done with the files of a folder. ``known``: the broker's users; None: it cannot be asked here.
-    ``make``: what makes a user there. CannotSplit."""
+    """Plan for the files of a directory. ``known``: the broker's users; None: the broker cannot be asked here.
+    ``make``: creates a user there. Raises CannotSplit."""
 
     def __init__(self, request: SplitRequest, known: frozenset[str] | None, make: Callable[[BrokerUser], None]) -> None:
         self.request, self._known, self._make = request, known, make
         folder = sorted((request.etc / "nova.conf.d").glob("*.conf"))
         self.sources = [path for path in (request.etc / "nova.conf", *folder) if path.exists()]
         if not self.sources:
-            raise CannotSplit(f"there is no {request.etc}/nova.conf: name its folder with --etc")
+            raise CannotSplit(f"missing {request.etc}/nova.conf: set its directory with --etc")
         self._texts = {path: path.read_text() for path in self.sources}
         self.is_controller = bool(self._common(TRANSPORT)) or any(
             lines.value(self._own(daemon), TRANSPORT) for daemon in request.accounts)
@@ -72,23 +72,24 @@ class Split:
         self.users = self._broker_users() if request.new_users else []
         self._check_users()
 
-    # -- what there is
+    # -- present state
 
     def _common(self, name: Name) -> str:
-        """The last value that all daemons read."""
+        """Return the last value of an option in the files that all services read."""
         return next((found for path in reversed(self.sources) if (found := lines.value(self._texts[path], name))), "")
 
     def _check_mode(self) -> None:
-        """CannotSplit: in upstream mode hosts and control daemons have one URL, whose password proves them."""
+        """Raise CannotSplit in upstream mode, in which hosts and the control plane share one URL, whose password
+        authenticates them."""
         conductors = self._own(readers.CONDUCTOR)
         is_bounded = any(self._common(name) or lines.value(conductors, name) for name in BOUNDED_OPTIONS)
         if self.is_controller and not is_bounded:
-            raise CannotSplit("this cloud is in upstream mode, in which all daemons and hosts share "
+            raise CannotSplit("this cloud is in upstream mode, in which all services and hosts share "
                               "[DEFAULT]transport_url. Move it to bounded mode first: see 'Security modes' in "
                               "doc/security.rst")
 
     def path_of(self, daemon: str) -> Path:
-        """Its own file."""
+        """Return the path of the service's own file."""
         return self.request.etc / f"{daemon}.conf"
 
     def _own(self, daemon: str) -> str:
@@ -96,7 +97,7 @@ class Split:
         return path.read_text() if path.exists() else ""
 
     def unread(self) -> list[Name]:
-        """Secrets of nova.conf that no daemon of this machine reads."""
+        """Return the secrets in nova.conf that no service on this machine reads."""
         read = {name for daemon in self.request.accounts for name in readers.secrets_of(daemon)}
         return sorted(name for name in self._secret_names() if name not in read)
 
@@ -108,7 +109,7 @@ class Split:
 
     @property
     def passwords_path(self) -> Path:
-        """Where they are kept meanwhile, or for other controllers."""
+        """Path of the file with the passwords, for the next run or for other controllers."""
         return self.request.passwords or self.request.etc / PASSWORDS
 
     def _read_passwords(self) -> dict[str, str]:
@@ -117,14 +118,14 @@ class Split:
         try:
             found: dict[str, str] = json.loads(self.passwords_path.read_text())
         except ValueError:
-            raise CannotSplit(f"{self.passwords_path} is not what this command writes: remove it") from None
+            raise CannotSplit(f"{self.passwords_path} was not written by this command: remove it") from None
         return found
 
     def _broker_users(self) -> list[BrokerUser]:
         return [user for daemon in self.request.accounts if (user := self._broker_user(daemon)) is not None]
 
     def _broker_user(self, daemon: str) -> BrokerUser | None:
-        """Its password is that of its file, of an earlier run, or a new one."""
+        """Return the broker user of a service, with the password from its file, from an earlier run, or a new one."""
         urls = {name: lines.value(self._own(daemon), name) or self._common(name) for name in _urls_of(daemon)}
         vhosts = tuple(broker.vhost_in(url) for url in urls.values() if url)
         if daemon not in readers.CONTROL or not vhosts or any("$" in url for url in urls.values()):
@@ -133,13 +134,13 @@ class Split:
         return BrokerUser(daemon, own or self._passwords.get(daemon) or secrets.token_urlsafe(32), vhosts)
 
     def _check_users(self) -> None:
-        """CannotSplit: a user is there whose password we do not know; another controller's daemon uses it."""
+        """Raise CannotSplit if a user exists whose password is unknown here: another controller's service uses it."""
         strangers = [user.name for user in self.users if self._known and user.name in self._known
                      and not self._knows(user)]
         if strangers:
-            raise CannotSplit(f"the broker has the users {', '.join(strangers)} already, for the daemons of another "
+            raise CannotSplit(f"the broker already has the users {', '.join(strangers)}, for the services of another "
                               "controller. Run the command there with --passwords FILE, copy that file to this "
-                              "machine, and name it here, too")
+                              "machine, and use the same option here")
 
     def _knows(self, user: BrokerUser) -> bool:
         has_own = broker.user_in(lines.value(self._own(user.name), TRANSPORT)) == (user.name, user.password)
@@ -148,11 +149,11 @@ class Split:
     # -- the steps
 
     def steps(self) -> Iterator[SplitStep]:
-        """In their order. None where nothing is to be done."""
+        """Yield the steps in their order; nothing if there is nothing to do."""
         yield from self._password_steps()
         if self._known is not None:
             for user in self.users:
-                yield SplitStep(f"broker: the user {user.name}, with its rights in {', '.join(user.vhosts)}",
+                yield SplitStep(f"broker: the user {user.name}, with permissions in {', '.join(user.vhosts)}",
                            lambda user=user: self._make(user))  # type: ignore[misc]
         for daemon, account in self.request.accounts.items():
             yield from self._file_steps(daemon, account)
@@ -162,7 +163,7 @@ class Split:
             yield SplitStep(f"{self.passwords_path}: removed", lambda: self.passwords_path.unlink(missing_ok=True))
 
     def _new_passwords(self) -> dict[str, str]:
-        """Of users that no file has."""
+        """Return the passwords of users that are in no file yet."""
         return {user.name: user.password for user in self.users if not self._knows(user)}
 
     def _password_steps(self) -> Iterator[SplitStep]:
@@ -188,7 +189,7 @@ class Split:
                        lambda: write(path, text, OWN_MODE, account))
 
     def _with_secrets(self, daemon: str, before: str) -> tuple[str, list[Name]]:
-        """The daemon's file as it shall be, and what is new in it. What it says already stays."""
+        """Return the service's new file, and the options added to it. Options that it has are kept."""
         text, changed = before or f"# Secrets of {daemon}. Only its user may read them.\n", []
         for name in readers.secrets_of(daemon):
             if name not in lines.names(before):
@@ -206,7 +207,7 @@ class Split:
 
     @staticmethod
     def _with_user(text: str, user: BrokerUser) -> tuple[str, list[Name]]:
-        """With the daemon's own user in its URLs."""
+        """Return the text with the service's own user in its URLs, and the changed options."""
         changed = []
         for name in _urls_of(user.name):
             url = lines.value(text, name)
@@ -226,17 +227,18 @@ class Split:
 
 
 def _urls_of(daemon: str) -> tuple[Name, ...]:
-    """Where it is by a user of its own. To hosts and their daemons, a host's user is that of its name."""
+    """Return the URL options in which the service has its own user. In the vhost of hosts, users are named after the
+    hosts."""
     return (TRANSPORT, HOSTS_TRANSPORT) if daemon == readers.CONDUCTOR else (TRANSPORT,)
 
 
 def shown(name: Name) -> str:
-    """An option as messages name it."""
+    """Return an option's name as messages show it."""
     return f"[{name[0]}]{name[1]}"
 
 
 def write(path: Path, text: str, mode: int, account: Account | None) -> None:
-    """All of a file or nothing, also when the machine loses its power; never readable by others meanwhile."""
+    """Write a file atomically, also in case of a power failure, without making it readable by others meanwhile."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWN_MODE)
@@ -261,7 +263,7 @@ def _is_private(path: Path, account: Account | None) -> bool:
 
 
 def own_commands(users: Sequence[BrokerUser], path_of: Callable[[str], Path]) -> Iterator[str]:
-    """For where rabbitmqctl can be run: the passwords come out of the files, and are on no command line."""
+    """Yield commands to run where rabbitmqctl can run: they read passwords from the files, not the command line."""
     for user in users:
         pattern = rf"s|^transport_url *= *rabbit://{user.name}:\([^@]*\)@.*|\1|p"
         yield f"sed -n '{pattern}' {path_of(user.name)} | {broker.shown(['add_user', user.name])}"

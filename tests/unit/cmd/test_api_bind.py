@@ -27,7 +27,7 @@ def test_api_when_its_callers_are_known_or_of_this_machine_then_it_may_listen(ch
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1", "a127.example"])
 def test_api_when_every_caller_is_believed_then_not_for_others(address: str) -> None:
     made = options(osapi_compute_listen=address)
-    with pytest.raises(errors.service.CannotStart, match=r"noauth2 believes every caller, .*osapi_compute_listen"):
+    with pytest.raises(errors.service.CannotStart, match=r"noauth2 accepts every caller .*osapi_compute_listen"):
         api.bind(made, ["osapi_compute"])
     api.check_believing(made, "metadata")
 

@@ -64,7 +64,7 @@ def test_parts_when_there_is_a_certificate_then_tls_is_as_the_options_say(web: s
 
 
 def test_parts_when_an_option_names_a_directory_that_is_missing_then_the_words_name_it(web: str) -> None:
-    with pytest.raises(console_proxy.BadSetting, match=r"no directory /nowhere \(--web or \[DEFAULT\]web\)"):
+    with pytest.raises(console_proxy.BadSetting, match=r"missing directory /nowhere \(--web or \[DEFAULT\]web\)"):
         console_proxy.ProxyParts(options(web="/nowhere"), kinds.NOVNC)
     with pytest.raises(console_proxy.BadSetting, match="recorded in /nowhere"):
         console_proxy.ProxyParts(options(web=web, record="/nowhere/session"), kinds.NOVNC)
@@ -120,4 +120,4 @@ def test_program_when_tls_alone_is_wanted_without_a_certificate_then_255_and_one
                            str(tmp_path / "nova.conf"), "--ssl-only", "--cert", "/none.pem"],
                           capture_output=True, text=True, timeout=30)
     assert done.returncode == 255
-    assert done.stderr.splitlines()[-1].startswith("nova-novncproxy: TLS alone is wanted (ssl_only)")
+    assert done.stderr.splitlines()[-1].startswith("nova-novncproxy: ssl_only requires TLS")

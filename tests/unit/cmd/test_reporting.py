@@ -46,7 +46,7 @@ def test_start_when_the_conductor_refuses_then_the_daemon_goes_on_and_the_log_sa
     made = reporting(conductor)
     with caplog.at_level(logging.ERROR):
         made.start()
-        until(lambda: "the conductors refuse nova-novncproxy" in caplog.text, "it is logged")
+        until(lambda: "the conductors refused to register nova-novncproxy" in caplog.text, "it is logged")
     made.stop()
 
 

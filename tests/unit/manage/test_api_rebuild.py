@@ -85,13 +85,13 @@ def test_rebuild_when_it_is_repeated_then_nothing_is_added(cloud: Cloud, capsys:
     add_servers(cloud.cell, server_row(flavor=PRIVATE, flavorid="9", key_name="mine", public_key=KEY, host="host1",
                                        availability_zone="west"))
     assert cloud.rebuild("--dry-run") == 3
-    assert "would make flavor m1.private (9)" in capsys.readouterr().out
+    assert "would create flavor m1.private (9)" in capsys.readouterr().out
     assert counts(cloud.api) == dict.fromkeys(counts(cloud.api), 0)
     assert cloud.rebuild() == 0
     before = counts(cloud.api)
     assert cloud.rebuild() == 0 and counts(cloud.api) == before
     assert cloud.rebuild("--dry-run") == 0
-    assert "Nothing is missing" in capsys.readouterr().out
+    assert "Nothing to do" in capsys.readouterr().out
 
 
 def test_rebuild_when_records_are_there_then_they_stay_as_they_are(cloud: Cloud) -> None:
@@ -124,7 +124,7 @@ def test_rebuild_when_a_flavors_name_is_taken_then_the_others_are_made_and_it_en
     cloud.api.transact(lambda tx: flavors.insert(tx, taken))
     add_servers(cloud.cell, server_row(key_name="mine", public_key=KEY), server_row(key_name="bad", public_key="no"))
     assert cloud.rebuild() == 1
-    assert "not made: flavor m1 (1): " in capsys.readouterr().out
+    assert "not created: flavor m1 (1): " in capsys.readouterr().out
     with cloud.api.reading() as tx:
         assert [one.name for one in keypairs.select(tx, KeypairQuery(user_id="joe"), 10)] == ["mine"]
 

@@ -50,7 +50,7 @@ def test_create_cell_when_it_has_no_name_then_the_first_column_is_blank(cells: C
 @pytest.mark.parametrize(("first", "second", "code", "said"), [
     ((), (), 2, "already exists"), (("--name", "cell1"), ("--name", "cell1"), 2, "already exists"),
     (("--name", "a"), ("--name", "b"), 2, "already exists"), (("--name", "a"), ("--name", "a", *OTHER), 2, "already"),
-    (("--name", "a"), ("--name", "b", *OTHER), 1, "No second cell")])
+    (("--name", "a"), ("--name", "b", *OTHER), 1, "A second cell cannot be created")])
 def test_create_cell_when_one_is_recorded_then_the_exit_status_tells(
         cells: CellScene, first: tuple[str, ...], second: tuple[str, ...], code: int, said: str) -> None:
     assert cells.run("create_cell", *first)[0] == 0
@@ -61,8 +61,8 @@ def test_create_cell_when_one_is_recorded_then_the_exit_status_tells(
 
 def test_create_cell_when_no_url_is_known_then_1_and_the_option(cells: CellScene) -> None:
     cells.options.set_override("connection", None, "database")
-    assert cells.run("create_cell") == (1, "The cell has no --database_connection, and the configuration has none "
-                                        "either.\n")
+    assert cells.run("create_cell") == (1, "--database_connection is missing, and the configuration does not "
+                                        "have it either.\n")
 
 
 def test_recorded_url_when_it_is_the_configurations_then_its_password_is_in_no_row(cells: CellScene) -> None:
@@ -73,13 +73,13 @@ def test_recorded_url_when_it_is_the_configurations_then_its_password_is_in_no_r
 
 
 @pytest.mark.parametrize(("words", "code", "said"), [
-    (f"update_cell --cell_uuid {NOWHERE} --name x", 1, "There is no cell"), ("update_cell --name x", 1, "no cell"),
+    (f"update_cell --cell_uuid {NOWHERE} --name x", 1, "Unknown cell"), ("update_cell --name x", 1, "Unknown cell"),
     (f"update_cell --cell_uuid {CELL} --disable", 3, "disable hosts"), ("create_cell --disabled", 1, "disable hosts"),
-    (f"update_cell --cell_uuid {CELL0} --name x", 1, "There is no cell"),
-    (f"delete_cell --cell_uuid {NOWHERE}", 1, "There is no cell"), ("delete_cell --cell_uuid=", 1, "There is no cell"),
+    (f"update_cell --cell_uuid {CELL0} --name x", 1, "Unknown cell"),
+    (f"delete_cell --cell_uuid {NOWHERE}", 1, "Unknown cell"), ("delete_cell --cell_uuid=", 1, "Unknown cell"),
     (f"delete_cell --cell_uuid {CELL}", 2, "has 2 compute hosts"),
     (f"delete_host --cell_uuid {CELL} --host a", 4, "openstack compute service delete"),
-    (f"delete_host --cell_uuid {NOWHERE} --host a", 1, "in no other"),
+    (f"delete_host --cell_uuid {NOWHERE} --host a", 1, "All hosts are in the one cell"),
     (f"delete_host --cell_uuid {CELL} --host z", 2, "not in the cell")])
 def test_what_cannot_be_done_when_asked_for_is_refused_with_the_way(cells: CellScene, words: str, code: int,
                                                                     said: str) -> None:
@@ -109,7 +109,7 @@ def test_delete_cell_when_it_has_servers_then_it_stays(cells: CellScene) -> None
     cells.run("create_cell")
     add_servers(cells.databases["cell"], server_row(deleted=7))
     add_servers(cells.databases["cell"], server_row())
-    assert cells.run("delete_cell", "--cell_uuid", CELL) == (3, "The one cell has servers, and stays.\n")
+    assert cells.run("delete_cell", "--cell_uuid", CELL) == (3, "The one cell has servers, so its record is kept.\n")
 
 
 def test_update_cell_when_the_configuration_changed_then_it_takes_both_urls(cells: CellScene) -> None:

@@ -77,7 +77,7 @@ def test_command_when_the_database_refuses_a_statement_then_one_line_and_1(
         tx.execute(sa.text("create view servers as select 1 as id"))
     database.dispose()
     code, err = run(tool.url("nova"), "database", "db sync", tool, capsys)
-    assert code == 1 and err.count("\n") == 1 and "refuses what was asked of it: view" in err
+    assert code == 1 and err.count("\n") == 1 and "refuses the statement: view" in err
 
 
 # -- row 8 of the tools: the API tier's [database] is cell0's

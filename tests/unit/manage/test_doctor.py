@@ -176,14 +176,14 @@ def test_credentials_when_a_host_has_none_or_it_is_a_controller_then_all_is_well
 
 def test_warning_at_a_hosts_start_then_it_is_one_sentence_that_names_the_section(tmp_path):
     said = host_credentials.warning(from_file(tmp_path, HOST + PASSWORDS))
-    assert said.startswith("A compute host must not hold [image_proxy]key: ") and "secret" not in said
+    assert said.startswith("A compute host must not have [image_proxy]key: ") and "secret" not in said
     assert "\n" not in said and host_credentials.warning(from_file(tmp_path, HOST)) == ""
 
 
 def test_notice_at_a_hosts_start_when_a_tool_wrote_passwords_of_services_then_it_is_no_warning(tmp_path):
     only = HOST + PASSWORDS.replace("[image_proxy]\nkey = secret3\n", "")
     said = host_credentials.notice(from_file(tmp_path, only))
-    assert said.startswith("No daemon here needs [keystone_authtoken]password, [service_user]password: see")
+    assert said.startswith("This host does not need [keystone_authtoken]password, [service_user]password: see")
     assert "\n" not in said and "secret" not in said and host_credentials.warning(from_file(tmp_path, only)) == ""
     assert host_credentials.notice(from_file(tmp_path, HOST)) == ""
 
@@ -250,7 +250,7 @@ def test_run_when_json_is_asked_for_then_it_is_one_object_with_stable_words(monk
         {"name": "second", "state": "ok", "what": "fine", "cure": ""}]}
 
 
-@pytest.mark.parametrize(("driver", "said"), [("libvirt.LibvirtDriver", "guests' disks"), (None, "daemons' state")])
+@pytest.mark.parametrize(("driver", "said"), [("libvirt.LibvirtDriver", "guest disks"), (None, "services' state")])
 def test_disk_when_it_is_full_then_what_fills_it_is_what_this_host_has(tmp_path, monkeypatch, driver, said):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=2**30))
     found = doctor.disk(options(state_path=str(tmp_path), instances_path=str(tmp_path / "none"), compute_driver=driver))
@@ -308,8 +308,8 @@ def serving(content: bytes, shown: Files | None = None) -> http.server.HTTPServe
 
 @pytest.mark.parametrize(("content", "state", "said"), [
     (b'{"versions": [{"id": "v1.0", "max_version": "1.39"}]}', doctor.OK, "1.39"),
-    (b"<html>", doctor.BAD, "no Placement API"), (b'{"versions": []}', doctor.BAD, "no Placement API"),
-    (b'[1]', doctor.BAD, "no Placement API")])
+    (b"<html>", doctor.BAD, "not a Placement API"), (b'{"versions": []}', doctor.BAD, "not a Placement API"),
+    (b'[1]', doctor.BAD, "not a Placement API")])
 def test_placement_when_something_listens_at_its_port_then_it_is_asked_what_it_is(content, state, said):
     server = serving(content)
     found = doctor.placement(options(placement_api__listen_port=server.server_port))
@@ -319,7 +319,7 @@ def test_placement_when_something_listens_at_its_port_then_it_is_asked_what_it_i
 
 
 @pytest.mark.parametrize(("shown", "state", "said"), [
-    ("ours", doctor.OK, "1.39"), ("theirs", doctor.BAD, "does not show the certificate")])
+    ("ours", doctor.OK, "1.39"), ("theirs", doctor.BAD, "does not present the certificate")])
 def test_placement_when_it_speaks_tls_then_it_must_show_its_own_certificate(tmp_path, shown, state, said):
     ours = Authority(tmp_path / "a").issue("ours", server=True)
     theirs = Authority(tmp_path / "b").issue("theirs", server=True)

@@ -123,7 +123,7 @@ def test_enrolled_when_one_claims_too_much_or_has_no_secret_then_it_is_named(bus
     assert doctor.enrolled(options()).state == doctor.OK
     bus.enrolled += (EnrolledHost(host="h2", accepted_room={"VCPU": 4}, claimed_room={"VCPU": 9}),)
     finding = doctor.enrolled(options())
-    assert finding.state == doctor.WARN and "by h2," in finding.what and "nova-manage host accept" in finding.cure
+    assert finding.state == doctor.WARN and "by h2;" in finding.what and "nova-manage host accept" in finding.cure
     bus.enrolled += (EnrolledHost(host="h3", readable=False),)
     finding = doctor.enrolled(options())
     assert finding.state == doctor.BAD and "secret of h3" in finding.what
@@ -160,7 +160,7 @@ def test_consoles_of_a_compute_host_when_their_addresses_lead_nowhere_from_elsew
     made.set_override("hosts_transport_url", f"rabbit://u:secret@{broker}:5672/nova-hosts")
     finding = doctor.consoles(made)
     assert (finding.state == doctor.WARN) is bool(named) and "secret" not in finding.what
-    assert (f"alone: {', '.join(named)}" in finding.what) is bool(named)
+    assert (f"loopback addresses: {', '.join(named)}" in finding.what) is bool(named)
 
 
 def test_networks_when_two_are_on_one_bridge_then_it_names_the_one_that_is_not_served(bus: Bus) -> None:

@@ -34,7 +34,7 @@ def test_neutron_when_not_in_use_then_it_says_so(fake, monkeypatch):
     assert found.state == "ok" and "nova-network" in found.what and fake.requests == []
 
 
-@pytest.mark.parametrize("how, words", [(401, "are refused: 401"), ("refused", "network service")])
+@pytest.mark.parametrize("how, words", [(401, "in nova.conf: 401"), ("refused", "network service")])
 def test_neutron_when_it_does_not_let_us_in_then_it_is_bad(fake, monkeypatch, how, words):
     fake.trouble("GET", "extensions", how)
     found = look(fake, monkeypatch, endpoint_override="http://n")

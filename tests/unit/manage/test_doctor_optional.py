@@ -26,12 +26,12 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def test_parts_when_none_is_asked_for_then_all_is_well() -> None:
-    assert optional_parts(options(), ())[:3] == (OK, "all optional parts that are used here are installed", "")
+    assert optional_parts(options(), ())[:3] == (OK, "all optional packages that are used here are installed", "")
 
 
 def test_pages_when_a_proxy_runs_here_without_them_then_a_warning_says_what_to_install(tmp_path: Any) -> None:
     found = optional_parts(options(web=str(tmp_path / "novnc")), PROXIES)
-    assert found.state == WARN and "nova-novncproxy: there is no directory" in found.what
+    assert found.state == WARN and "nova-novncproxy: the directory" in found.what
     assert "Debian's package novnc" in found.what and "run without them" in found.cure
 
 

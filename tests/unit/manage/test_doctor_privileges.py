@@ -43,7 +43,7 @@ def helper(tmp_path: Path):
 
 def test_privileges_when_the_helper_answers_then_it_is_named(options, helper) -> None:
     found = privileges(options)
-    assert found.state == OK and "answers the daemons of user nova" in found.what
+    assert found.state == OK and "accepts calls from user nova" in found.what
 
 
 def test_privileges_when_the_helper_has_read_another_file_then_it_is_to_be_started_anew(options, helper) -> None:
@@ -71,7 +71,7 @@ def test_privileges_when_daemons_run_as_root_then_they_need_no_helper(
     (tmp_path / "4242" / "cmdline").write_bytes(command)
     (tmp_path / "4243").mkdir()  # ends just now
     found = privileges(options, tmp_path)
-    assert found.state == state and ("daemons here are root" in found.what) is (state == OK)
+    assert found.state == state and ("services here run as root" in found.what) is (state == OK)
 
 
 def test_privileges_when_no_daemon_here_needs_any_then_that_is_said(options) -> None:

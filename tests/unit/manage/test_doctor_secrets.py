@@ -49,7 +49,7 @@ def test_secret_when_a_daemons_own_file_is_open_then_that_file_is_named(tmp_path
 def test_secret_of_a_host_then_its_daemons_share_it(tmp_path: Path) -> None:
     text = "[DEFAULT]\nhosts_transport_url = rabbit://host-a:b@mq/nova-hosts\n"
     found = check(tmp_path, {"nova.conf": (text, 0o640)})
-    assert found.state == OK and "a host" in found.what
+    assert found.state == OK and "a compute host" in found.what
 
 
 def test_secret_in_upstream_mode_then_it_is_every_daemons(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def given(**words: Any) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(("fields", "state"), [
-    ({"claimed_room": {"VCPU": 9}}, "claims 9 VCPU (accepted: 4): nova-manage host accept h1"),
-    ({"claimed_room": {"VCPU": 8}}, "has its secret since"),
-    ({"readable": False}, "no key of [conductor]host_secret_key opens its secret")])
+    ({"claimed_room": {"VCPU": 9}}, "reports 9 VCPU (accepted: 4): nova-manage host accept h1"),
+    ({"claimed_room": {"VCPU": 8}}, "registered its secret"),
+    ({"readable": False}, "no key of [conductor]host_secret_key decrypts its secret")])
 def test_list_when_a_host_waits_for_something_then_its_state_says_so(fields: dict[str, Any], state: str) -> None:
     host = EnrolledHost(host="h1", joined_at=utcnow(), accepted_room={"VCPU": 4}, **fields)
     rows: list[Sequence[Any]] = []
@@ -55,7 +55,7 @@ def test_accept_then_what_is_printed_is_what_is_accepted() -> None:
 def test_accept_when_the_host_said_nothing_yet_then_that_is_said() -> None:
     said: list[str] = []
     assert enrolment_commands.accept(Conductor(), given(), said.append) == 0  # type: ignore[arg-type]
-    assert "has not said yet" in said[0]
+    assert "has not reported" in said[0]
 
 
 def test_new_key_then_it_can_be_used_and_no_two_are_alike() -> None:

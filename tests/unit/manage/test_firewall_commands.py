@@ -96,7 +96,7 @@ def test_doctor_when_bridges_do_not_ask_iptables_then_it_says_how_to_cure_that(t
 
 def test_doctor_when_the_host_s_file_says_something_else_than_the_conductor_then_the_conductor_is_believed(tmp_path):
     wrong = found(options(tmp_path, use_neutron=True), tmp_path / "none", answer=False)
-    assert wrong.state == doctor.BAD and "do not hold" in wrong.what
+    assert wrong.state == doctor.BAD and "not enforced" in wrong.what
     wrong = found(options(tmp_path), tmp_path / "none", answer=True)
     assert wrong.state == doctor.WARN and "Neutron" in wrong.what and "to true" in wrong.cure
     assert found(options(tmp_path, use_neutron=True), tmp_path / "none", answer=True).state == doctor.OK

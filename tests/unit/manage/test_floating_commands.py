@@ -34,9 +34,9 @@ def shell() -> Shell:
 
 def test_create_when_a_range_is_given_then_its_hosts_are_made(shell: Shell) -> None:
     assert shell.run("create", ip_range="192.0.2.0/29", pool="p", interface="eth1") == 0
-    assert shell.lines == ["6 floating addresses (192.0.2.1 to 192.0.2.6) are made."]
+    assert shell.lines == ["6 floating addresses (192.0.2.1 to 192.0.2.6) are created."]
     assert shell.run("create", ip_range="192.0.2.9") == 0
-    assert shell.lines == ["Floating address 192.0.2.9 is made."]
+    assert shell.lines == ["Floating address 192.0.2.9 is created."]
     assert shell.run("list") == 0
     assert shell.rows[0] == (None, "192.0.2.1", None, "p", "eth1") and len(shell.rows) == 7
 
@@ -50,7 +50,7 @@ def test_delete_when_projects_have_some_then_the_others_go(shell: Shell) -> None
     shell.conductor.add_floating("192.0.2.1", project_id="demo")
     shell.conductor.add_floating("192.0.2.2")
     assert shell.run("delete", ip_range="192.0.2.0/29") == 0
-    assert shell.lines == ["Floating address 192.0.2.2 is removed."]
+    assert shell.lines == ["Floating address 192.0.2.2 is deleted."]
     assert shell.run("delete", ip_range="192.0.2.0/29") == 3
     assert set(shell.conductor.floating) == {"192.0.2.1"}
 

@@ -145,7 +145,7 @@ def test_program_when_the_daemon_fails_then_1_and_one_line(
 def test_program_when_the_container_has_no_daemon_then_1_and_what_to_do(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(health, "of_container", lambda: None)
-    assert status.main(["health"]) == 1 and "name one" in capsys.readouterr().err
+    assert status.main(["health"]) == 1 and "name a service" in capsys.readouterr().err
 
 
 def test_program_when_the_daemon_is_unknown_then_2() -> None:

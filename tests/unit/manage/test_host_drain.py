@@ -137,7 +137,7 @@ def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: Drai
     assert "--cold" in session.why(paused)
 
 
-@pytest.mark.parametrize("to, words", [("h1", "to be drained"), ("nowhere", "no nova-compute"), ("h2", "disabled")])
+@pytest.mark.parametrize("to, words", [("h1", "drained to itself"), ("nowhere", "no nova-compute"), ("h2", "disabled")])
 def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainedConductor, to: str, words: str) -> None:
     cloud.services[1] = cloud.services[1].__class__(id=2, uuid="s2", host="h2", binary="nova-compute", up=True,
                                                     disabled=True)
@@ -279,7 +279,7 @@ def test_drain_when_the_first_was_killed_then_the_second_joins_what_is_under_way
     with context.entered(context.internal()):
         session = Session(cloud, parallel=5)
         assert session.run() == 0
-    assert "is under way already" in session.text
+    assert "is already in progress" in session.text
     assert sorted(order[1] for order in cloud.orders if order[0] != "confirmResize") == sorted(uuids)  # each once
     assert cloud.most == 5 and not cloud.on("h1")
     assert cloud.servers[uuids[-1]].vm_state == VmState.STOPPED  # and the second has confirmed it
@@ -335,7 +335,7 @@ def test_drain_when_the_conductor_is_away_for_a_while_then_it_goes_on(cloud: Dra
     cloud.add()
     cloud.silent = ["list_servers"] * 4
     session = Session(cloud)
-    assert session.run() == 0 and session.text.count("trying again") == 1
+    assert session.run() == 0 and session.text.count("retrying") == 1
 
 
 # -- enough
@@ -344,7 +344,7 @@ def test_drain_when_its_time_is_over_then_it_says_what_runs_and_what_was_not_beg
     first, second = cloud.add(), cloud.add()
     session = Session(cloud, parallel=1, timeout_s=5)
     assert session.run() == 1 and clock.now <= 6
-    assert "still under way" in session.why(first) and "before its turn" in session.why(second)
+    assert "still in progress" in session.why(first) and "before its turn" in session.why(second)
     clock.sleep(10)
     assert cloud.on("h2") == {first}
 
@@ -363,7 +363,7 @@ def test_drain_when_it_is_interrupted_then_it_begins_no_more_and_waits_for_what_
     drain.run()
     assert cloud.on("h2") == {first} and cloud.servers[first].vm_state == VmState.STOPPED  # confirmed all the same
     assert cloud.on("h1") == {second} and "interrupted" in drain.cases[second].reason
-    assert any("begins no more; 1 still run" in line for line in session.lines)
+    assert any("starting no more moves; 1 still run" in line for line in session.lines)
 
 
 def test_drain_when_it_is_interrupted_twice_then_it_ends_at_once(cloud, clock) -> None:
@@ -373,7 +373,7 @@ def test_drain_when_it_is_interrupted_twice_then_it_ends_at_once(cloud, clock) -
     drain.interrupt()
     drain.interrupt()
     drain.run()
-    assert clock.now == 0.0 and "still under way" in drain.cases[uuid].reason
+    assert clock.now == 0.0 and "still in progress" in drain.cases[uuid].reason
 
 
 def test_drain_when_ctrl_c_is_pressed_then_it_begins_no_more_and_the_table_says_who_stays(cloud, clock) -> None:
@@ -399,7 +399,7 @@ def test_drain_when_ctrl_c_is_pressed_until_it_gives_up_then_the_table_comes_all
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGINT)
     clock.asleep = hang
-    assert session.run() == 1 and "still under way" in session.why(uuid)
+    assert session.run() == 1 and "still in progress" in session.why(uuid)
 
 
 # -- the service

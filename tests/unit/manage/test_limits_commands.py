@@ -68,8 +68,8 @@ def test_migration_when_keystone_has_nothing_then_it_has_all_by_its_names_and_ag
     keystone = Keystone()
     for _twice in range(2):
         code, said = run(api, keystone)
-        assert code == 0 and said == ["1 users have limits of their own in a project: Keystone has no such limits: "
-                                      "they will not count."]
+        assert code == 0 and said == ["1 users have their own limits in a project. Keystone has no such limits: "
+                                      "they will not apply."]
         assert keystone.registered == {"servers": 10, "class:VCPU": 40, "class:MEMORY_MB": 51200,
                                        "server_key_pairs": 100}
         assert keystone.own == {"one": {"servers": 5, "class:MEMORY_MB": -1}, "two": {"servers": 7}}
@@ -80,7 +80,7 @@ def test_migration_when_keystone_has_some_then_they_stay_and_are_told(api: Datab
     keystone.own = {"two": {"servers": 8}}
     assert run(api, keystone, tell=told.append)[0] == 0
     assert keystone.registered["servers"] == 99 and keystone.own["two"] == {"servers": 8}
-    assert "all projects: servers stays 99, as Keystone has it; here it is 10" in told
+    assert "all projects: servers stays 99, Keystone's value; nova's value is 10" in told
     assert "project one: servers = 5" in told
 
 

@@ -96,7 +96,7 @@ def test_network_is_listed_and_deleted_by_its_range_or_its_uuid(shell: Shell) ->
     with pytest.raises(errors.NotFound):
         shell.run("network delete --fixed_range 10.1.0.0/24")
     for words in ("network delete", "network delete --uuid a --fixed_range b"):
-        with pytest.raises(errors.Invalid, match="one of"):
+        with pytest.raises(errors.Invalid, match="either"):
             shell.run(words)
 
 

@@ -56,10 +56,10 @@ def give(database: Database, amount: int) -> str:
 
 @pytest.mark.parametrize(("words", "code", "said"), [
     (["audit"], 0, "Every allocation belongs"), (["audit", "--verbose", "--delete"], 0, "Every allocation"),
-    (["audit", "--resource_provider", new_uuid()], 127, "no resource provider"),
+    (["audit", "--resource_provider", new_uuid()], 127, "could not be found"),
     (["heal_allocations"], 4, "Nothing to heal"), (["heal_allocations", "--max-count", "0"], 127, "at least 1"),
     (["heal_allocations", "--dry-run", "--skip-port-allocations", "--cell", "c", "--force"], 4, "Nothing to heal"),
-    (["heal_allocations", "--instance", new_uuid()], 127, "no such server"),
+    (["heal_allocations", "--instance", new_uuid()], 127, "could not be found"),
     (["sync_aggregates", "--verbose"], 0, "Nothing to do"), (["rebuild"], 0, "Nothing to change"),
     (["rebuild", "--dry-run"], 0, "Nothing to change")])
 def test_command_when_the_cloud_is_empty_then_its_exit_code_says_so(

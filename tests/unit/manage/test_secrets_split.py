@@ -233,7 +233,7 @@ def test_split_when_a_file_is_open_to_others_then_its_mode_is_mended(etc: Path) 
 
 def test_split_when_another_controller_has_made_the_users_then_it_refuses_and_changes_nothing(etc: Path) -> None:
     before = files(etc)
-    with pytest.raises(CannotSplit, match="nova-scheduler already.*--passwords"):
+    with pytest.raises(CannotSplit, match="already has the users nova-scheduler.*--passwords"):
         plan(etc, FakeBroker("nova", "nova-scheduler"))
     assert files(etc) == before
 
@@ -377,7 +377,7 @@ def test_command_when_it_is_a_compute_host_then_nothing_is_split(etc: Path) -> N
     text = "[DEFAULT]\nhosts_transport_url = rabbit://host-a:b@mq/nova-hosts\n"
     (etc / "nova.conf").write_text(text)
     code, said = command(etc, FakeBroker("nova"))
-    assert code == 0 and "only daemons of a host" in said[0] and (etc / "nova.conf").read_text() == text
+    assert code == 0 and "only services of a compute host" in said[0] and (etc / "nova.conf").read_text() == text
 
 
 def test_split_when_the_cloud_is_in_upstream_mode_then_it_refuses(etc: Path) -> None:
@@ -425,4 +425,4 @@ def test_configuration_when_a_daemon_reads_its_files_then_its_own_counts(etc: Pa
 
 def test_command_then_it_says_first_for_which_daemons_it_writes(etc: Path) -> None:
     _code, said = command(etc, FakeBroker("nova"))
-    assert said[0].startswith(f"For {', '.join(DAEMONS)}. ") and "--daemon" in said[0]
+    assert said[0].startswith(f"Services: {', '.join(DAEMONS)}. ") and "--daemon" in said[0]

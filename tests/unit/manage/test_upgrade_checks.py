@@ -139,7 +139,7 @@ def test_hosts_when_they_are_not_enrolled_then_it_is_no_failure(tmp_path: Path, 
 # -- Cinder
 
 @pytest.mark.parametrize(("auth", "answer", "result", "words"), [
-    (None, None, Result.SUCCESS, "There are no credentials for Cinder"), ("some", Finding(OK, "answers"), 0, None),
+    (None, None, Result.SUCCESS, "No credentials for Cinder"), ("some", Finding(OK, "answers"), 0, None),
     ("some", Finding(BAD, "Keystone refuses the credentials in [cinder]", "correct [cinder]username"), Result.WARNING,
      "Keystone refuses the credentials in [cinder]. Correct [cinder]username.")])
 def test_cinder_when_there_are_credentials_then_it_is_asked(

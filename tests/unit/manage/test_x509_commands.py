@@ -41,7 +41,7 @@ def test_revoke_when_nobody_is_named_then_nothing_is_asked(certs):
 
 def test_revoke_when_there_is_none_then_it_says_so(certs):
     certs.given(revoke_certs_by_user=0)
-    assert revoke(certs, "joe") == (3, ["There is no certificate to revoke."])
+    assert revoke(certs, "joe") == (3, ["No certificates to revoke."])
 
 
 def test_revoke_when_nova_cert_is_away_then_the_error_names_it(certs):
