@@ -1,1 +1,1 @@
-"""A Nova-compatible compute control plane: a set of daemons over a few shared floors."""
+"""Nova-compatible compute control plane: a set of services on top of a few shared layers."""

@@ -1,7 +1,7 @@
-"""Bounds of clients, for each HTTP server of ours: connections, time, and bytes that wait.
+"""Limits for clients of each HTTP server of nova: connections, time, and buffered bytes.
 
-Every server has a row here, and no other place makes bounds: one tenant's slow heads, slow bodies or slow readers are
-not to keep others out. ``tests/unit/test_client_bounds.py`` attacks each row.
+Every server has a row here, and limits are set nowhere else: slow heads, slow bodies or slow readers of one tenant must
+not block other clients. ``tests/unit/test_client_bounds.py`` attacks each row.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from typing import NamedTuple
 from nova.conf.base import Options
 from nova.http_server import BODY_BYTES, ClientBounds
 
-HEAD_S = 30.0  # for TLS's handshake and a request's head
-ANSWER_S = 900.0  # for an answer of an API to be made and taken: the slowest call of ours is over by then
-UPLOAD_BYTES = 2 * 1024 ** 3  # of an image that comes to nova-all in chunks, which are read whole first
-EC2_BYTES = 2 ** 20  # as many as the EC2 API takes: its signatures cover bodies
+HEAD_S = 30.0  # for the TLS handshake and the head of a request
+ANSWER_S = 900.0  # for an API to generate its answer and the client to receive it: enough for the slowest call
+UPLOAD_BYTES = 2 * 1024 ** 3  # of an image that is uploaded to nova-all in chunks, which are first read completely
+EC2_BYTES = 2 ** 20  # the limit of the EC2 API, whose signatures cover bodies
 
 
 class ServerBounds(NamedTuple):
-    """``of``: by options. ``rate``: what bounds how much one client can have done at a time."""
+    """Limits of a server. ``of``: function of the options. ``rate``: description of what limits the work for one client
+    at a time."""
 
     of: Callable[[Options], ClientBounds]
     rate: str
 
 
 def largest_body(options: Options) -> int:
-    """Size in bytes of the largest body of a request, from the middleware that looks at it, if there is one."""
+    """Return the size limit of request bodies, in bytes: that of the middleware that checks it, if it is configured."""
     known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
     return options.oslo_middleware.max_request_body_size if known else BODY_BYTES
 
@@ -43,17 +44,17 @@ BOUNDS = {
     "osapi_compute": ServerBounds(_api, SHARES),
     "placement": ServerBounds(_api, SHARES),
     "ec2": ServerBounds(lambda options: _api(options, EC2_BYTES), SHARES),
-    "metadata": ServerBounds(_api, "a guest has a few requests at a time, and 429 for more; answers are remembered"),
+    "metadata": ServerBounds(_api, "a guest has a few requests at a time, and 429 for more; answers are cached"),
     "objectstore": ServerBounds(
         lambda options: ClientBounds(256, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer,
-                                     chunked_bytes=None, whole_bytes=0),  # objects, which are written as they come
+                                     chunked_bytes=None, whole_bytes=0),  # objects, which are written as they arrive
         "a transfer has s3_longest_transfer, and a project has its quota"),
     "imageproxy": ServerBounds(
         lambda options: ClientBounds(1000, options.image_proxy.client_timeout, HEAD_S,
                                      options.image_proxy.longest_transfer, whole_bytes=0),  # images, likewise
-        "transfers have [image_proxy]transfers places; a ticket is of one host"),
+        "[image_proxy]transfers limits transfers; a ticket is for one host"),
     "console": ServerBounds(lambda options: ClientBounds(100, idle_s=30, head_s=10),
-                            "[console]max_sessions_per_user and its like"),
+                            "[console]max_sessions_per_user and similar options"),
     "monitoring": ServerBounds(lambda options: MONITORING, "four requests at a time"),
     "nova-all": ServerBounds(lambda options: ClientBounds(256, head_s=HEAD_S, answer_s=ANSWER_S,
                                                           chunked_bytes=UPLOAD_BYTES), SHARES)}

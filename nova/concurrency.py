@@ -1,9 +1,10 @@
-"""The one module that knows how we run many things at once: eventlet's green threads, or native threads.
+"""Concurrency: the only module that knows whether nova runs on eventlet's green threads or native threads.
 
-``nova.cmd`` calls :func:`patch` before any connection is made. Everybody else uses :func:`spawn`, :class:`WorkerPool`,
-:func:`run_in_thread` and the standard library's ``threading``, ``queue`` and ``time``, which eventlet replaces.
-The switch is the environment variable ``NOVA_CONCURRENCY`` (``eventlet`` or ``threads``); ``nova.cmd`` chooses
-``threads`` where a C library would stop the whole process in a wait (PostgreSQL and SQLite drivers).
+``nova.cmd`` calls :func:`patch` before any connection is opened. All other modules use :func:`spawn`,
+:class:`WorkerPool`, :func:`run_in_thread` and the standard library's ``threading``, ``queue`` and ``time``, which
+eventlet replaces. The environment variable ``NOVA_CONCURRENCY`` (``eventlet`` or ``threads``) overrides the mode.
+``nova.cmd`` chooses ``threads`` if a C library would block the whole process while it waits (PostgreSQL and SQLite
+drivers).
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Nine lines above whatever a program prints, at each start, about a choice that no operator makes.
+#: Suppresses nine lines at the start of every program, about a choice that operators do not make.
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 SWITCH = "NOVA_CONCURRENCY"
 MODES = ("eventlet", "threads")
-#: How long a thread may keep the interpreter while another one waits for it. A request passes through several threads,
-#: and waits this long for each of them behind whoever computes; Python's own 5 ms would be most of its time.
+#: Time that a thread may hold the interpreter while another one waits for it. A request passes through several threads,
+#: and may wait this long in each of them; Python's default of 5 ms would be most of a request's time.
 SWITCH_S = 0.001
 
 _mode = "threads"
 
 
 def patch(prefer: str = "eventlet") -> str:
-    """Choose the mode for this process, once, and return it. The environment's word stands above ``prefer``."""
+    """Set the mode for this process, once, and return it. The environment variable overrides ``prefer``."""
     global _mode
     mode = os.environ.get(SWITCH) or prefer
     if mode not in MODES:
         raise SystemExit(f"{SWITCH}={mode}: must be one of {', '.join(MODES)}")
     if mode == "eventlet" and _mode != "eventlet":
-        os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")  # the system's resolver knows /etc/hosts and nsswitch
+        os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")  # the system's resolver supports /etc/hosts and nsswitch
         import eventlet
 
         eventlet.monkey_patch()
@@ -52,7 +53,7 @@ def patch(prefer: str = "eventlet") -> str:
 
 
 def forked() -> None:
-    """To be called first in a forked worker: its event loop must not be its parent's."""
+    """Reset the event loop in a forked worker, which must not share its parent's. Must be the first call there."""
     if _mode == "eventlet":
         from eventlet import hubs
 
@@ -60,39 +61,39 @@ def forked() -> None:
 
 
 def mode() -> str:
-    """``eventlet`` or ``threads``: what :func:`patch` chose."""
+    """Return the mode that :func:`patch` chose: ``eventlet`` or ``threads``."""
     return _mode
 
 
 class WorkerPool:
-    """A bounded number of workers; what is submitted beyond that waits its turn."""
+    """A pool with a bounded number of workers; further submitted calls are queued."""
 
     def __init__(self, size: int, name: str) -> None:
         self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=size, thread_name_prefix=name)
 
     def submit(self, function: Callable[..., object], *args: object) -> concurrent.futures.Future[object]:
-        """Run ``function`` when a worker is free; its future has the result or the exception."""
+        """Run ``function`` when a worker is free; the future has its result or exception."""
         return self._executor.submit(function, *args)
 
     def map(self, function: Callable[..., T], *sequences: Iterable[object]) -> list[T]:
-        """All results, in order; the first exception is raised."""
+        """Return all results, in order; the first exception is raised."""
         return list(self._executor.map(function, *sequences))
 
     def shutdown(self, wait: bool = True) -> None:
-        """Begin nothing that waits, and ``wait`` for what runs. May be called twice."""
+        """Cancel queued calls, and ``wait`` for running ones. May be called twice."""
         self._executor.shutdown(wait=wait, cancel_futures=True)
 
 
 def spawn(function: Callable[..., object], *args: object, name: str | None = None) -> threading.Thread:
-    """Run ``function`` beside the caller; it must handle its own errors."""
+    """Run ``function`` in a thread; it must handle its own errors."""
     thread = threading.Thread(target=function, args=args, name=name, daemon=True)
     thread.start()
     return thread
 
 
 def join(thread: threading.Thread, seconds: float) -> bool:
-    """Wait at most ``seconds`` for the thread; returns whether it has ended. ``Thread.join`` itself raises eventlet's
-    Timeout from Python 3.13 on."""
+    """Wait at most ``seconds`` for the thread, and return whether it has ended. ``Thread.join`` itself raises
+    eventlet's Timeout from Python 3.13 on."""
     if _mode != "eventlet":
         thread.join(seconds)
         return not thread.is_alive()
@@ -106,7 +107,8 @@ def join(thread: threading.Thread, seconds: float) -> bool:
 
 
 def run_in_thread(function: Callable[..., T], *args: object) -> T:
-    """Run a blocking call of a C library without stopping the other green threads; its result or exception."""
+    """Run a blocking call of a C library without blocking other green threads; return its result or raise its
+    exception."""
     if _mode == "eventlet":
         from eventlet import tpool
 
@@ -115,8 +117,8 @@ def run_in_thread(function: Callable[..., T], *args: object) -> T:
 
 
 def run_apart(function: Callable[..., T], *args: object) -> T:
-    """The same for a call that may take minutes or hours: in a real thread of its own. Those of :func:`run_in_thread`
-    are few (eventlet has 20), and as many calls that last would keep all others waiting."""
+    """Run a call that may take minutes or hours in a native thread of its own. :func:`run_in_thread` has few threads
+    (20 with eventlet), so that as many long calls would block all others."""
     if _mode != "eventlet":
         return function(*args)
     ends: list[tuple[Any, BaseException | None]] = []
@@ -128,7 +130,7 @@ def run_apart(function: Callable[..., T], *args: object) -> T:
             ends.append((None, error))
     native_threading().Thread(target=run, name="apart", daemon=True).start()
     pause = 0.002
-    while not ends:  # no lock of the standard library works between a real thread and a green one
+    while not ends:  # standard-library locks do not work between native and green threads
         sleep(pause)
         pause = min(2 * pause, 0.1)
     result, error = ends[0]
@@ -138,24 +140,24 @@ def run_apart(function: Callable[..., T], *args: object) -> T:
 
 
 def sleep(seconds: float) -> None:
-    """Wait for so many seconds; green threads run meanwhile."""
+    """Sleep for this number of seconds; other green threads run meanwhile."""
     time.sleep(seconds)
 
 
 class Clock:
-    """Time for what waits by looking again and again; a test hands in one that it moves."""
+    """Clock for polling loops; a test passes a clock of its own."""
 
     def now(self) -> float:
-        """Seconds, from some moment in the past."""
+        """Return the seconds since an arbitrary time in the past."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds."""
+        """Sleep for this number of seconds."""
         sleep(seconds)
 
 
 def native_threading() -> ModuleType:
-    """The real ``threading`` module, for a library's own event loop thread (libvirt's)."""
+    """Return the native ``threading`` module, for a library's own event loop thread (libvirt's)."""
     if _mode == "eventlet":
         from eventlet import patcher
 
@@ -168,7 +170,8 @@ _wanted: ContextVar[Callable[[], None] | None] = ContextVar("nova_wanted", defau
 
 @contextlib.contextmanager
 def while_wanted(check: Callable[[], None]) -> Iterator[None]:
-    """What takes long within the block asks now and then whether it is still wanted: ``check`` raises when not."""
+    """Let long work within the block check from time to time whether it is still needed: ``check`` raises if it is
+    not."""
     token = _wanted.set(check)
     try:
         yield
@@ -177,6 +180,6 @@ def while_wanted(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """What ``check`` of the block around raises, if anything."""
+    """Call the ``check`` of the enclosing block, if any, and raise its exception."""
     if check := _wanted.get():
         check()

@@ -1,5 +1,5 @@
-"""Who asks, and under which request id: carried by the thread, into every log line and over every RPC. And how long
-whoever asks waits: what serves a request should not ask others for longer than anybody listens."""
+"""Context of a request: user and request id, kept per thread, added to every log line and sent with every RPC. It also
+has the caller's deadline, after which no further calls should be made for the request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import msgspec
 
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Facts about one request. ``token`` is the user's: never logged, never in the journal."""
+    """Facts about one request. ``token`` is the user's: never logged, never stored in the journal."""
 
     request_id: str
     global_request_id: str | None = None
@@ -31,10 +31,10 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     system_scope: str | None = None
     domain_id: str | None = None
     token: str | None = None
-    traceparent: str | None = None  # W3C's: the span below which this is done
+    traceparent: str | None = None  # W3C Trace Context: the parent span
 
     def without_token(self) -> RequestContext:
-        """The same request, for those who must not act as its user."""
+        """Return the same context without the token, for services that must not act as the user."""
         return msgspec.structs.replace(self, token=None) if self.token else self
 
     def __repr__(self) -> str:
@@ -45,17 +45,17 @@ _current: ContextVar[RequestContext | None] = ContextVar("nova_context", default
 
 
 def new_request_id() -> str:
-    """``req-`` and a random uuid."""
+    """Return ``req-`` followed by a random uuid."""
     return f"req-{uuid.uuid4()}"
 
 
 def current() -> RequestContext:
-    """The context of this thread; a fresh one without a user where none was entered (periodic work)."""
+    """Return the context of this thread; a new one without a user if none was entered (periodic work)."""
     return _current.get() or RequestContext(request_id=new_request_id())
 
 
 def current_or_none() -> RequestContext | None:
-    """The context of this thread; None where no request is served."""
+    """Return the context of this thread; None if it serves no request."""
     return _current.get()
 
 
@@ -73,13 +73,13 @@ _doing: ContextVar[Mapping[str, str]] = ContextVar("nova_doing", default=Mapping
 
 
 def what() -> Mapping[str, str]:
-    """What this thread works on, in words for the log: ``action`` and ``step``."""
+    """Return the current work of this thread as log fields: ``action`` and ``step``."""
     return _doing.get()
 
 
 @contextlib.contextmanager
 def doing(**facts: str) -> Iterator[None]:
-    """Log lines within the block say this of themselves."""
+    """Add these fields to all log lines within the block."""
     token = _doing.set({**_doing.get(), **facts})
     try:
         yield
@@ -88,12 +88,12 @@ def doing(**facts: str) -> Iterator[None]:
 
 
 def internal(request_id: str | None = None) -> RequestContext:
-    """A context of our own: periodic work, or a workflow that another runner began."""
+    """Return an internal context: for periodic work, or a workflow that another process began."""
     return RequestContext(request_id=request_id or new_request_id(), is_admin=True)
 
 
 class Patience(NamedTuple):
-    """``until`` on the monotonic clock; ``again``: whether what failed may be tried again till then."""
+    """Deadline of a caller. ``until`` is on the monotonic clock; ``again``: failed calls may be repeated until then."""
 
     until: float = math.inf
     again: bool = True
@@ -101,7 +101,7 @@ class Patience(NamedTuple):
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left; negative when they are over, ``math.inf`` when nobody waits."""
+        """Seconds until the deadline; negative after it, ``math.inf`` without a deadline."""
         return self.until - self.clock()
 
 
@@ -110,14 +110,13 @@ _patience: ContextVar[Patience] = ContextVar("nova_patience", default=ENDLESS)
 
 
 def patience() -> Patience:
-    """Of whoever waits for this thread; endless where nobody does (work that goes on behind an answer)."""
+    """Return the deadline of this thread's current caller; none for work that continues after the answer."""
     return _patience.get()
 
 
 @contextlib.contextmanager
 def waited_for(seconds: float, again: bool = True, clock: Callable[[], float] | None = None) -> Iterator[None]:
-    """The block is waited for no longer than this, nor than those who are waited for around it. ``clock``: the one
-    of the outermost of them."""
+    """Set a deadline for the block, at most the enclosing one. ``clock``: used for the outermost block."""
     around = _patience.get()
     clock = clock or around.clock
     token = _patience.set(Patience(min(around.until, clock() + seconds), again and around.again, clock))

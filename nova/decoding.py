@@ -19,7 +19,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 Raw = bytes | bytearray | memoryview | msgspec.Raw
 
-#: Native in both modes: green threads share it with native threads that run C libraries. Its holder never waits.
+#: Native in both modes: green threads share it with native threads that run C libraries. Its holder never blocks.
 _resolving = concurrency.native_threading().Lock()
 
 
@@ -45,21 +45,23 @@ _msgpack: _Decoders[msgspec.msgpack.Decoder[Any]] = _Decoders(msgspec.msgpack.De
 
 
 def from_json(raw: Raw | str, kind: type[T]) -> T:
-    """Decode a JSON text as ``kind``. msgspec.DecodeError: no JSON; msgspec.ValidationError: no value of the kind."""
+    """Decode a JSON text as ``kind``. Raises msgspec.DecodeError if it is not JSON, msgspec.ValidationError if it does
+    not match the kind."""
     decoded: T = _json.of(kind).decode(raw)
     return decoded
 
 
 def from_msgpack(raw: Raw, kind: type[T]) -> T:
-    """Decode msgpack bytes as ``kind``. msgspec.DecodeError and msgspec.ValidationError as for JSON."""
+    """Decode msgpack bytes as ``kind``. Raises msgspec.DecodeError and msgspec.ValidationError as for JSON."""
     decoded: T = _msgpack.of(kind).decode(raw)
     return decoded
 
 
 def convert(value: object, kind: type[T], *, strict: bool = True) -> T:
-    """Convert decoded values (dicts, lists, texts, numbers) to ``kind``. msgspec.ValidationError: it does not fit.
+    """Convert decoded values (dicts, lists, texts, numbers) to ``kind``. Raises msgspec.ValidationError if they do not
+    match.
 
-    ``strict``: a text is not taken for a number.
+    ``strict``: text is not accepted as a number.
     """
     _msgpack.of(kind)  # resolves the type
     return msgspec.convert(value, kind, strict=strict)

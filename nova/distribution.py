@@ -1,4 +1,4 @@
-"""Who packaged this software: the file ``release`` beside nova.conf, which distributions install.
+"""Vendor of this software's package, from the file ``release`` next to nova.conf, which distributions install.
 
 An INI file with the section ``[Nova]`` and the keys ``vendor``, ``product`` and ``package``. Guests see them in their
 SMBIOS tables, where software looks for the cloud's product.
@@ -18,7 +18,8 @@ FILE, SECTION = "release", "Nova"
 
 
 class Distribution(NamedTuple):
-    """``version``: the release, and after it the number of the distribution's package, such as 34.0.0-1.el9."""
+    """Vendor and product. ``version``: the release, followed by the number of the distribution's package, such as
+    34.0.0-1.el9."""
 
     vendor: str = "OpenStack Foundation"
     product: str = "OpenStack Nova"
@@ -26,7 +27,8 @@ class Distribution(NamedTuple):
 
 
 def distribution(folders: Iterable[Path]) -> Distribution:
-    """As the first of the folders with such a file has it. config.Unusable: it is no such file."""
+    """Return the distribution of the first directory that has the file. Raises config.Unusable if the file is
+    invalid."""
     path = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
     if path is None:
         return Distribution()

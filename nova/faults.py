@@ -1,9 +1,10 @@
-"""A testing aid: a process dies or stops at a named point, as if somebody had killed it just there.
+"""Fault injection for tests: a process dies or stops at a named point, as if it were killed there.
 
-Inert unless ``NOVA_FAULT_POINT`` is in the environment when the process starts. It says ``ACTION:STEP:WHEN:WHAT``, or
-``@FILE`` for a file that does; the first process that gets to the file's point takes the file away, so that only one
-is hit. WHEN is ``before`` or ``after`` (the step's work; its intent is in the journal by then), ``undo`` or
-``undone``. WHAT is ``kill`` (SIGKILL) or ``pause`` (SIGSTOP: a sleeper, which SIGCONT wakes).
+Inert unless ``NOVA_FAULT_POINT`` is in the environment when the process starts. The format is
+``ACTION:STEP:WHEN:WHAT``, or ``@FILE`` for a file with that content. The first process that reaches the file's point
+removes the file, so that only one process is hit. WHEN is ``before`` or ``after`` (the step's work; its intent is in
+the journal by then), ``undo`` or ``undone``. WHAT: ``kill`` (SIGKILL) or ``pause`` (SIGSTOP; SIGCONT resumes the
+process).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _armed = os.environ.get(SWITCH, "")
 
 
 def reached(action: str, step: str, when: str) -> None:
-    """This process stands at a point; most likely nothing happens."""
+    """Trigger the fault if this process has reached its point."""
     if _armed:
         _hit(f"{action}:{step}:{when}:")
 

@@ -1,4 +1,4 @@
-"""What our HTTP server answers: an application's answer on its way out, whole or in parts."""
+"""Responses of nova's HTTP server: sends an application's response, as a whole or in parts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
-Application = Callable[..., Any]  # WSGI's, or one that answers by a TakeOver
-Slots = contextlib.AbstractContextManager[Any]  # held by requests that are being worked on
+Application = Callable[..., Any]  # a WSGI application, or one that returns a TakeOver
+Slots = contextlib.AbstractContextManager[Any]  # held by requests in progress
 
 
 class TakeOver:
-    """What an application returns in place of an answer's parts when the connection is to be its own from here on.
+    """Return value of an application, in place of body parts, that takes over the connection.
 
-    ``work`` gets the client's socket (perhaps a TLS one, blocking, without timeout) in the connection's own thread; the
-    server sends nothing, and closes the socket after it. Such a connection is none that ``stop`` waits for.
+    ``work`` gets the client's socket (possibly TLS; blocking, without timeout) in the connection's own thread. The
+    server sends nothing, and closes the socket afterwards. ``stop`` does not wait for such a connection.
     """
 
     def __init__(self, work: Callable[[socket.socket], None]) -> None:
@@ -30,11 +30,12 @@ class TakeOver:
 
 
 class ClientGone(ConnectionError):
-    """The client does not take the answer."""
+    """Error for a client that does not receive the response."""
 
 
 class Exchange:
-    """One answer on its way out. ``may_keep``: asked when the answer begins, whether another request can follow."""
+    """Transmission of one response. ``may_keep`` is called when the response begins: whether another request can
+    follow."""
 
     def __init__(self, sock: socket.socket, is_11: bool, is_head: bool, keep: bool,
                  may_keep: Callable[[], bool] = lambda: True) -> None:
@@ -43,18 +44,17 @@ class Exchange:
         self.sent = self.chunked = False
 
     def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Json = None) -> Callable[..., None]:
-        """As WSGI has it (PEP 3333). Nothing is sent before the first part of the body; until then a call with
-        ``exc_info`` replaces the head."""
+        """Set status and headers (WSGI, PEP 3333). They are sent with the first part of the body; before that, a call
+        with ``exc_info`` replaces them."""
         if exc_info and self.sent:
             raise exc_info[1]
         self.status, self.headers = status, headers
         return lambda data: self._send(data, last=False)
 
     def run(self, application: Application, environ: WSGIEnvironment, slots: Slots) -> TakeOver | None:
-        """Call the application and send its answer, or say that it takes the connection over. A failure before the
-        first byte is a plain 500. ``slots``: one is held while the application works, and none while a client takes
-        what it has got, for as long as it likes.
-        """
+        """Call the application and send its response, or return its TakeOver. A failure before the first byte is a
+        plain 500. ``slots``: one is held while the application works, but not while the client receives data, which may
+        take long."""
         try:
             with slots:
                 content = application(environ, self.start_response)
@@ -70,7 +70,7 @@ class Exchange:
             raise
         except Exception:
             request_id = context.new_request_id()
-            LOG.exception("An application failed while it answered request %s", request_id)  # a path may hold a secret
+            LOG.exception("Application failed while answering request %s", request_id)  # a path may contain a secret
             self.keep = False
             if not self.sent:
                 self.status = "500 Internal Server Error"
@@ -79,7 +79,8 @@ class Exchange:
         return None
 
     def _answer(self, content: Json, slots: Slots) -> None:
-        """A generator works when it is asked for its next part: that is the application's time, too."""
+        """Send the response. A generator computes its next part on demand, so that time also counts as the
+        application's."""
         if isinstance(content, (list, tuple)):
             self._send(b"".join(content), last=True)
             return
@@ -93,9 +94,8 @@ class Exchange:
         self._send(b"", last=True)
 
     def _send(self, data: bytes, last: bool) -> None:
-        """Send a part; the head goes out with the first one. Answers of unknown length go in chunks, or end the
-        connection.
-        """
+        """Send a part; the head is sent with the first one. Responses of unknown length are chunked, or end the
+        connection."""
         head = b""
         if not self.sent:
             head = self._head(len(data) if last else None)
@@ -107,7 +107,7 @@ class Exchange:
         if head or data:
             try:
                 self.sock.sendall(head + data)
-            except OSError as error:  # TLS has errors of its own for a connection that has ended
+            except OSError as error:  # TLS raises errors of its own for an ended connection
                 raise ClientGone(str(error)) from None
 
     def _has_body(self) -> bool:
@@ -116,7 +116,7 @@ class Exchange:
     def _head(self, length: int | None) -> bytes:
         names = {name.lower() for name, _ in self.headers}
         self.keep = self.keep and self._may_keep()
-        if "connection" in names:  # an application that has had enough of a client says so
+        if "connection" in names:  # set by an application that refuses further requests of a client
             self.keep = False
             self.headers = [(name, value) for name, value in self.headers if name.lower() != "connection"]
         extra = []
@@ -134,10 +134,11 @@ class Exchange:
 
 
 def ids(request_id: str) -> list[tuple[str, str]]:
-    """The headers of an answer that no application gave: the operator finds this one, too."""
+    """Return headers with a request id, for responses of the server itself, so that operators can find them in the
+    log."""
     return [("x-openstack-request-id", request_id), ("x-compute-request-id", request_id)]
 
 
 def _clean(value: str) -> str:
-    """A header's value without line ends: what a client sent may come back in one."""
+    """Return a header's value without line ends, since it may contain input of a client."""
     return value.replace("\r", " ").replace("\n", " ")

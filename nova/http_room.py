@@ -1,5 +1,5 @@
-"""Which connections give way when an HTTP server has as many as it may have: none of those whose request is being
-worked on, and first those of whoever holds the most."""
+"""Choice of connections to close when an HTTP server has reached its limit: never those with a request in progress, and
+first those of the client with the most connections."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-HOLDER = "nova.holder"  # in the environ of a request: the project of its client, once the application knows it
-SHARE = 4  # more than one connection of so many: only then answers that are being sent give way, too
-AT_A_TIME = 20  # one connection of so many, so that many newcomers do not wait for one another
+HOLDER = "nova.holder"  # in the environ of a request: the client's project, once the application knows it
+SHARE = 4  # a client with more than one of this many connections also loses connections that receive responses
+AT_A_TIME = 20  # closes one of this many connections at a time, so that many new clients do not wait for each other
 
 
 class Stage(enum.Enum):
-    """``WAITING``: for a request, or for the rest of it. ``WORKING``: the application has it, or it waits for its turn
-    there. ``SENDING``: its client takes the answer."""
+    """Stage of a connection. ``WAITING``: for a request, or for the rest of it. ``WORKING``: the application works on a
+    request, or the request is queued for it. ``SENDING``: the client receives the response."""
 
     WAITING = "waiting"
     WORKING = "working"
@@ -23,8 +23,8 @@ class Stage(enum.Enum):
 
 
 class Held(Protocol):
-    """A connection. ``holder``: its client's project, if that is known by now, or else its address. ``until``: when the
-    present stage must be over (``time.monotonic``)."""
+    """A connection. ``holder``: its client's project if it is known, otherwise its address. ``until``: deadline of the
+    present stage (``time.monotonic``)."""
 
     stage: Stage
     holder: str
@@ -35,8 +35,8 @@ T = TypeVar("T", bound=Held)
 
 
 def giving_way(held: Iterable[T], most: int) -> list[T]:
-    """Those of the connections that are to end, where there are ``most``, the server's bound. Empty where a request is
-    worked on on each."""
+    """Return the connections to close when there are ``most``, the server's limit. Empty if all have a request in
+    progress."""
     by_holder: defaultdict[str, list[T]] = defaultdict(list)
     for one in held:
         by_holder[one.holder].append(one)

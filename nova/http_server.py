@@ -1,8 +1,8 @@
-"""A small HTTP/1.1 server for WSGI applications: one thread (native or green) a connection, keep-alive, clean stops.
+"""HTTP/1.1 server for WSGI applications: one thread (native or green) per connection, keep-alive, clean stops.
 
-Sockets, deadlines, bounds, TLS and draining are here; what strangers send is taken apart by llhttp
-(:mod:`nova.http_request`), strictly. doc/contributing.rst compares this with the servers there are.
-The access log is the application's own. An application may keep a connection for another protocol: ``TakeOver``.
+This module handles sockets, deadlines, limits, TLS and draining. Input of unknown clients is parsed strictly, by llhttp
+(:mod:`nova.http_request`). doc/contributing.rst compares this server with others. Applications write their own access
+log. An application may keep a connection for another protocol: ``TakeOver``.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ __all__ = ["Application", "ClientBounds", "Exchange", "Server", "TakeOver", "bin
 LOG = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 1000
-BODY_BYTES = 114688  # as many as oslo.middleware lets pass
-LINGER_S = 1.0  # for a client to see why it was refused, while it still sends
-HANDSHAKE = b"\x16"  # how TLS begins, and no HTTP
-LEAVE_S = 0.05  # for connections that were hung up to end
-ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": eventlet then gives sockets that block all)
+BODY_BYTES = 114688  # the limit of oslo.middleware
+LINGER_S = 1.0  # for a client to read the refusal while it is still sending
+HANDSHAKE = b"\x16"  # first byte of TLS, but not of HTTP
+LEAVE_S = 0.05  # for the end of closed connections
+ACCEPT_S = 0.05  # another worker may accept first (not non-blocking: eventlet's accepted sockets would then block all)
 
 
 def bind(address: str, port: int, backlog: int = 1024) -> socket.socket:
-    """A listening TCP socket, to be shared by the workers forked after it. OSError: it cannot be had."""
+    """Return a listening TCP socket, which workers forked later share. Raises OSError if the address cannot be
+    bound."""
     family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -60,16 +61,16 @@ def serve_threads(sock: socket.socket, application: Application, workers: int = 
 
 
 class ClientBounds(NamedTuple):
-    """What clients may take.
+    """Limits for clients.
 
-    ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
-    ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
-    in all, however slowly it sends; 0 is as long as it likes. ``answer_s``: for an answer to be made and taken, where
-    heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked;
-    None: the application reads it (``wsgi.input_terminated``), and bounds it. ``whole_bytes``: a body of known length
-    that has no more is read before the application is asked, too. What is read so has the head's deadline, so that who
-    sends nothing more takes no worker's time, and keeps nobody out. Both bounds are what applications take at the most;
-    those that take large bodies as they come say so, and bound their clients themselves.
+    ``workers``: requests in progress at a time; responses that clients receive are only limited by ``max_connections``.
+    ``idle_s``: seconds that a client may send nothing. ``head_s``: total seconds for the TLS handshake and a request's
+    head, for any sending rate; 0 is unlimited. ``answer_s``: seconds to create and receive a response, if heads have a
+    deadline. ``chunked_bytes``: size of a chunked body, which is read completely before the application is called;
+    None: the application reads it (``wsgi.input_terminated``) and limits it. ``whole_bytes``: a body of known length up
+    to this size is also read before the application is called. Such bodies share the head's deadline, so that a client
+    that stops sending occupies no worker. Both sizes are the most that applications accept; applications that stream
+    large bodies set their own values, and limit their clients themselves.
     """
 
     workers: int = 1000
@@ -82,9 +83,9 @@ class ClientBounds(NamedTuple):
 
 
 class Server:
-    """Serves one listening socket. ``stop`` ends accepting at once and waits for the requests that run.
+    """Server for one listening socket. ``stop`` stops accepting immediately and waits for requests in progress.
 
-    ``tls_only``: with ``tls``, no plain HTTP on the port.
+    ``tls_only``: with ``tls``, refuse plain HTTP on the port.
     """
 
     def __init__(self, sock: socket.socket, application: Application, bounds: ClientBounds | None = None,
@@ -102,7 +103,7 @@ class Server:
         concurrency.spawn(self.run, name="http")
 
     def run(self) -> None:
-        """Accept until :meth:`stop`, or until the socket is closed."""
+        """Accept connections until :meth:`stop`, or until the socket is closed."""
         self.sock.settimeout(ACCEPT_S)
         with self._wakes, self._wake:
             self._accept_all([self.sock, self._wakes])
@@ -116,8 +117,8 @@ class Server:
                 self._hang_up_the_slow()
             except (OSError, ValueError):
                 if not self.closing and self.sock.fileno() >= 0:
-                    LOG.exception("Accepting connections failed; trying again")
-                    time.sleep(0.5)  # out of file descriptors, mostly
+                    LOG.exception("Could not accept connections; retrying")
+                    time.sleep(0.5)  # usually out of file descriptors
 
     def _accept(self) -> None:
         if self._is_full():
@@ -126,7 +127,7 @@ class Server:
         try:
             sock, peer = self.sock.accept()
         except (TimeoutError, BlockingIOError, ConnectionAbortedError):
-            return  # another worker was faster, or the client has gone
+            return  # another worker accepted first, or the client has disconnected
         connection = ClientConnection(self, sock, peer)
         with self._lock:
             self._connections.add(connection)
@@ -137,7 +138,8 @@ class Server:
             self._connections.discard(connection)
 
     def _make_room(self) -> None:
-        """Where connections have deadlines, some go that wait for their clients: those shall not keep others out."""
+        """Close some connections that wait for their clients, if connections have deadlines, so that they do not block
+        others."""
         with self._lock:
             for one in giving_way(self._connections, self.bounds.max_connections) if self.bounds.head_s else ():
                 one.hang_up()
@@ -149,18 +151,19 @@ class Server:
         return len(self._connections) >= self.bounds.max_connections
 
     def _hang_up_the_slow(self) -> None:
-        """From here and not by timeouts of the sockets: a client that sends a byte now and then meets each of those."""
+        """Close connections that exceed their deadline. Socket timeouts would not suffice: a client that sends a byte
+        now and then never exceeds them."""
         now = time.monotonic()
         if not self.bounds.head_s or now < self._looked + min(0.5, self.bounds.head_s / 8):
             return
         self._looked = now
-        with self._lock:  # so that none is closed, and its number another's, meanwhile
+        with self._lock:  # so that no socket is closed and its number reused meanwhile
             for connection in self._connections:
                 if connection.until < now:
                     connection.hang_up()
 
     def stop(self, seconds: float = 5) -> None:
-        """Take no more connections or requests; return when those that run are done, or after ``seconds``."""
+        """Accept no more connections or requests; return when running requests are done, or after ``seconds``."""
         self.closing = True
         with contextlib.suppress(OSError):
             self._wake.send(b"x")
@@ -176,18 +179,18 @@ class Server:
 
 
 class ClientConnection:
-    """One client's connection: requests one after the other."""
+    """Connection of one client, with one request after another."""
 
     def __init__(self, server: Server, sock: socket.socket, peer: Json) -> None:
         self.server, self.sock, self.peer = server, sock, peer
         self.holder = str(peer[0])
         self.stage, self.secure = Stage.WAITING, False
-        self.until = math.inf  # when what goes on now must be over
+        self.until = math.inf  # deadline of the present stage
         self._allow(server.bounds.head_s)
 
     @property
     def busy(self) -> bool:
-        """Whether a request has come and is not answered yet."""
+        """True if a request has arrived and is not answered yet."""
         return self.stage is not Stage.WAITING
 
     def run(self) -> None:
@@ -200,7 +203,7 @@ class ClientConnection:
             while not self.server.closing and self._one(reader, source):
                 pass
         except (ConnectionError, TimeoutError, ssl.SSLError):
-            pass  # the client has gone
+            pass  # the client has disconnected
         except OSError as error:
             LOG.debug("Connection from %s ended: %s", self.peer[0], error)
         finally:
@@ -210,35 +213,35 @@ class ClientConnection:
                 self.sock.close()
 
     def _allow(self, seconds: float) -> None:
-        """What begins now may take ``seconds`` in all; without end where the server has no deadlines."""
+        """Set the deadline of the next stage; unlimited if the server has no deadlines."""
         self.until = time.monotonic() + seconds if self.server.bounds.head_s else math.inf
 
     def _secure(self) -> None:
-        """TLS, unless the client speaks plainly where it may: its first byte tells."""
+        """Start TLS, unless plain HTTP is allowed and the client's first byte shows that it uses it."""
         tls = self.server.tls
         if tls is None or not (self.server.tls_only or self.sock.recv(1, socket.MSG_PEEK) == HANDSHAKE):
             return
-        # in two steps: the deadline's hand is on the socket that is in use
+        # in two steps, so that the deadline closes the socket in use
         self.sock = tls.wrap_socket(self.sock, server_side=True, do_handshake_on_connect=False)
         self.sock.do_handshake()
         self.secure = True
 
     def close_if_idle(self) -> None:
-        """Wake a thread that waits for a next request that shall not come."""
+        """Wake a thread that waits for a next request."""
         if not self.busy:
             self._shut(socket.SHUT_RD)
 
     def hang_up(self) -> None:
-        """Wake the connection's thread, whatever it waits for: its socket is at its end."""
+        """Shut down the connection's socket, which wakes its thread in every stage."""
         self._shut(socket.SHUT_RDWR)
 
     def _shut(self, how: int) -> None:
-        """Below TLS, whose own way takes the socket apart under the hands of the thread that reads it."""
+        """Shut down the socket below TLS, whose own method would detach the socket while its thread reads from it."""
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.sock.fileno())) as same:
             same.shutdown(how)
 
     def _one(self, reader: io.BufferedReader[Json], source: SocketSource) -> bool:
-        """Read and answer one request; whether another may follow."""
+        """Read and answer one request; return whether another may follow."""
         try:
             if not reader.peek(1):
                 return False
@@ -267,7 +270,7 @@ class ClientConnection:
         return again
 
     def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Json], source: SocketSource) -> None:
-        """The connection is the application's, unless more than the request has been read: that can't be put back."""
+        """Pass the connection to the application, unless bytes after the request were read: they cannot be put back."""
         source.dry = True
         if reader.peek(1):
             self._refuse(BadRequest(400, "Send nothing after the request until it is answered."))
@@ -280,10 +283,10 @@ class ClientConnection:
         except (ConnectionError, TimeoutError, ssl.SSLError):
             pass
         except Exception:
-            LOG.exception("What took over a connection failed")
+            LOG.exception("Application that took over a connection failed")
 
     def _environ(self, head: http_request.Head, body: http_request.BodyStream) -> dict[str, Json]:
-        """The WSGI environment."""
+        """Return the WSGI environment."""
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]
         environ: dict[str, Any] = {
@@ -314,7 +317,7 @@ class ClientConnection:
         self._linger()
 
     def _linger(self) -> None:
-        """Read away what the client is still sending: a close with unread input would take the answer from it."""
+        """Read and drop input that is still arriving: closing a socket with unread input would discard the response."""
         self._shut(socket.SHUT_WR)
         deadline = time.monotonic() + LINGER_S
         self.sock.settimeout(LINGER_S)
@@ -323,7 +326,7 @@ class ClientConnection:
 
 
 class _Turn:
-    """The application's turn at a request: it has one of the server's slots, and its connection is nobody's to end."""
+    """The application's work on a request: it holds one of the server's slots, and its connection is not closed."""
 
     def __init__(self, connection: ClientConnection, environ: dict[str, Json]) -> None:
         self._connection, self._environ = connection, environ
@@ -339,6 +342,6 @@ class _Turn:
 
 
 def _goes_on(head: http_request.Head) -> bool:
-    """Whether the client wants to send another request."""
+    """Return whether the client wants to send another request."""
     connection = head.headers.get("HTTP_CONNECTION", "").lower()
     return "close" not in connection if head.protocol == "HTTP/1.1" else "keep-alive" in connection

@@ -1,6 +1,6 @@
-"""``log_config_append``: a file in the form of Python's own logging.config, which says all about log lines.
+"""Support for ``log_config_append``: a file in the format of Python's logging.config, which configures all logging.
 
-Such files name formatters of oslo.log. Those are made of ours, which know the request and the server of a line.
+Such files name formatters of oslo.log. They are replaced by nova's, which know the request and the server of a line.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import logging.config
 from nova import errors, log_formats
 from nova.conf.base import Options
 
-#: Formatters of other releases -> ours, which has the options that they read.
+#: Formatters of other releases -> nova's, which supports the options that they read.
 _OURS = {"oslo_log.formatters.ContextFormatter": "nova.log_formats.ContextFormat",
          "nova.openstack.common.log.ContextFormatter": "nova.log_formats.ContextFormat"}
 
 
 def load(conf: Options, path: str) -> None:
-    """Set all loggers up as the file says. config.Unusable: it cannot be read, or names what is not there."""
+    """Configure all loggers from the file. Raises config.Unusable if it cannot be read, or names unknown objects."""
     if log_formats.wanted(conf):
         log_formats.check(conf)
     log_formats.ContextFormat.formats = log_formats.Formats.of(conf)
@@ -29,9 +29,9 @@ def load(conf: Options, path: str) -> None:
         _take_ours(said)
         logging.config.fileConfig(said, disable_existing_loggers=False)
     except OSError as error:
-        raise _unusable(path, error.strerror or "it cannot be read") from error
-    except Exception as error:  # fileConfig imports and calls whatever the file names
-        raise _unusable(path, f"{type(error).__name__} in it") from error
+        raise _unusable(path, error.strerror or "cannot be read") from error
+    except Exception as error:  # fileConfig imports and calls any object that the file names
+        raise _unusable(path, f"{type(error).__name__} in the file") from error
     logging.captureWarnings(True)
 
 
@@ -42,5 +42,5 @@ def _take_ours(said: configparser.ConfigParser) -> None:
 
 
 def _unusable(path: str, why: str) -> errors.NovaError:
-    return errors.config.Unusable(option="[DEFAULT]log_config_append", reason=f"{path} is not what Python's "
-                                  f"logging.config.fileConfig reads ({why}). Correct the file, or take the option out")
+    return errors.config.Unusable(option="[DEFAULT]log_config_append", reason=f"{path} is not valid for Python's "
+                                  f"logging.config.fileConfig ({why}). Correct the file, or remove the option")

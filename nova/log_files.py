@@ -1,7 +1,7 @@
-"""The file that log lines go to: turned by the daemon itself (``log_rotation_type``), or by logrotate.
+"""Log files, rotated by the service itself (``log_rotation_type``) or by logrotate.
 
-A daemon's workers write the same file. Whoever finds it due turns it, under a lock on the file; the others go on in the
-new one.
+A service's workers write to the same file. The first worker that finds it due rotates it, under a lock on the file; the
+others then continue in the new file.
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ from collections.abc import Iterator
 from nova.conf.base import Options
 
 MB = 2 ** 20
-#: log_rotate_interval_type -> the name of the standard library.
+#: log_rotate_interval_type -> code in the standard library.
 INTERVALS = {"seconds": "S", "minutes": "M", "hours": "H", "days": "D", "weekday": "W", "midnight": "MIDNIGHT"}
 
 
 def opened(conf: Options, path: str) -> logging.Handler:
-    """A handler for the file, as ``conf`` says. OSError."""
+    """Return a handler for the file, configured by ``conf``. Raises OSError."""
     kind = conf.log_rotation_type.lower()
     if kind == "size":
         return BySize(path, maxBytes=conf.max_logfile_size_mb * MB, backupCount=conf.max_logfile_count)
     if kind == "interval":
         when, interval = INTERVALS[conf.log_rotate_interval_type.lower()], conf.log_rotate_interval
-        if when == "W":  # the interval is the day of the week then, Monday is 0
+        if when == "W":  # the interval is then the day of the week, Monday is 0
             when, interval = f"W{interval}", 1
         return ByTime(path, when=when, interval=interval, backupCount=conf.max_logfile_count)
     return logging.handlers.WatchedFileHandler(path)
 
 
 class BySize(logging.handlers.RotatingFileHandler):
-    """Turns the file before a line that would make it too large."""
+    """Handler that rotates the file before a line that would exceed its size."""
 
     def shouldRollover(self, record: logging.LogRecord) -> int:
-        """Whether the line would make the file too large that the path leads to now."""
+        """Return whether the line would exceed the size of the file at the path."""
         _follow(self)
         return super().shouldRollover(record)  # type: ignore[no-any-return, misc, unused-ignore]
 
     def doRollover(self) -> None:
-        """Turn the file, unless another process has done so."""
+        """Rotate the file, unless another process has done so."""
         with _turning(self) as mine:
             if mine:
                 super().doRollover()
 
 
 class ByTime(logging.handlers.TimedRotatingFileHandler):
-    """Turns the file when its time is over."""
+    """Handler that rotates the file when its interval has passed."""
 
     def shouldRollover(self, record: logging.LogRecord) -> int:
-        """Whether the time is over of the file that the path leads to now."""
-        if _follow(self):  # its time begins with it
+        """Return whether the interval of the file at the path has passed."""
+        if _follow(self):  # its interval begins with the new file
             self.rolloverAt = self.computeRollover(int(time.time()))
         return super().shouldRollover(record)  # type: ignore[no-any-return, misc, unused-ignore]
 
     def doRollover(self) -> None:
-        """Turn the file, unless another process has done so."""
+        """Rotate the file, unless another process has done so."""
         with _turning(self) as mine:
             if mine:
                 super().doRollover()
@@ -73,7 +73,7 @@ def _descriptor(handler: logging.handlers.BaseRotatingHandler) -> int:
 
 
 def _is_other(handler: logging.handlers.BaseRotatingHandler) -> bool:
-    """Whether the path leads to another file than the one that is open, or to none."""
+    """Return whether the path has another file than the open one, or none."""
     try:
         return not os.path.samestat(os.stat(handler.baseFilename), os.fstat(_descriptor(handler)))
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def _is_other(handler: logging.handlers.BaseRotatingHandler) -> bool:
 
 
 def _follow(handler: logging.handlers.BaseRotatingHandler) -> bool:
-    """Open what the path leads to, where another process turned the file; whether it did."""
+    """Open the file at the path if another process has rotated it; return whether it has."""
     if handler.stream is None or not _is_other(handler):
         return False  # closed: the next line opens it
     handler.stream.close()
@@ -91,8 +91,8 @@ def _follow(handler: logging.handlers.BaseRotatingHandler) -> bool:
 
 @contextlib.contextmanager
 def _turning(handler: logging.handlers.BaseRotatingHandler) -> Iterator[bool]:
-    """Alone among the processes that have the file open. False: another one has turned it, and it is followed."""
-    held = os.dup(_descriptor(handler))  # the lock outlives the stream, which is closed before files get new names
+    """Hold the lock on the file. Yields False if another process has rotated it, after opening the new file."""
+    held = os.dup(_descriptor(handler))  # the lock outlives the stream, which is closed before files are renamed
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield not _follow(handler)

@@ -1,4 +1,4 @@
-"""Lines as oslo.log's format strings have them, for what reads the logs of other OpenStack services."""
+"""Log lines by oslo.log's format strings, for programs that read the logs of other OpenStack services."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _NO_COLOR = "\033[00m"
 
 
 class Formats(NamedTuple):
-    """oslo.log's, with its defaults. ``exception_prefix`` None: a traceback is folded into the line of its event."""
+    """Format strings of oslo.log, with its defaults. ``exception_prefix`` None: a traceback is part of its event's
+    line."""
 
     context: str = ("%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [%(global_request_id)s %(request_id)s "
                     "%(user_identity)s] %(instance)s%(message)s")
@@ -31,7 +32,7 @@ class Formats(NamedTuple):
 
     @classmethod
     def of(cls, conf: Options) -> Formats:
-        """Those that the options set."""
+        """Return the format strings that the options set."""
         said = {field: conf[option] for field, option in OPTION_OF.items() if conf[option] is not None}
         return cls(**said)
 
@@ -43,23 +44,23 @@ OPTION_OF = {"context": "logging_context_format_string", "default": "logging_def
 
 
 def wanted(conf: Options) -> bool:
-    """Whether an option asks for lines of such a form."""
+    """Return whether an option sets such a format."""
     return bool(conf.logging_context_format_string or conf.logging_default_format_string)
 
 
 class ContextFormat(logging.Formatter):
-    """One event, one line, and a line more for each of its traceback where ``logging_exception_prefix`` is set."""
+    """Formatter of one line per event, plus one line for each traceback line if ``logging_exception_prefix`` is set."""
 
-    formats = Formats()  # of this process: what log_config_append names is made without arguments of ours
+    formats = Formats()  # of this process: log_config_append creates formatters without nova's arguments
 
     def __init__(self, fmt: str | None = None, datefmt: str | None = None, style: str = "%",
                  colored: bool = False) -> None:
-        """``fmt`` and ``style`` have no meaning: the format depends on the line."""
+        """Initialize the formatter. ``fmt`` and ``style`` are ignored: the format depends on the line."""
         super().__init__(datefmt=datefmt or self.formats.date)
         self._colored = colored
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, by the format for requests or for what is done without one."""
+        """Return the line, by the format with or without a request."""
         who, formats = context.current_or_none(), self.formats
         facts = self._facts(record, who)
         text = (formats.context if who is not None else formats.default) % facts
@@ -87,7 +88,7 @@ class ContextFormat(logging.Formatter):
 
 
 def _who(who: context.RequestContext | None) -> dict[str, object]:
-    """The words that oslo.log has for who asks."""
+    """Return oslo.log's names for the requester."""
     if who is None:
         return {"request_id": "-", "global_request_id": "-"}
     known: dict[str, str | None] = {
@@ -100,7 +101,7 @@ def _who(who: context.RequestContext | None) -> dict[str, object]:
 
 
 def check(conf: Options) -> None:
-    """config.Unusable for a format that no line can be made of."""
+    """Raise config.Unusable for an invalid format string."""
     record = logging.makeLogRecord({"msg": "", "levelno": logging.DEBUG, "levelname": "DEBUG", "server": "-"})
     record.exc_info = (ValueError, ValueError(), None)
     for field, option in OPTION_OF.items():
@@ -114,5 +115,5 @@ def check(conf: Options) -> None:
                     trial.format(record)
             except (ValueError, TypeError, KeyError) as error:
                 raise errors.config.Unusable(
-                    option=f"[DEFAULT]{option}", reason="it must be a format as oslo.log has it, of %(NAME)s, "
+                    option=f"[DEFAULT]{option}", reason="it must be a format of oslo.log: %(NAME)s, "
                     "%(NAME)d and plain text, with %% for a percent sign") from error

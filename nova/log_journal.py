@@ -1,4 +1,4 @@
-"""Log lines as entries of systemd's journal, with the fields that oslo.log gives them (systemd.journal-fields(7))."""
+"""Log lines as entries of systemd's journal, with the fields of oslo.log (systemd.journal-fields(7))."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nova import context
 from nova.log_text import shortened
 
 SOCKET = "/run/systemd/journal/socket"
-#: syslog(3)'s, which the journal has, too.
+#: Levels of syslog(3), which the journal also uses.
 _PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (logging.NOTSET, 7))
 
 
 class JournalHandler(logging.Handler):
-    """Sends entries over journald's own socket. OSError when it is made and the socket is not there."""
+    """Handler that sends entries over journald's socket. The constructor raises OSError if the socket is missing."""
 
     def __init__(self, binary: str, path: str = SOCKET) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class JournalHandler(logging.Handler):
             raise
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one entry; journald that was started anew is found again."""
+        """Send one entry; reconnects after a restart of journald."""
         try:
             entry = _encoded(self._fields(record))
             try:
@@ -37,7 +37,7 @@ class JournalHandler(logging.Handler):
             except OSError:
                 self._socket.connect(self._path)
                 self._socket.send(entry)
-        except Exception:  # as every handler of the standard library: a log that fails must not stop a daemon
+        except Exception:  # like every handler of the standard library: a failure to log must not stop a service
             self.handleError(record)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class JournalHandler(logging.Handler):
 
 
 def _encoded(fields: Mapping[str, object]) -> bytes:
-    """journald's form of an entry: NAME=VALUE, or where the value has line ends the name, its length and the value."""
+    """Encode an entry for journald: NAME=VALUE or, for values with line ends, the name, its length and the value."""
     made = bytearray()
     for name, value in fields.items():
         data = str(value).encode("utf-8", "replace")

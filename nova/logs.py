@@ -1,4 +1,4 @@
-"""One event, one line: time, process, level, module, [request, user, project, server, host], message."""
+"""Logging of one line per event: time, process, level, module, [request, user, project, server, host], message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 SYSLOG = "/dev/log"
 
-#: Libraries that say more than helps at INFO.
+#: Libraries that log too much at INFO.
 QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": logging.WARNING,
          "oslo_messaging": logging.WARNING, "sqlalchemy": logging.WARNING, "urllib3": logging.WARNING,
          "keystoneauth": logging.WARNING, "keystonemiddleware": logging.WARNING, "alembic": logging.WARNING,
@@ -29,12 +29,12 @@ QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": lo
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Of the broker's client: that the broker's last word on a channel came while it was closed, as at every stop."""
+    """Drop a message of the AMQP client about the broker's last method on a closing channel, logged at every stop."""
     return not str(record.msg).startswith("Received method %s during closing channel")
 
 
 def _facts(record: logging.LogRecord) -> dict[str, object]:
-    """Who and what a line is about; only what is known."""
+    """Return the known facts about a line: request, user, project, server and host."""
     who = context.current_or_none()
     facts = {"request": who.request_id, "global_request": who.global_request_id, "user": who.user_id,
              "project": who.project_id} if who else {}
@@ -43,7 +43,7 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value}
 
 
-#: What a line may say beside, for those who read JSON: attributes of its record.
+#: Additional facts for JSON: attributes of the record.
 MORE = ("action", "step", "duration_ms", "error_code")
 
 
@@ -57,11 +57,11 @@ def _more_facts(record: logging.LogRecord) -> dict[str, object]:
 
 
 class OneLine(logging.Formatter):
-    """Text for people; a traceback is folded into the line, so that no line stands alone."""
+    """Formatter of text for people; a traceback is part of the line, so that every line has its context."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line with the time in UTC to the millisecond (or by ``log_date_format``); line ends and other controls
-        are made harmless."""
+        """Return one line with the time in UTC to the millisecond (or by ``log_date_format``); line ends and other
+        control characters are escaped."""
         now = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
         time = now.strftime(self.datefmt) if self.datefmt else now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         facts = " ".join(f"{name}={value}" if name != "request" else str(value)
@@ -73,15 +73,15 @@ class OneLine(logging.Formatter):
 
 
 class OneObject(logging.Formatter):
-    """The same as one JSON object a line. ``service`` is the daemon, ``hostname`` where it runs; ``host`` is the
-    compute host that a line is about."""
+    """Formatter of the same facts as one JSON object per line. ``service`` is the service, ``hostname`` its host;
+    ``host`` is the compute host that a line concerns."""
 
     def __init__(self, service: str = "", hostname: str = "") -> None:
         super().__init__()
         self._service, self._hostname = service, hostname
 
     def format(self, record: logging.LogRecord) -> str:
-        """One JSON object with the time in UTC to the microsecond; ``traceback`` where there is one."""
+        """Return one JSON object with the time in UTC to the microsecond, and ``traceback`` if there is one."""
         time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat()
         found = {"time": time, "service": self._service, "hostname": self._hostname, "process": record.process,
                  "level": record.levelname, "module": record.name, **_facts(record), **_more_facts(record),
@@ -92,7 +92,7 @@ class OneObject(logging.Formatter):
 
 
 def set_up(conf: Options, binary: str) -> None:
-    """Send the root logger's lines where the options say. config.Wrong: they say what cannot be; OSError."""
+    """Send the root logger's lines to the configured outputs. Raises config.Wrong for invalid options, and OSError."""
     if conf.log_config_append:
         log_config.load(conf, conf.log_config_append)
         return
@@ -108,12 +108,12 @@ def set_up(conf: Options, binary: str) -> None:
     set_levels(conf)
     for option, path in (("use_syslog", SYSLOG), ("use_journal", log_journal.SOCKET)):
         if conf[option] and not os.path.exists(path):
-            LOG.warning("%s has no effect: nothing listens at %s", option, path)
+            LOG.warning("%s has no effect: no socket at %s", option, path)
 
 
 def _handlers(conf: Options, binary: str) -> list[logging.Handler]:
-    """What the options name: a file, the journal, syslog; standard error where it is none of the first two, or with
-    ``use_stderr``."""
+    """Return the configured handlers: a file, the journal, syslog; standard error if neither of the first two is set,
+    or with ``use_stderr``."""
     made: list[logging.Handler] = []
     if path := conf.log_file or (f"{binary}.log" if conf.log_dir else None):
         made.append(log_files.opened(conf, os.path.join(conf.log_dir or "", path)))
@@ -127,7 +127,7 @@ def _handlers(conf: Options, binary: str) -> list[logging.Handler]:
 
 
 def _syslog(conf: Options, binary: str) -> logging.Handler:
-    """config.Choice: an unknown ``syslog_log_facility``."""
+    """Return the syslog handler. Raises config.Choice for an unknown ``syslog_log_facility``."""
     known = logging.handlers.SysLogHandler.facility_names
     facility = (conf.syslog_log_facility or "user").lower().removeprefix("log_")
     if facility not in known:
@@ -138,7 +138,7 @@ def _syslog(conf: Options, binary: str) -> logging.Handler:
 
 
 def _formatter(conf: Options, binary: str, handler: logging.Handler) -> logging.Formatter:
-    """config.Unusable: a format string of which no line can be made."""
+    """Return the configured formatter. Raises config.Unusable for an invalid format string."""
     if conf.use_json:
         return OneObject(binary, conf.host)
     if not log_formats.wanted(conf):
@@ -149,8 +149,8 @@ def _formatter(conf: Options, binary: str, handler: logging.Handler) -> logging.
 
 
 def set_levels(conf: Options) -> None:
-    """Levels as ``debug`` and ``default_log_levels`` say: at start and at SIGHUP. With ``log_config_append`` its file
-    says them."""
+    """Set levels by ``debug`` and ``default_log_levels``, at start and at SIGHUP. With ``log_config_append``, its file
+    sets them."""
     if conf.log_config_append:
         return
     logging.getLogger().setLevel(logging.DEBUG if conf.debug else logging.INFO)

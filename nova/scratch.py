@@ -1,7 +1,7 @@
-"""Scratch directories: each belongs to one process, and the next start removes those of processes that were killed.
+"""Scratch directories: each belongs to one process; the next start removes the directories of killed processes.
 
-A lock on the directory says that its process lives, in whatever namespace the process's pid is a number. A directory
-gets its final name only once it is locked, so that processes that start at the same time do not remove each other's.
+A lock on the directory shows that its process is alive, regardless of pid namespaces. A directory gets its final name
+only once it is locked, so that processes that start at the same time do not remove each other's.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import tempfile
 import time
 from pathlib import Path
 
-COMING = "."  # before the name of a directory that is not locked yet
-COMING_S = 60  # seconds after which nobody is about to lock it any more
+COMING = "."  # prefix of a directory that is not locked yet
+COMING_S = 60  # seconds after which its process will not lock it any more
 
 
 class ScratchDirectory:
-    """``path``: the directory, mode 0700, of this process until :meth:`remove`."""
+    """Scratch directory of this process. ``path``: mode 0700, kept until :meth:`remove`."""
 
     def __init__(self, prefix: str, parent: Path) -> None:
-        """Create it as ``parent``/``prefix``... after removing what killed processes left there. OSError."""
+        """Create it as ``parent``/``prefix``... after removing the directories of killed processes. Raises OSError."""
         remove_abandoned(prefix, parent)
         coming = Path(tempfile.mkdtemp(prefix=f"{COMING}{prefix}", dir=parent))
         self.lock = lock(coming)
@@ -30,15 +30,15 @@ class ScratchDirectory:
         coming.rename(self.path)
 
     def remove(self) -> None:
-        """Remove the directory, then let go of the lock."""
+        """Remove the directory, then release the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.close(self.lock)
 
 
 def lock(directory: Path) -> int:
-    """Lock the directory for as long as the returned descriptor is open. BlockingIOError: another process has it;
-    OSError."""
+    """Lock the directory until the returned descriptor is closed. Raises BlockingIOError if another process holds the
+    lock, and OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,7 +51,7 @@ def lock(directory: Path) -> int:
 def remove_abandoned(prefix: str, parent: Path) -> None:
     """Remove this user's directories of that prefix whose processes have ended."""
     for left in [*parent.glob(f"{prefix}*"), *filter(_is_old, parent.glob(f"{COMING}{prefix}*"))]:
-        with contextlib.suppress(OSError):  # it is in use, a link, another user's, or gone
+        with contextlib.suppress(OSError):  # it is in use, a link, another user's, or removed
             descriptor = lock(left)
             try:
                 if os.fstat(descriptor).st_uid == os.getuid():

@@ -1,7 +1,8 @@
-"""What every daemon is: processes that start, say so, beat, re-read levels at SIGHUP, drain at SIGTERM, and stop.
+"""Process management of all services: start, readiness, heartbeats, log levels at SIGHUP, draining at SIGTERM, and
+stop.
 
-Exit codes: 0 stopped as asked; 1 could not start (the last log line says why); 2 bad command line or configuration,
-which no other start mends.
+Exit codes: 0 stopped on request; 1 could not start (the last log line has the reason); 2 invalid command line or
+configuration, which a restart does not repair.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
-WRONG_CONFIGURATION = 2  # exit code: systemd does not start it again
+WRONG_CONFIGURATION = 2  # exit code: systemd does not restart the service
 RESPAWN_S = 1.0
 TICK_S = 0.2
-LOOK_S = 5.0  # how often a worker asks itself whether it still hears
-BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
+LOOK_S = 5.0  # interval of a worker's check that it receives RPC
+BEAT_AGAIN_S = 2.0  # after a failed heartbeat: a service reports as soon as the broker is back
 
 
 def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1,
         at_end: Callable[[], object] = bool) -> int:
-    """Run ``workers`` processes of ``make(index)`` until SIGTERM or SIGINT; call ``at_end``, and end this one."""
+    """Run ``workers`` processes of ``make(index)`` until SIGTERM or SIGINT; call ``at_end``, and end this process."""
     process = _Process(conf, binary, make, _watched(conf, binary, workers))
     code = process.work(0) if workers == 1 else _Parent(process, workers).run()
     counting.remove_folder()
@@ -50,11 +51,11 @@ def run(conf: Options, binary: str, make: Callable[[int], DaemonService], worker
     at_end()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # whatever still waits in a thread has had its time
+    os._exit(code)  # threads that still wait are out of time
 
 
 class _Signals:
-    """SIGTERM and SIGINT ask to stop; SIGHUP to read log levels again."""
+    """Signal handlers: SIGTERM and SIGINT request a stop, SIGHUP a reload of log levels."""
 
     def __init__(self) -> None:
         self.stop = self.reload = False
@@ -70,14 +71,14 @@ class _Signals:
 
 
 class _Watch(NamedTuple):
-    """What the processes of a daemon show to those who watch it. ``sock``: where; None where nobody may look."""
+    """Monitoring of a service's processes. ``sock``: the listening socket; None if monitoring is off."""
 
     health: Health
     workers: Workers
     sock: socket.socket | None
 
     def serve(self) -> None:
-        """Answer on the socket beside the caller; each worker may."""
+        """Answer on the socket in a thread; every worker may do so."""
         from nova.monitoring import server
 
         if self.sock is not None:
@@ -95,7 +96,7 @@ def _watched(conf: Options, binary: str, workers: int) -> _Watch:
 
 
 class _Process(NamedTuple):
-    """What each worker of a daemon is made from."""
+    """Configuration from which each worker of a service is created."""
 
     conf: Options
     binary: str
@@ -103,8 +104,8 @@ class _Process(NamedTuple):
     watch: _Watch
 
     def work(self, index: int, parent: int | None = None) -> int:
-        """One process's life; its exit code. ``parent``: whose worker it is; without it nobody would replace or stop
-        this one."""
+        """Run one process and return its exit code. ``parent``: pid of the parent that replaces and stops this worker;
+        None without one."""
         from nova import metrics, tracing
 
         metrics.in_worker(index)
@@ -137,14 +138,14 @@ class _Process(NamedTuple):
         self.watch.workers.turn(index, os.getpid(), state)
 
     def _started(self, index: int, signals: _Signals, parent: int | None) -> Start:
-        """Without a service: it cannot start, or was told to stop. systemd is told meanwhile that a start which waits
-        goes on."""
+        """Start the service; the result has none if it cannot start, or was told to stop. Meanwhile systemd is notified
+        that a waiting start is in progress."""
         begun, dog, waiting = Start(self.conf, self.binary, self.make, index), Watchdog(), Waiting(self.binary, index)
         while not begun.over:
             self._turn(index, WorkerState.STARTING)
             concurrency.sleep(TICK_S / 4)
             if signals.stop:
-                LOG.info("%s was told to stop before it was ready", self.binary)
+                LOG.info("%s received a stop signal before it was ready", self.binary)
                 return begun
             waiting.tell()
             if parent is None:
@@ -152,7 +153,7 @@ class _Process(NamedTuple):
         return begun
 
     def _serve(self, index: int, signals: _Signals, parent: int | None) -> int:
-        """Turn until it is time to stop; the exit code."""
+        """Run the main loop until it is time to stop; return the exit code."""
         from nova import metrics
 
         dog, looked = Watchdog(), time.monotonic()
@@ -169,31 +170,31 @@ class _Process(NamedTuple):
                 signals.reload = False
                 reload_levels(self.conf)
             if parent is not None and os.getppid() != parent:
-                LOG.error("the parent of this worker is gone, so it stops too")
+                LOG.error("parent process of this worker has ended; stopping")
                 return 0
             if time.monotonic() - looked > LOOK_S:
                 looked = time.monotonic()
                 if why := vitals.deaf():
-                    LOG.error("%s stops, to be started again: %s", self.binary, why)
+                    LOG.error("%s exits to be restarted: %s", self.binary, why)
                     return 1
         return 0
 
 
 def reload_levels(conf: Options) -> None:
-    """Read the files again for what may change while running (mutable options)."""
+    """Reload the configuration files for options that may change at runtime (mutable options)."""
     try:
         configuration.check_again(conf)
     except errors.config.Wrong as error:
-        LOG.error("the configuration is not read again, nothing was changed: %s", error.message)
+        LOG.error("configuration was not reloaded, all options are unchanged: %s", error.message)
         return
     conf.mutate_config_files()
     database_urls.forget(conf, conf.prog)
     logs.set_levels(conf)
-    LOG.info("configuration read again: debug is %s", conf.debug)
+    LOG.info("configuration reloaded: debug is %s", conf.debug)
 
 
 class _Parent:
-    """Forks the workers and keeps them; does no work of its own, so that it has nothing to lose."""
+    """Parent process, which forks and monitors the workers. It does no other work, so that it has no state to lose."""
 
     def __init__(self, process: _Process, workers: int) -> None:
         self.conf, self.binary, self.process, self.workers = process.conf, process.binary, process, workers
@@ -218,12 +219,12 @@ class _Parent:
         return self._end()
 
     def _end_stuck(self) -> None:
-        """Kill workers whose main loop stands still: they are replaced, and what they did is gone on with."""
+        """Kill workers whose main loop is stuck: they are replaced, and their work is resumed."""
         from nova import metrics
 
         for worker in self.process.watch.workers.all():
             if worker.stuck and worker.pid in self.children:
-                LOG.error("worker %d of %s has stood still for %.0f s, and is killed", worker.number, self.binary,
+                LOG.error("worker %d of %s was stuck for %.0f s; killing it", worker.number, self.binary,
                           worker.silent_s)
                 metrics.WORKER_ENDS.labels("stuck").inc()
                 self.process.watch.workers.gone(worker.number)
@@ -244,7 +245,7 @@ class _Parent:
         self.children[pid], self.born[pid] = index, time.monotonic()
 
     def _reap(self, signals: _Signals) -> int | None:
-        """Replace workers that ended. They cannot start at all: the exit code of this daemon."""
+        """Replace workers that ended. Return the exit code of the service if workers cannot start at all."""
         for pid in list(self.children):
             done, status = os.waitpid(pid, os.WNOHANG)
             if not done or signals.stop:
@@ -258,17 +259,17 @@ class _Parent:
                 return 1
             self.failures = self.failures + 1 if code == 1 and age < 30 else 0
             if self.failures > 2 * self.workers:
-                self._end()  # what is left of this process's files goes when it ends: not from under the others
+                self._end()  # this process's remaining files are removed when it ends, not while others use them
                 return 1
-            LOG.error("worker %d of %s ended (exit code %d); starting another", index, self.binary, code)
+            LOG.error("worker %d of %s exited with code %d; starting a replacement", index, self.binary, code)
             self._forget(index)
             time.sleep(RESPAWN_S)
             self._fork(index)
         return None
 
     def _any_serves(self) -> bool:
-        """Whether the configuration was good enough for a worker: what another one lacks now was taken away since, and
-        may come back."""
+        """Return whether some worker started with the configuration. Then files or services that another worker misses
+        were removed since, and may return."""
         return any(worker.state is WorkerState.SERVING for worker in self.process.watch.workers.all())
 
     def _forget(self, index: int) -> None:
@@ -285,10 +286,10 @@ class _Parent:
                 os.kill(pid, number)
 
     def _end(self) -> int:
-        """Pass the stop on, and wait for as long as the workers may take."""
+        """Forward the stop signal, and wait for the workers' longest time to stop."""
         until, signalled = time.monotonic() + self.conf.graceful_shutdown_timeout + 5, float("-inf")
         while self.children and time.monotonic() < until:
-            if time.monotonic() - signalled > RESPAWN_S:  # again and again: one just born may have missed the first
+            if time.monotonic() - signalled > RESPAWN_S:  # repeated, as a worker just forked may have missed the first
                 signalled = time.monotonic()
                 self._signal(signal.SIGTERM)
             for pid in list(self.children):
@@ -302,9 +303,8 @@ class _Parent:
 
 
 class Every:
-    """Calls a function again and again, with jitter; an error is logged and the next call comes all the same.
-    ``again_s``: it comes so soon after one that found its peer unavailable, which is logged once.
-    """
+    """Periodic call of a function, with jitter; errors are logged, and the next call follows anyway. ``again_s``: delay
+    of the next call after an unavailable peer, which is logged once."""
 
     def __init__(self, seconds: float, function: Callable[[], object], name: str, at_once: bool = False,
                  again_s: float | None = None) -> None:
@@ -316,7 +316,7 @@ class Every:
         return self
 
     def stop(self) -> None:
-        """No call begins after this; a call that runs goes on. Does not wait. May be called twice."""
+        """Start no further calls; a running call continues. Does not wait. May be called twice."""
         self._stopped = True
 
     def _loop(self) -> None:
@@ -346,7 +346,8 @@ class Every:
 
 
 def patiently(what: str, function: Callable[[], T], stopped: Callable[[], bool] = lambda: False) -> T:
-    """Call until it no longer raises Unavailable, waiting longer each time and saying so; its result."""
+    """Call until it no longer raises Unavailable, with increasing delays, each of which is logged; return its
+    result."""
     wait = 0.5
     while True:
         try:
@@ -354,6 +355,6 @@ def patiently(what: str, function: Callable[[], T], stopped: Callable[[], bool] 
         except errors.Unavailable as error:
             if stopped():
                 raise
-            LOG.warning("%s is not possible yet, trying again in %.0f s: %s", what, max(1, wait), error.message)
+            LOG.warning("%s is not possible yet, retrying in %.0f s: %s", what, max(1, wait), error.message)
         concurrency.sleep(wait * random.uniform(0.8, 1.2))
         wait = min(wait * 2, 10.0)

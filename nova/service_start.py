@@ -1,4 +1,4 @@
-"""How a daemon's work begins, and what is said of one that cannot."""
+"""Start of a service's work, and the messages about a failed start."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ LOG = logging.getLogger(__name__)
 
 
 class DaemonService(Protocol):
-    """One process's work. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
+    """Work of one process. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
 
     def start(self) -> None: ...
 
     def vitals(self) -> Vitals:
-        """What shows, once it has started, that it can do its work."""
+        """Return the health checks that show, after the start, whether the service can do its work."""
 
     def stop(self, seconds: float) -> None:
-        """Take nothing new and let what runs end; return after ``seconds`` at the latest."""
+        """Accept no new work and let running work end; return after ``seconds`` at the latest."""
 
 
 def not_its_file(error: Exception) -> errors.NovaError | None:
-    """What to do about a file that this daemon's user has no right to; None: it is another error."""
+    """Return the error that explains a file for which this service's user lacks permission; None for other errors."""
     if not isinstance(error, PermissionError) or not error.filename:
         return None
     return errors.daemon.NotItsFile(path=error.filename, user=_user_name(os.geteuid()))
@@ -39,13 +39,12 @@ def not_its_file(error: Exception) -> errors.NovaError | None:
 def _user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
-    except KeyError:  # a container's
+    except KeyError:  # in a container
         return str(uid)
 
 
 class Start:
-    """A service's start beside the main thread, which has signals to look after. ``status``: how the process ends
-    where there is no service."""
+    """Start of a service in a thread; the main thread handles signals. ``status``: exit code without a service."""
 
     def __init__(self, conf: Options, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
         self._conf = conf
@@ -63,9 +62,9 @@ class Start:
             if wrong := configuration.explained(self._conf, error) or not_its_file(error):
                 self._refused(binary, wrong)
                 return
-            LOG.exception("a failure that nobody foresaw, while %s started", binary)
-            LOG.error("%s cannot start: %s: %s. It is no known fault of this machine: please report it with the line "
-                      "before, which says where it happened", binary, type(error).__name__, error)
+            LOG.exception("Unexpected failure while %s started", binary)
+            LOG.error("%s cannot start: %s: %s. This is not a known configuration fault: please report it with the "
+                      "line above, which has the traceback", binary, type(error).__name__, error)
         finally:
             self.over = True
 

@@ -1,4 +1,4 @@
-"""The former name of :mod:`nova.devel`: conftest.py files that import from here work for one more release."""
+"""Former name of :mod:`nova.devel`: conftest.py files that import from here work for one more release."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Spans: which part of a request took how long, in which daemon (W3C Trace Context, OpenTelemetry).
+"""Tracing: time spent in the parts of a request, for each service (W3C Trace Context, OpenTelemetry).
 
-The trace's id is the request's own id without its dashes, unless the caller brought a ``traceparent``; so is it found
-again from a log line. Where nothing is exported nothing is made, and what a caller brought is passed on.
+The trace id is the request id without its dashes, unless the caller sent a ``traceparent``; so it can be found from a
+log line. If export is off, no spans are created, and the caller's header is forwarded.
 """
 
 from __future__ import annotations
@@ -32,30 +32,31 @@ Attributes = dict[str, str | int | float | bool]
 
 
 class Place(NamedTuple):
-    """A span in its trace, both as hexadecimal digits: 32 and 16. No ``span``: the trace's root."""
+    """A span and its trace, as 16 and 32 hexadecimal digits. Empty ``span``: the trace's root."""
 
     trace: str
     span: str = ""
 
     @property
     def header(self) -> str:
-        """As ``traceparent``; always *sampled*: who exports decides that by the trace's id."""
+        """Value of ``traceparent``; always *sampled*, since each exporter decides by the trace id."""
         return f"00-{self.trace}-{self.span}-01"
 
 
 def valid(header: str | None) -> str | None:
-    """The header, where it is one: others choose it, and it goes into logs and other services' requests."""
+    """Return the header if it is valid: clients choose it, and it is copied to logs and to requests to other
+    services."""
     return header if header and _FORM.fullmatch(header) else None
 
 
 def place_of(who: context.RequestContext) -> Place:
-    """Where the request stands: below its caller's span, or at the root of a trace of its own."""
+    """Return the place of a request: below its caller's span, or at the root of its own trace."""
     found = _FORM.fullmatch(who.traceparent or "")
     return Place(found[1], found[2]) if found else Place(trace_of(who.request_id))
 
 
 def trace_of(request_id: str) -> str:
-    """The trace's id of a request whose caller brought none."""
+    """Return the trace id of a request whose caller sent none."""
     digits = request_id.removeprefix("req-").replace("-", "").lower()
     if re.fullmatch(r"(?!0{32})[0-9a-f]{32}", digits):
         return digits
@@ -63,18 +64,18 @@ def trace_of(request_id: str) -> str:
 
 
 def span_of(*words: object) -> str:
-    """The id of a span that several processes must know without telling each other."""
+    """Return a span id that several processes can compute without communication."""
     return hashlib.sha256("/".join(map(str, words)).encode()).hexdigest()[:16]
 
 
 def headers() -> dict[str, str]:
-    """What a request to another service carries, where there is anything to carry."""
+    """Return the tracing headers of a request to another service, if any."""
     serving = context.current_or_none()
     return {HEADER: serving.traceparent} if serving and serving.traceparent else {}
 
 
 class Exporter:
-    """A tracer of opentelemetry-sdk. ``processor``: what takes the spans, another than the collector. ImportError."""
+    """Tracer of opentelemetry-sdk. ``processor`` receives the spans in place of the collector. Raises ImportError."""
 
     def __init__(self, options: Options, binary: str, release: str, processor: Any = None) -> None:
         from opentelemetry import trace
@@ -87,23 +88,23 @@ class Exporter:
 
         class Ids(RandomIdGenerator):
             def generate_span_id(self) -> int:
-                """The one that was chosen, or one by chance."""
+                """Return the chosen span id, or a random one."""
                 return _next_span.get() or super().generate_span_id()
 
             def generate_trace_id(self) -> int:
-                """Likewise."""
+                """Return the chosen trace id, or a random one."""
                 return _next_trace.get() or super().generate_trace_id()
 
         class Part(Sampler):
-            """By all of the id: the library's looks at 64 bits of it, of which a uuid has two fixed."""
+            """Sampler that uses the whole id: the library's uses 64 bits, of which a uuid has two fixed."""
 
             def should_sample(self, parent_context: object, trace_id: int, *_: object, **__: object) -> SamplingResult:
-                """The same answer in every process."""
+                """Return the decision, which is the same in every process."""
                 chosen = int(span_of(trace_id), 16) < options.tracing.sample_ratio * 2**64
                 return SamplingResult(Decision.RECORD_AND_SAMPLE if chosen else Decision.DROP)
 
             def get_description(self) -> str:
-                """For the library's own notes."""
+                """Return a description for the library's own notes."""
                 return f"a part of {options.tracing.sample_ratio} of all requests"
 
         self._api = trace
@@ -115,7 +116,7 @@ class Exporter:
         self._tracer = self.provider.get_tracer("nova")
 
     def start(self, name: str, kind: str, parent: Place, own: str = "", began_ns: int | None = None) -> Any:
-        """A span below ``parent``. ``own``: its id, where that was chosen."""
+        """Start a span below ``parent``. ``own``: its id, if already chosen."""
         api = self._api
         above = api.set_span_in_context(api.NonRecordingSpan(api.SpanContext(
             int(parent.trace, 16), int(parent.span, 16), is_remote=True, trace_flags=api.TraceFlags(1)))
@@ -124,7 +125,7 @@ class Exporter:
             return self._tracer.start_span(name, context=above, kind=api.SpanKind[kind], start_time=began_ns)
 
     def failed(self, span: Any, words: str) -> None:
-        """Mark the span as an error's."""
+        """Mark the span as failed."""
         span.set_status(self._api.Status(self._api.StatusCode.ERROR, words))
 
 
@@ -143,31 +144,31 @@ def _given(variable: ContextVar[int], digits: str) -> Iterator[None]:
 
 
 def use(exporter: Exporter | None) -> None:
-    """Spans of this process go there; None: there are none."""
+    """Set the exporter of this process's spans; None: no spans."""
     global _exporter
     _exporter = exporter
 
 
 def export(options: Options, binary: str, release: str) -> None:
-    """From now on this process exports spans, where ``[tracing]`` says so. A package that is missing is a warning:
-    requests are served all the same."""
+    """Start to export spans if ``[tracing]`` configures it. A missing package is only a warning: requests are served
+    anyway."""
     if not options.tracing.otlp_endpoint:
         return
     try:
         use(Exporter(options, binary, release))
     except ImportError as error:
-        LOG.warning("no spans are exported to [tracing]otlp_endpoint: %s. Install the package's extra 'tracing'", error)
+        LOG.warning("Tracing is off, as a package is missing: %s. Install nova's extra 'tracing'", error)
 
 
 def flush() -> None:
-    """Send what is not sent yet, for a few seconds at most: at the process's end."""
+    """Send all unsent spans, within a few seconds at most, at the process's end."""
     if _exporter is not None:
         _exporter.provider.shutdown()
 
 
 @contextlib.contextmanager
 def span(name: str, kind: str = INTERNAL, **attributes: str | int) -> Iterator[Attributes]:
-    """The block as a span below the current one; what is sent to others within it is below this one. The caller may add
+    """Run the block as a span below the current one, and as the parent of requests sent within it. The caller may add
     attributes until its end; ``name`` among them is the span's name."""
     found: Attributes = dict(attributes)
     if _exporter is None:
@@ -191,7 +192,7 @@ def span(name: str, kind: str = INTERNAL, **attributes: str | int) -> Iterator[A
 
 @contextlib.contextmanager
 def below(place: Place) -> Iterator[None]:
-    """The block's own spans, and those of others that it asks, are below this one, which :func:`note` writes later."""
+    """Run the block with this span as the parent of its spans and requests. :func:`note` exports the span later."""
     if _exporter is None:
         yield
         return
@@ -200,7 +201,7 @@ def below(place: Place) -> Iterator[None]:
 
 
 class Ended(NamedTuple):
-    """A span whose ends are known from elsewhere: the journal. ``failure``: why it failed; empty where it did not."""
+    """A span whose times are known from the journal. ``failure``: error of a failed span, otherwise empty."""
 
     name: str
     parent: Place
@@ -211,7 +212,7 @@ class Ended(NamedTuple):
 
 
 def note(done: Ended, **attributes: str | int | None) -> None:
-    """Export it. Times are UTC without a zone."""
+    """Export the span. Times are UTC without a zone."""
     if _exporter is None:
         return
     made = _exporter.start(done.name, INTERNAL, done.parent, done.own, _ns(done.began))

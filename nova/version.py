@@ -1,22 +1,23 @@
-"""The release. Its number's meaning for an upgrade, and what each release changed, are in doc/releases.rst."""
+"""Release number. doc/releases.rst explains its meaning for upgrades, and the changes of each release."""
 
 from __future__ import annotations
 
-#: The first number is that of the upstream release whose APIs, options, commands and files this one serves: deployment
-#: tools compare it. The second changes with each release, the third with one that changes neither tables nor what
-#: daemons say to each other.
+#: The first number is that of the upstream release whose APIs, options, commands and files this release supports;
+#: deployment tools compare it. The second changes with each release. The third changes with a release that changes
+#: neither tables nor messages between services.
 RELEASE = "34.0.0"
-#: The oldest release whose daemons work beside those of this one.
+#: The oldest release whose services work together with those of this one.
 OLDEST_BESIDE = "0.2.0"
 
 
 def is_too_old(release: str) -> bool:
-    """Whether daemons of that release cannot work beside those of this one. Empty: it does not say, which is fine."""
+    """Return whether services of that release cannot work together with this one's. An empty, unreported release is
+    accepted."""
     return bool(release) and _numbers(release) < _numbers(OLDEST_BESIDE)
 
 
 def is_older(release: str) -> bool:
-    """Whether it is a release before this one. Empty: a daemon that did not say, as the oldest ones."""
+    """Return whether a release is older than this one. Empty: not reported, as by the oldest services."""
     return _numbers(release) < _numbers(RELEASE)
 
 

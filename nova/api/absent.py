@@ -1,6 +1,6 @@
-"""Operations we don't serve: removed for good (410 at every version), or brought by a later release (501).
+"""Operations that are not served: removed permanently (410 at every version), or planned for a later release (501).
 
-An operation that gets its handler moves from here to ``routes.ROUTES``.
+An operation that gets a handler moves from here to ``routes.ROUTES``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from nova import errors
 from nova.api.request import Request
 from nova.api.routing import Route
 
-#: Removed from the API: 410 at every version. (Where nova-network is in service, ``legacy_networks.ROUTES`` has some.)
+#: Removed from the API: 410 at every version. (With nova-network, ``legacy_networks.ROUTES`` serves some of them.)
 GONE = (
     "GET /os-agents",
     "POST /os-agents",
@@ -68,7 +68,7 @@ GONE = (
     "GET /servers/{server_id}/os-virtual-interfaces",
 )
 
-#: Not built yet: (first version, last version, operations).
+#: Not implemented yet: (first version, last version, operations).
 NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("2.97", None, (
         "GET /servers/{server_id}/shares",
@@ -80,7 +80,7 @@ NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
 
 
 def _parts(id: str) -> tuple[str, str, str | None]:
-    """``POST /servers/{server_id}/action#pause`` -> (method, path, action)."""
+    """Split ``POST /servers/{server_id}/action#pause`` into (method, path, action)."""
     method, rest = id.split(" ", 1)
     path, _, action = rest.partition("#")
     return method, path, action or None
@@ -99,7 +99,7 @@ def _not_yet(id: str) -> Callable[..., object]:
 
 
 def rows(without: Container[str] = ()) -> Iterator[Route]:
-    """A row of each operation that is in neither table of routes; ``without``: gone ones that are served here."""
+    """Yield a row for each operation that no table of routes serves; ``without``: removed operations served here."""
     for id in GONE:
         if id in without:
             continue

@@ -1,4 +1,4 @@
-"""Puts the API together: the application from its parts, and the parts from a configuration."""
+"""Assembly of the API: the application from its parts, and the parts from a configuration."""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ from nova.web.layers import Application, Middleware, authentication, library_mid
 from nova.web.request_id import HEADER, RequestId
 from nova.web.routing import Router
 
-API = "osapi_compute"  # as api-paste.ini names it
+API = "osapi_compute"  # name in api-paste.ini
 ACCESS_LOG = "nova.api.access"
 REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
 
 @functools.cache
 def table(networks: str, extras: Extras = CORE) -> tuple[Route, ...]:
-    """Every operation. With nova-network in service, those that only it has stand where they else are gone. Those of
-    /v2 alone stand before what the others get."""
+    """Return the rows of all operations. With nova-network, operations that only it supports replace the rows of
+    removed ones. Rows for /v2 only come before the common ones."""
     served = (*legacy_networks.ROUTES, *extras.networks) if networks == legacy_networks.BACK_END else ()
     return (*ROUTES, *legacy_v2.ROUTES, *served, *absent.rows(without={row.id for row in served}))
 
 
 @functools.cache
 def router(networks: str, extras: Extras = CORE) -> Router[Route]:
-    """What finds an operation; both prefixes have the same."""
+    """Return the router, which both prefixes share."""
     return Router(table(networks, extras))
 
 
 def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
           beside: dict[str, Application] | None = None, own: Surroundings | None = None,
           extras: Extras = CORE) -> Application:
-    """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first.
+    """Return the whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first one gets a request
+    first.
 
-    ``beside`` is served beside the versions: first part of the path -> application. ``own``: what the operator has
-    around them.
+    ``beside``: further applications next to the versions, by the first part of the path. ``own``: the operator's
+    filters around them.
     """
     routes, own = router(site.networks, extras), own or Surroundings()
     legacy = own.of("v2").around(extras.formats.api(routes, site), authenticate)
@@ -68,8 +69,8 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
 
 def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: cfg.ConfigOpts,
               policy: Policy | None = None, extras: Extras = CORE) -> Application:
-    """The API as ``conf`` says; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts. ``policy``:
-    one that was made of ``conf`` before; to read all rules takes longer than all else here."""
+    """Return the API configured by ``conf``; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts.
+    ``policy``: an existing policy for ``conf``, because reading all rules takes longer than all the rest."""
     policy = policy or Policy(conf)
     options = ApiOptions(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                          glance_link_prefix=conf.api.glance_link_prefix,

@@ -1,4 +1,4 @@
-"""Which versions there are: the documents at the root, at /v2.1/ and /v2/, and 300 for any other path."""
+"""API version discovery: the documents at the root, at /v2.1/ and /v2/, and 300 for any other path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENTATION = {"rel": "describedby", "type": "text/html", "href": "http://docs
 KNOWN = (("v2.0", "v2", "DEPRECATED", "2025-07-04T12:00:00Z", False),
          ("v2.1", "v2.1", "CURRENT", "2013-07-23T11:33:21Z", True))
 _VERSION = re.compile(r";\s*version\s*=\s*\"?(v?[0-9][0-9.]*)\"?\s*(?:[;,]|$)")
-ALIASES = {"v1.1": "v2"}  # older part of the path -> whose document is shown there
+ALIASES = {"v1.1": "v2"}  # older part of the path -> the version whose document is shown there
 
 
 def _entry(known: tuple[str, str, str, str, bool], base: str) -> dict[str, Json]:
@@ -41,13 +41,13 @@ def _media_types(part: str) -> list[dict[str, str]]:
 
 
 def listing(base: str) -> dict[str, Json]:
-    """The document of the root: ``{"versions": [...]}``, one entry a version. ``base``: where links begin, without a
-    slash at its end."""
+    """Return the document of the root: ``{"versions": [...]}``, with one entry for each version. ``base``: start of
+    links, without a trailing slash."""
     return {"versions": [_entry(known, base) for known in KNOWN]}
 
 
 def document(part: str, base: str) -> dict[str, Json]:
-    """The document of the version at ``/<part>/``."""
+    """Return the document of the version at ``/<part>/``."""
     known = next(row for row in KNOWN if row[1] == part)
     entry = _entry(known, base)
     entry["links"].append(DOCUMENTATION)
@@ -56,14 +56,14 @@ def document(part: str, base: str) -> dict[str, Json]:
 
 
 def choices(path: str, base: str) -> dict[str, Json]:
-    """What an unversioned path answers: the same path under each version."""
+    """Return the response for an unversioned path: the same path under each version."""
     return {"choices": [{"id": id, "status": status, "media-types": _media_types(part),
                          "links": [{"rel": "self", "href": f"{base}/{part}{path}"}]}
                         for id, part, status, _, _ in KNOWN]}
 
 
 class ComputeRoot:
-    """/v2.1 and /v2 to what is mounted there, their roots and all else to documents."""
+    """Dispatcher of /v2.1 and /v2 to the mounted applications, and of their roots and other paths to documents."""
 
     def __init__(self, mounted: dict[str, WSGIApplication], options: ApiOptions, formats: MediaTypes) -> None:
         self.mounted = mounted
@@ -105,12 +105,12 @@ class ComputeRoot:
 
 
 def _may_log_in(environ: WSGIEnvironment) -> bool:
-    """A user named without a token at a version's root: for ``noauth2``."""
+    """True if a user without a token may log in at this path, a version's root: for ``noauth2``."""
     return "HTTP_X_AUTH_USER" in environ and "HTTP_X_AUTH_TOKEN" not in environ
 
 
 def version_asked(environ: WSGIEnvironment) -> str | None:
-    """``v2`` for a media type with ``;version=2`` in Accept or Content-Type: for paths that begin with no version."""
+    """Return ``v2`` for a media type with ``;version=2`` in Accept or Content-Type, for paths without a version."""
     for name in ("HTTP_ACCEPT", "CONTENT_TYPE"):
         value = environ.get(name) or ""
         found = _VERSION.search(value) if "version" in value else None

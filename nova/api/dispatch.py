@@ -1,4 +1,4 @@
-"""The compute API proper, below /v2.1 and /v2: finds the operation, checks in the contract's order, answers."""
+"""The compute API under /v2.1 and /v2: find the operation, check in the contract's order, and respond."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROJECT = re.compile(r"[0-9a-f-]+")
 
 
 def _check_body(request: Request) -> None:
-    """The body by the row's table. api.BadInput."""
+    """Validate the body by the row's table. Raises api.BadInput."""
     table, body = request.row.body, request.body
     if table is None:
         request.body = None
@@ -37,19 +37,19 @@ def _check_body(request: Request) -> None:
 
 
 def _check_query(request: Request) -> None:
-    """The query by the row's table. api.BadQuery, api.BadInput."""
+    """Validate the query by the row's table. Raises api.BadQuery, api.BadInput."""
     if request.row.query is not None:
         request.query = request.row.query.check(query_pairs(request.http.environ), request.version)
 
 
 def _check_server(request: Request) -> None:
-    """server.NotFound for an id that is none, where the handler would look it up first."""
+    """Raise server.NotFound for a malformed id, if the handler would look it up first."""
     if request.row.looks_first and "server_id" in request.named and not is_uuid(request.named["server_id"]):
         raise errors.server.NotFound(server=request.named["server_id"])
 
 
 class ComputeAPI(Dispatcher[Request]):
-    """SCRIPT_NAME ends in the version's part of the path."""
+    """The WSGI application of one version prefix; SCRIPT_NAME ends in that part of the path."""
 
     checks = (_check_body, _check_query, check_policy, _check_server)
 
@@ -73,12 +73,12 @@ class ComputeAPI(Dispatcher[Request]):
                        project_in_url=project, route_path=_after_project(path, project))
 
     def read(self, http: webob.Request) -> Json:
-        """The decoded body, before its operation is known; None where there is none."""
+        """Return the decoded body, before its operation is known; None without a body."""
         return bodies.read(http, MEDIA_TYPES)
 
     def _find(self, method: str, path: str, context: RequestContext,
               ) -> tuple[list[Route], dict[str, str], str | None] | None:
-        """(rows, parameters, project in the path); a first segment that may be a project id is taken for one."""
+        """Return (rows, parameters, project in the path). A first segment that may be a project id is taken as one."""
         path = path.removeprefix("/")
         found = self.router.match(method, f"/{path}")
         if found is not None:
@@ -96,7 +96,8 @@ class ComputeAPI(Dispatcher[Request]):
 
 
 def _row(rows: list[Route], body: object, version: int, project: str | None, context: RequestContext) -> Route:
-    """The row for this action and version. Order: action key known, project in the path, operation at version."""
+    """Return the row for this action and version. Check order: action key, project in the path, operation at
+    version."""
     if any(row.action for row in rows):
         rows = [row for row in rows if row.action == _action_of(body)]
         if not rows:

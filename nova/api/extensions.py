@@ -1,4 +1,4 @@
-"""The list of extensions that old clients ask for: fixed since extensions became part of the API."""
+"""The list of extensions that old clients request: fixed since extensions became part of the API."""
 
 from __future__ import annotations
 

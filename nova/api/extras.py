@@ -1,4 +1,4 @@
-"""The parts of the API that the core does without: media types beside JSON, and operations beside its own."""
+"""Optional parts of the API outside the core: media types other than JSON, and further operations."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class MediaTypes(Protocol):
     """The media types of /v2 and of the documents of versions."""
 
     def api(self, router: Router[Route], site: ComputeSite) -> WSGIApplication:
-        """The application at /v2, behind authentication."""
+        """Return the application at /v2, behind authentication."""
 
     def chosen(self, environ: WSGIEnvironment, feeds: bool = False) -> str:
-        """The media type of a document of versions (:mod:`nova.api.discovery`). A suffix that asks for one is taken off
-        the request's path. ``feeds``: one may be a feed."""
+        """Return the media type of a versions document (:mod:`nova.api.discovery`). A suffix that selects one is
+        removed from the request's path. ``feeds``: allow a feed."""
 
     def written(self, document: Mapping[str, Json], kind: str) -> bytes:
-        """A document of versions as ``kind``, a media type."""
+        """Return a versions document encoded as the media type ``kind``."""
 
 
 class JsonOnly:
-    """JSON, whatever the request asks for."""
+    """JSON only, regardless of the request."""
 
     def api(self, router: Router[Route], site: ComputeSite) -> WSGIApplication:
         return ComputeAPI(router, site, legacy=True)
@@ -44,7 +44,7 @@ class JsonOnly:
 
 @dataclass(frozen=True, eq=False)
 class Extras:
-    """``networks``: operations in the place of those that only nova-network has and that this API does not know."""
+    """Optional parts. ``networks``: removed operations that only nova-network supports, served instead of a 410."""
 
     formats: MediaTypes = field(default_factory=JsonOnly)
     networks: tuple[Route, ...] = ()

@@ -1,4 +1,4 @@
-"""Errors as the API shows them: ``{"<name>": {"code": N, "message": "..."}}``, and the few that only HTTP has."""
+"""Errors as API responses: ``{"<name>": {"code": N, "message": "..."}}``, and the few errors of HTTP itself."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NAMES = {400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "itemNot
 OTHER_NAME = "computeFault"
 CONTENT_TYPE = JSON
 
-UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of nova-api under the request id "
+UNEXPECTED = ("Unexpected API Error. The log of nova-api has the cause under the request id "
               "{request_id}.")
 
 
 def body(status: int, message: str, retry_after: int | None = None) -> bytes:
-    """The JSON of one fault."""
+    """Return the JSON of one fault."""
     inner: dict[str, object] = {"code": status, "message": message}
     if retry_after is not None and status in (413, 429):
         inner["retryAfter"] = str(retry_after)
@@ -30,7 +30,7 @@ def body(status: int, message: str, retry_after: int | None = None) -> bytes:
 
 
 def described(error: Exception, request_id: str) -> tuple[int, str]:
-    """(status, message) of an error. What is not one of ours, or is a bug of ours, shows no internals."""
+    """Return (status, message) of an error. Bugs, and exceptions other than nova's errors, show no internals."""
     if isinstance(error, errors.NovaError) and error.status != 500:
         return error.status, error.message
     return 500, UNEXPECTED.format(request_id=request_id)

@@ -1,5 +1,5 @@
-"""The table of operations that are gone from the API but where nova-network is in service: there they work up to the
-version that took them away, as they once did, and are 404 above it. Same rows as those of ``routes.ROUTES``.
+"""The table of removed operations that are still served with nova-network: they work up to the version that removed
+them, and are 404 in later versions. The rows have the form of ``routes.ROUTES``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from nova.api.schemas import networks as network_schemas
 from nova.api.schemas import security_groups as security_schemas
 
 BACK_END = "nova-network"
-LAST = "2.35"  # version that has them; 2.36 took the proxies to other services away
-LAST_OF_SERVERS = "2.43"  # 2.44 took what is below /servers away
+LAST = "2.35"  # last version that has them; 2.36 removed the proxies to other services
+LAST_OF_SERVERS = "2.43"  # 2.44 removed the operations under /servers
 _NETWORKS, _ASSOCIATE = "os_compute_api:os-networks", "os_compute_api:os-networks-associate"
 _ACTION, _FIXED_ACTION = "/os-networks/{network_id}/action", "/os-fixed-ips/{fixed_ip}/action"
 _FIXED = "os_compute_api:os-fixed-ips"

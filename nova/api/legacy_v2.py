@@ -1,5 +1,5 @@
-"""The table of operations that are gone from /v2.1 but work below /v2, as they once did. Same rows as those of
-``routes.ROUTES``; each stands before the row of ``absent.py`` that says so at /v2.1.
+"""The table of operations that were removed from /v2.1 but still work under /v2. The rows have the form of
+``routes.ROUTES``; each comes before the row of ``absent.py`` that refuses the operation at /v2.1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The API as an OpenAPI 3.1 document of one version, made from the tables that serve it.
+"""The API as an OpenAPI 3.1 document of one version, generated from the tables that serve it.
 
-``nova-manage api schema --version 2.96`` prints it. Nothing here names an operation: rows come from ``routes.ROUTES``,
-bodies and queries from their tables, answers from the views that handlers name (``nova.api.view.answers``).
+``nova-manage api schema --version 2.96`` prints it. No operation is named here: rows come from ``routes.ROUTES``,
+bodies and queries from their tables, responses from the views that handlers declare (``nova.api.view.answers``).
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ WRITES = ("POST", "PUT", "DELETE")
 WITH_BODY = ("POST", "PUT")
 NO_BODY = 204
 
-#: Errors of any operation, in words. Which may come of one is :func:`errors_of`'s.
+#: Descriptions of the errors of all operations. :func:`errors_of` returns the codes of one operation.
 ERRORS = {
-    400: "The request is malformed: its version, path, query or body. The message names the field and what it may be.",
-    401: "There is no valid token.",
-    403: "An access rule refuses it (the message names the rule), or a quota is used up.",
-    404: "What is named does not exist, or not for the caller; or the version has no such operation.",
-    406: "The version is not one of those supported.",
-    409: "The state of what is named does not allow it, or the request conflicts with another.",
+    400: "The version, path, query or body of the request is invalid. The message names the field and valid values.",
+    401: "The token is missing or invalid.",
+    403: "A policy rule refuses the request (the message names the rule), or a quota is exceeded.",
+    404: "The resource does not exist, or is not visible to the caller; or the version does not have the operation.",
+    406: "The version is not supported.",
+    409: "The state of the resource does not allow the request, or the request conflicts with another one.",
     413: "The body is too large.",
     414: "The path and its query are too long.",
-    415: "The body is not announced as application/json.",
-    501: "The back end cannot do this.",
-    503: "A service that is needed does not answer. Try again.",
+    415: "The content type of the body is not application/json.",
+    501: "The back end does not support this.",
+    503: "A required service does not answer. Try again.",
 }
-PLAIN = (401, 404, 413, 414)  # may come from what stands before the API, as plain text
+PLAIN = (401, 404, 413, 414)  # may come from middleware in front of the API, as plain text
 
 Operation = dict[str, Any]
 
 
 def errors_of(route: Route) -> list[int]:
-    """The codes besides success that an operation can give."""
+    """Return the error codes of an operation."""
     codes = [400, 401, 403, 404, 406, 414, 501, 503]
     if route.method in WRITES or "server_id" in route.names:
         codes.append(409)
@@ -56,12 +56,12 @@ def errors_of(route: Route) -> list[int]:
 
 
 def successes_of(route: Route, version: int) -> list[int]:
-    """The codes of success: its row's, and others that its handler names."""
+    """Return the success codes: the code of its row, and others that its handler declares."""
     return [route.success(version), *getattr(route.handler, "codes", ())]
 
 
 def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = None) -> dict[str, object]:
-    """The whole document. ``legacy``: the API under /v2, which is that of 2.1 without versions."""
+    """Return the whole document. ``legacy``: the API under /v2, which is version 2.1 without version headers."""
     if rows is None:
         from nova.api import legacy_v2
         from nova.api.routes import ROUTES
@@ -78,7 +78,8 @@ def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = 
 
 
 def chosen(text: str) -> tuple[int, bool] | None:
-    """``2.96``, ``latest``, or ``2.0`` (what is under /v2) as arguments of :func:`document`; None for anything else."""
+    """Return the arguments of :func:`document` for ``2.96``, ``latest``, or ``2.0`` (the API under /v2); None for other
+    texts."""
     if text in ("2.0", "v2"):
         return versions.LEGACY, True
     try:
@@ -117,7 +118,7 @@ def _paths(rows: Iterable[Route], version: int, legacy: bool) -> dict[str, objec
 
 
 def operations(rows: Iterable[Route], version: int) -> dict[tuple[str, str], list[Route]]:
-    """(path, method) -> the row of a version; the rows of all actions, where the body tells them apart."""
+    """Return (path, method) -> the row of a version; for actions, which the body selects, all their rows."""
     found: dict[tuple[str, str], list[Route]] = {}
     for route in rows:
         if within(version, route.since, route.until):
@@ -148,7 +149,7 @@ def _operation(routes: list[Route], version: int, legacy: bool) -> Operation:
 
 
 def _summary(routes: list[Route]) -> str:
-    """The first sentence of what the handler says of itself, or its name."""
+    """Return the first sentence of the handler's docstring, or its id."""
     if routes[0].action:
         return f"Actions: {', '.join(route.action or '' for route in routes)}"
     words = (routes[0].handler.__doc__ or "").strip().split("\n\n")[0]
@@ -157,14 +158,14 @@ def _summary(routes: list[Route]) -> str:
 
 def _note(route: Route, version: int) -> str:
     parts = [f"`{route.action}`: " if route.action else "",
-             f"asks the access rule {route.policy}. " if route.policy else "every valid token may. "]
+             f"checks the policy rule {route.policy}. " if route.policy else "allowed for every valid token. "]
     if route.query is not None and route.query.compiled(version)[2]:
         parts.append("Unknown query parameters are refused.")
     return "".join(parts).strip()
 
 
 def _query(route: Route, version: int) -> list[dict[str, Json]]:
-    """Parameters by name; those that match a pattern can't be told here."""
+    """Return the parameters by name; OpenAPI cannot express parameters that match a pattern."""
     if route.query is None:
         return []
     names, _patterns, _refuse = route.query.compiled(version)
@@ -179,7 +180,7 @@ def _body(route: Route, version: int, legacy: bool) -> Schema:
         return {"type": "object", "properties": {route.action: {}}, "required": [route.action],
                 "additionalProperties": False}
     schema = route.body.schema(version, legacy)
-    if route.action is not None:  # the one key of its body, whatever the table says of it
+    if route.action is not None:  # the only key of its body, regardless of the table
         schema["required"] = [route.action]
         schema["additionalProperties"] = False
         schema.setdefault("properties", {}).setdefault(route.action, {})
@@ -197,7 +198,7 @@ def _responses(routes: list[Route], version: int) -> dict[str, object]:
 
 
 def answer_of(route: Route, code: int, version: int) -> Schema | None:
-    """The schema of an answer; None where it has no body; any value where the handler does not tell."""
+    """Return the schema of a response; None without a body; any value if the handler declares no shape."""
     quiet = getattr(route.handler, "__annotations__", {}).get("return") in (None, "None", "NoReturn")
     shape = getattr(route.handler, "answer", None if quiet else "any")
     if isinstance(shape, During):

@@ -1,4 +1,4 @@
-"""What operations answer, as JSON Schema (2020-12, which OpenAPI 3.1 has), one version at a time."""
+"""Responses of operations as JSON Schema (2020-12, the version of OpenAPI 3.1), for one API version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from nova.web.specs import any_of
 
 
 def of_shape(shape: object, version: int) -> Schema:
-    """What ``nova.api.view.answers`` says: a View, a [shape], a Free(shape), {key: shape}, a type's name or names."""
+    """Return the schema of a shape of ``nova.api.view.answers``: a View, a [shape], a Free(shape), {key: shape}, or
+    type names."""
     if isinstance(shape, View):
         return of_view(shape, version)
     if isinstance(shape, list):
@@ -39,7 +40,7 @@ def of_shape(shape: object, version: int) -> Schema:
 
 
 def of_view(view: View, version: int) -> Schema:
-    """The object that a view shows at a version; fields that depend on policy or on the value are not required."""
+    """Return the schema of a view at a version; fields that depend on policy or on the value are not required."""
     properties: dict[str, Schema] = {}
     required = []
     for entry in view.held(version):
@@ -53,7 +54,8 @@ def of_view(view: View, version: int) -> Schema:
 
 
 def of_field(entry: Out, of: type | None, version: int) -> Schema:
-    """By what the row says, else by the attribute's type in the model, else by what the getter says it returns."""
+    """Return the schema of a field: from its row, else from the attribute's type in the model, else from the getter's
+    annotation."""
     if entry.type is not None:
         return of_shape(entry.type, version)
     if isinstance(entry.source, str):
@@ -62,7 +64,7 @@ def of_field(entry: Out, of: type | None, version: int) -> Schema:
 
 
 def _attribute(of: type, path: str) -> object:
-    """What a class says of an attribute, or of a property."""
+    """Return a class's annotation of an attribute or property."""
     found: Any = of
     for name in path.split("."):
         member = inspect.getattr_static(found, name, None)
@@ -78,7 +80,7 @@ def _hints(of: object) -> dict[str, object]:
 def _returned(getter: Json) -> Json:
     try:
         return typing.get_type_hints(getter).get("return", Any)
-    except NameError:  # a type that is imported for checkers only
+    except NameError:  # a type imported only for type checkers
         return {"str": str, "int": int, "bool": bool, "str | None": str | None, "list[dict[str, str]]": list[
             dict[str, str]], "dict[str, Any]": dict[str, Any]}.get(getter.__annotations__.get("return"), Any)
 
@@ -89,7 +91,7 @@ _PLAIN: dict[Any, Schema] = {str: {"type": "string"}, int: {"type": "integer"}, 
 
 
 def of_type(hint: object) -> Schema:
-    """A type of the model, as JSON has it."""
+    """Return the JSON schema of a type of the model."""
     if hint in _PLAIN:
         return dict(_PLAIN[hint])
     origin, inner = typing.get_origin(hint), typing.get_args(hint)

@@ -1,4 +1,5 @@
-"""The table of operations: one row each. Versions are the contract's; those we don't serve are in ``absent.py``."""
+"""The table of operations, one row for each. Versions are the contract's; operations not served are in
+``absent.py``."""
 
 from __future__ import annotations
 
@@ -99,13 +100,13 @@ _AGGREGATES = "os_compute_api:os-aggregates:"
 _HOSTS = "os_compute_api:os-hosts:"
 _HYPERVISORS = "os_compute_api:os-hypervisors:"
 
-#: Operations whose query takes nothing: unknown parameters are refused from 2.102.
+#: Query without parameters: unknown parameters are refused from 2.102.
 NO_QUERY = Query(refuse_unknown="2.102")
 
 
 def _action(name: str, handler: Callable[..., object], policy: str | None, body: Body, *, code: int = 202,
             since: str = "2.1", until: str | None = None) -> Route:
-    """A row of an action on a server."""
+    """Return the row of an action on a server."""
     return Route("POST", "/servers/{server_id}/action", handler, policy, body, code=code, since=since, until=until,
                  action=name, looks_first=policy is not None)
 
@@ -173,7 +174,7 @@ ROUTES: tuple[Route, ...] = (
           since="2.6", looks_first=True),
     Route("GET", "/os-console-auth-tokens/{console_token}", consoles.show_token,
           "os_compute_api:os-console-auth-tokens", query=console_schemas.TOKEN_QUERY),
-    # what belongs to a server
+    # parts of a server
     Route("GET", "/servers/{server_id}/ips", server_metadata.ips, "os_compute_api:ips:index", query=NO_QUERY,
           looks_first=True),
     Route("GET", "/servers/{server_id}/ips/{network_label}", server_metadata.network_ips, "os_compute_api:ips:show",
@@ -322,7 +323,7 @@ ROUTES: tuple[Route, ...] = (
     Route("PUT", "/flavors/{flavor_id}/os-extra_specs/{key}", flavor_extra_specs.update, f"{_SPECS}update",
           flavor_schemas.EXTRA_SPEC),
     Route("DELETE", "/flavors/{flavor_id}/os-extra_specs/{key}", flavor_extra_specs.delete, f"{_SPECS}delete"),
-    # what belongs to users and projects
+    # resources of users and projects
     Route("GET", "/os-keypairs", keypairs.index, f"{_KEYPAIRS}index", query=keypair_schemas.LIST_QUERY,
           looks_first=True),
     Route("POST", "/os-keypairs", keypairs.create, f"{_KEYPAIRS}create", keypair_schemas.CREATE,
@@ -350,10 +351,10 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/os-instance_usage_audit_log", usage_audits.index, f"{_AUDITS}list", query=NO_QUERY),
     Route("GET", "/os-instance_usage_audit_log/{before_timestamp}", usage_audits.show, f"{_AUDITS}show",
           query=NO_QUERY),
-    # what the API itself can do
+    # capabilities of the API
     Route("GET", "/extensions", extensions.index, "os_compute_api:extensions", query=NO_QUERY),
     Route("GET", "/extensions/{alias}", extensions.show, "os_compute_api:extensions", query=NO_QUERY),
-    # hosts and what runs on them
+    # hosts and their services
     Route("GET", "/os-availability-zone", services.zones, "os_compute_api:os-availability-zone:list", query=NO_QUERY),
     Route("GET", "/os-availability-zone/detail", services.zones_detail, "os_compute_api:os-availability-zone:detail",
           query=NO_QUERY),
@@ -390,7 +391,7 @@ ROUTES: tuple[Route, ...] = (
           until="2.52"),
     Route("GET", "/os-hypervisors/{hypervisor_hostname_pattern}/servers", hypervisors.servers,
           f"{_HYPERVISORS}servers", until="2.52"),
-    # what old versions passed on to other services
+    # proxies of old versions to other services
     Route("GET", "/os-baremetal-nodes", baremetal.index, "os_compute_api:os-baremetal-nodes:list", until="2.35"),
     Route("GET", "/os-baremetal-nodes/{node_id}", baremetal.show, "os_compute_api:os-baremetal-nodes:show",
           until="2.35"),

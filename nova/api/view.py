@@ -1,4 +1,4 @@
-"""Answers as tables of output fields, compiled per version to one function that makes the dict of a value."""
+"""Responses as tables of output fields, compiled for each version to a function that returns the dict of a value."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nova.model.base import Json
 if TYPE_CHECKING:
     from nova.api.request import Request
 
-LEFT_OUT: Any = object()  # what the getter of an ``optional`` field gives when the field is not shown
+LEFT_OUT: Any = object()  # returned by the getter of an ``optional`` field that is not shown
 
 Getter = Callable[[Any, "Request"], Any]
 
 
 @dataclass(frozen=True)
 class Out:
-    """One row: the field's name, and where it comes from: an attribute's name, or ``(value, request) -> shown``.
+    """One row: the field's name and its source: an attribute's name, or ``(value, request) -> shown``.
 
-    ``flag``: shown only where the caller renders with this flag (policy decides it), or with ``no FLAG`` only without.
-    ``optional``: the getter may give LEFT_OUT. ``type``: a shape (see :func:`answers`) for the API's description,
-    where neither the model's annotation nor the getter's says it.
+    ``flag``: shown only if rendered with this flag (by policy), or for ``no FLAG`` only without it. ``optional``: the
+    getter may return LEFT_OUT. ``type``: a shape (see :func:`answers`) for the API's description, if neither the
+    model's annotation nor the getter's has it.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Out:
 
 
 class View:
-    """A table of output fields; ``view(value, request)`` is its dict at the request's version.
+    """A table of output fields; ``view(value, request)`` returns the dict of a value at the request's version.
 
-    ``of``: the class of the values, which tells the API's description the types of attributes.
+    ``of``: the class of the values, from which the API's description takes the types of attributes.
     """
 
     def __init__(self, *fields: Out, of: type | None = None) -> None:
@@ -54,16 +54,16 @@ class View:
 
     def all(self, values: Iterable[object], request: Request,
             flags: frozenset[str] = frozenset()) -> list[dict[str, Json]]:
-        """The dicts of all values, in their order. ``flags``: parts of the answer that policy lets the caller see."""
+        """Return the dicts of all values, in order. ``flags``: parts of the response that the caller may see."""
         render = self.compiled(request.version, flags)
         return [render(value, request) for value in values]
 
     def held(self, version: int) -> list[Out]:
-        """The rows of ``version``, for all flags."""
+        """Return the rows of ``version``, for all flags."""
         return [entry for entry in self.fields if versions.within(version, entry.since, entry.until)]
 
     def rows(self, version: int, flags: frozenset[str]) -> list[Out]:
-        """The rows that hold at ``version``. ValueError when two of one name do."""
+        """Return the rows that apply at ``version``. Raises ValueError for two rows of one name."""
         held = [entry for entry in self.held(version) if _flagged(entry.flag, flags)]
         names = [entry.name for entry in held]
         if len(names) != len(set(names)):
@@ -76,7 +76,7 @@ class View:
         made = [(entry.name, entry.source) for entry in held if callable(entry.source) and not entry.optional]
         maybe = [(entry.name, entry.source) for entry in held if callable(entry.source) and entry.optional]
         names = [name for name, _ in plain]
-        # a repeated last attribute makes attrgetter give a tuple even for one name; zip drops it
+        # a repeated last attribute makes attrgetter return a tuple even for one name; zip drops it
         attributes = [str(source) for _, source in plain] or ["__class__"]
         get = operator.attrgetter(*attributes, attributes[-1])
 
@@ -95,14 +95,14 @@ class View:
 
 @dataclass(frozen=True)
 class Free:
-    """The shape of an object whose keys are the user's: what their values are."""
+    """The shape of an object with user-defined keys: the shape of its values."""
 
     values: Any = "string"
 
 
 @dataclass(frozen=True)
 class During:
-    """The shape of an answer that has a body in some versions only."""
+    """The shape of a response that has a body only in some versions."""
 
     shape: Any
     since: str | None = None
@@ -116,12 +116,12 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 def answers(shape: object, codes: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
-    """What a handler's answer looks like, for the API's description; ``codes``: of success, beside its row's.
+    """Declare the shape of a handler's response, for the API's description; ``codes``: further codes of success.
 
-    A shape is a View; ``[shape]``; ``{"key": shape}``, where a key with ``?`` at its end may be missing;
+    A shape is a View; ``[shape]``; ``{"key": shape}``, in which a key that ends with ``?`` may be missing;
     ``Free(shape)``; the name of a JSON type or ``any``; a Python type; several shapes in a tuple; None for no body,
-    which is also what a handler's annotation says; as a whole, ``During(shape, since, until)``: no body before and
-    after.
+    which a handler's annotation may also say; for the whole response, ``During(shape, since, until)``: no body before
+    and after.
     """
     def mark(handler: Handler) -> Handler:
         handler.answer, handler.codes = shape, codes  # type: ignore[attr-defined]
@@ -136,17 +136,17 @@ def _flagged(flag: str | None, flags: frozenset[str]) -> bool:
 
 
 def seconds(time: datetime.datetime | None) -> str | None:
-    """``2013-09-03T04:01:32Z``: the form of ``created`` and ``updated``."""
+    """Return a time as ``2013-09-03T04:01:32Z``, the form of ``created`` and ``updated``."""
     return None if time is None else time.isoformat(timespec="seconds") + "Z"
 
 
 def micros(time: datetime.datetime | None) -> str | None:
-    """``2013-09-23T13:53:12.774549``: microseconds, no zone."""
+    """Return a time as ``2013-09-23T13:53:12.774549``: with microseconds, without a zone."""
     return None if time is None else time.isoformat(timespec="microseconds")
 
 
 def micros_of(attribute: str) -> Getter:
-    """A getter of a time in microseconds."""
+    """Return a getter of a time in microseconds."""
     get = operator.attrgetter(attribute)
 
     def getter(value: object, request: Request) -> str | None:
@@ -155,7 +155,7 @@ def micros_of(attribute: str) -> Getter:
 
 
 def seconds_of(attribute: str) -> Getter:
-    """A getter of a time in whole seconds, in the form of :func:`seconds`."""
+    """Return a getter of a time in whole seconds, in the form of :func:`seconds`."""
     get = operator.attrgetter(attribute)
 
     def getter(value: object, request: Request) -> str | None:

@@ -1,1 +1,1 @@
-"""What each operation does: policy, one conductor call (two for an action), the view."""
+"""Handlers of the operations: policy, one conductor call (two for an action), the view."""

@@ -1,4 +1,4 @@
-"""Host aggregates: made and changed, their hosts and metadata, and images kept ready on them."""
+"""Host aggregates: create and change them, their hosts and metadata, and cache images on their hosts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 
 @answers({"aggregates": [views.FULL]})
 def index(req: Request) -> dict[str, Json]:
-    """List all aggregates with their hosts and metadata. There are no pages."""
+    """List all aggregates with their hosts and metadata. The list is not paged."""
     return views.listed(req.conductor.list_aggregates(), req)
 
 
 @answers({"aggregate": views.FULL})
 def show(req: Request, aggregate_id: str) -> dict[str, Json]:
-    """Show one aggregate. aggregate.BadId (400), aggregate.NotFound (404)."""
+    """Show one aggregate. Raises aggregate.BadId (400), aggregate.NotFound (404)."""
     return views.one(req.conductor.get_aggregate(_number(aggregate_id)), req)
 
 
 @answers({"aggregate": views.CREATED})
 def create(req: Request) -> dict[str, Json]:
-    """Make an aggregate, which has no hosts yet. aggregate.NameTaken (409); aggregate.BadZone (400)."""
+    """Create an aggregate without hosts. Raises aggregate.NameTaken (409); aggregate.BadZone (400)."""
     asked = req.body["aggregate"]
     made = req.conductor.create_aggregate(NewAggregate(
         name=str(_text(req, asked["name"])), availability_zone=_text(req, asked.get("availability_zone"))))
@@ -39,7 +39,7 @@ def create(req: Request) -> dict[str, Json]:
 
 @answers({"aggregate": views.FULL})
 def update(req: Request, aggregate_id: str) -> dict[str, Json]:
-    """Change the name or the zone of an aggregate; what the body leaves out stays. aggregate.NotFound (404);
+    """Change the name or the zone of an aggregate; omitted fields stay. Raises aggregate.NotFound (404);
     aggregate.NameTaken (409); aggregate.BadId, BadZone, SecondZone, HasServers (400)."""
     asked = req.body["aggregate"]
     name = asked.get("name")
@@ -49,27 +49,28 @@ def update(req: Request, aggregate_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, aggregate_id: str) -> None:
-    """Delete an aggregate that has no hosts. aggregate.NotFound (404); aggregate.BadId, aggregate.NotEmpty (400)."""
+    """Delete an aggregate that has no hosts. Raises aggregate.NotFound (404); aggregate.BadId, aggregate.NotEmpty
+    (400)."""
     req.conductor.delete_aggregate(_number(aggregate_id))
 
 
 @answers({"aggregate": views.FULL})
 def add_host(req: Request, aggregate_id: str) -> dict[str, Json]:
-    """Put a compute host into an aggregate. aggregate.NotFound, host.NotFound (404); aggregate.HostExists, HostInZone,
-    PinnedServers (409)."""
+    """Add a compute host to an aggregate. Raises aggregate.NotFound, host.NotFound (404); aggregate.HostExists,
+    HostInZone, PinnedServers (409)."""
     return views.one(req.conductor.add_aggregate_host(_number(aggregate_id), req.body["add_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
 def remove_host(req: Request, aggregate_id: str) -> dict[str, Json]:
-    """Take a compute host out of an aggregate. aggregate.NotFound, aggregate.HostNotFound (404);
+    """Remove a compute host from an aggregate. Raises aggregate.NotFound, aggregate.HostNotFound (404);
     aggregate.PinnedServers (409)."""
     return views.one(req.conductor.remove_aggregate_host(_number(aggregate_id), req.body["remove_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
 def set_metadata(req: Request, aggregate_id: str) -> dict[str, Json]:
-    """Write metadata of an aggregate, key by key; null takes a key away, other keys stay. aggregate.NotFound (404);
+    """Write metadata of an aggregate, key by key; null removes a key, other keys stay. Raises aggregate.NotFound (404);
     aggregate.EmptyZone, BadZone, SecondZone, HasServers (400)."""
     items = req.body["set_metadata"]["metadata"]
     if items.get(ZONE) == "":
@@ -79,7 +80,7 @@ def set_metadata(req: Request, aggregate_id: str) -> dict[str, Json]:
 
 @answers(None)
 def cache_images(req: Request, aggregate_id: str) -> Answer:
-    """Have the aggregate's hosts fetch images; answered before they did. aggregate.NotFound (404);
+    """Make the aggregate's hosts cache images; responds before they have them. Raises aggregate.NotFound (404);
     aggregate.ImageDoubled, aggregate.BadImage (400)."""
     ids = [str(uuid.UUID(item["id"])) for item in req.body["cache"]]
     for id, times in collections.Counter(ids).items():
@@ -90,7 +91,7 @@ def cache_images(req: Request, aggregate_id: str) -> Answer:
 
 
 def _number(id: str) -> int:
-    """aggregate.BadId; aggregate.NotFound for what no key can be."""
+    """Return the id as a number. Raises aggregate.BadId; aggregate.NotFound for a number that cannot be a key."""
     if not _WHOLE.fullmatch(id):
         raise errors.aggregate.BadId(id=id)
     number = int(id)
@@ -100,5 +101,5 @@ def _number(id: str) -> int:
 
 
 def _text(req: Request, text: str | None) -> str | None:
-    """Names under /v2 may begin and end with blanks, which don't belong to them."""
+    """Return a name; under /v2, without leading and trailing blanks, which are allowed there but ignored."""
     return text.strip() if text is not None and req.legacy else text

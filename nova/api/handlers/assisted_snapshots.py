@@ -1,4 +1,4 @@
-"""Snapshots of volumes that are files, which the volume service asks the server's host to make and to merge."""
+"""Snapshots of file-based volumes, which the volume service asks the server's host to create and to merge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QCOW2 = "qcow2"
 
 
 class _DeleteInfo(msgspec.Struct):
-    """The JSON of ``delete_info``. Of what else is in it we know nothing."""
+    """The JSON of ``delete_info``; other members are ignored."""
 
     volume_id: str
     type: str = QCOW2
@@ -24,8 +24,8 @@ class _DeleteInfo(msgspec.Struct):
 
 @answers({"snapshot": {"id": ("string", "null"), "volumeId": "string"}})
 def create(req: Request) -> dict[str, Json]:
-    """Begin a snapshot: the volume's host says to the volume service how it ends. Invalid (400): no one server has the
-    volume, or it is busy or on no host."""
+    """Start a snapshot: the server's host reports the result to the volume service. Raises Invalid (400): not exactly
+    one server has the volume, or the server is busy or on no host."""
     asked, info = req.body["snapshot"], req.body["snapshot"]["create_info"]
     _check_file("create_info.new_file", info["new_file"])
     wanted = NewAssistedSnapshot(volume_id=asked["volume_id"], snapshot_id=info["snapshot_id"],
@@ -35,8 +35,8 @@ def create(req: Request) -> dict[str, Json]:
 
 
 def delete(req: Request, snapshot_id: str) -> None:
-    """Begin to merge a snapshot away, as ``delete_info`` of the query says (JSON). NotFound (404);
-    volume.BadDeleteInfo, Invalid (400)."""
+    """Start to merge a snapshot, by ``delete_info`` of the query (JSON). Raises NotFound (404); volume.BadDeleteInfo,
+    Invalid (400)."""
     info = _delete_info(req.query.one("delete_info"))
     _check_file("file_to_merge", info.file_to_merge)
     _check_file("merge_target_file", info.merge_target_file)
@@ -58,6 +58,6 @@ def _delete_info(text: str | None) -> _DeleteInfo:
 
 
 def _check_file(field: str, name: str | None) -> None:
-    """A file beside the volume's own: a name that leads elsewhere is refused. api.BadInput."""
+    """Check that a file name stays in the directory of the volume's own file. Raises api.BadInput."""
     if name is not None and (name in ("", ".", "..") or "/" in name or "\0" in name):
         raise errors.api.BadInput(field=field, value=name, reason="It must be a file's name, without its directory.")

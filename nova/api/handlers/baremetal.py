@@ -1,4 +1,4 @@
-"""Nodes of the bare metal service, which old versions passed on: no such service is behind this API."""
+"""Nodes of the bare metal service, which old versions proxied: this API has no such service."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from nova.api.request import Request
 
 
 def index(req: Request) -> None:
-    """Always host.BaremetalUnavailable (501): no bare metal service is behind this API."""
+    """Refuse the list of nodes: always host.BaremetalUnavailable (501), without a bare metal service."""
     raise errors.host.BaremetalUnavailable
 
 
 def show(req: Request, node_id: str) -> None:
-    """Always host.BaremetalUnavailable (501): no bare metal service is behind this API."""
+    """Refuse to show a node: always host.BaremetalUnavailable (501), without a bare metal service."""
     raise errors.host.BaremetalUnavailable
 
 
 def create(req: Request) -> None:
-    """Always host.BaremetalNotHere (400): nodes are made at the bare metal service itself."""
+    """Refuse to create a node: always host.BaremetalNotHere (400); use the bare metal service."""
     raise errors.host.BaremetalNotHere(command="node create")
 
 
 def delete(req: Request, node_id: str) -> None:
-    """Always host.BaremetalNotHere (400): nodes are deleted at the bare metal service itself."""
+    """Refuse to delete a node: always host.BaremetalNotHere (400); use the bare metal service."""
     raise errors.host.BaremetalNotHere(command="node delete")
 
 
 def add_interface(req: Request, node_id: str) -> None:
-    """Always host.BaremetalNotHere (400): ports of nodes are made at the bare metal service itself."""
+    """Refuse to add a port to a node: always host.BaremetalNotHere (400); use the bare metal service."""
     raise errors.host.BaremetalNotHere(command="port create")
 
 
 def remove_interface(req: Request, node_id: str) -> None:
-    """Always host.BaremetalNotHere (400): ports of nodes are deleted at the bare metal service itself."""
+    """Refuse to remove a port of a node: always host.BaremetalNotHere (400); use the bare metal service."""
     raise errors.host.BaremetalNotHere(command="port delete")

@@ -1,4 +1,4 @@
-"""Consoles of servers: addresses for their users, and what a token stands for, for administrators."""
+"""Consoles of servers: addresses for users, and connection data of tokens for administrators."""
 
 from __future__ import annotations
 
@@ -26,34 +26,35 @@ def _old(req: Request, server_id: str, action: str) -> dict[str, object]:
 
 @answers({"console": views.OLD})
 def vnc(req: Request, server_id: str) -> dict[str, object]:
-    """Give the address of a VNC console, with a token that is told only here. server.NotFound (404); console.Moving,
-    console.NotReady, server.NoHost, server.WrongState (409); console.TypeUnavailable (400); console.HostAway (503)."""
+    """Return the address of a VNC console, with a token that is shown only here. Raises server.NotFound (404);
+    console.Moving, console.NotReady, server.NoHost, server.WrongState (409); console.TypeUnavailable (400);
+    console.HostAway (503)."""
     return _old(req, server_id, "os-getVNCConsole")
 
 
 @answers({"console": views.OLD})
 def spice(req: Request, server_id: str) -> dict[str, object]:
-    """Give the address of a SPICE console. Errors as for the VNC console."""
+    """Return the address of a SPICE console. Errors as for the VNC console."""
     return _old(req, server_id, "os-getSPICEConsole")
 
 
 @answers({"console": views.OLD})
 def serial(req: Request, server_id: str) -> dict[str, object]:
-    """Give the address of a serial console, a WebSocket. Errors as for the VNC console."""
+    """Return the address of a serial console, a WebSocket. Errors as for the VNC console."""
     return _old(req, server_id, "os-getSerialConsole")
 
 
 @answers({"console": views.OLD})
 def rdp(req: Request, server_id: str) -> NoReturn:
-    """No hypervisor has them any more; whatever is asked about."""
+    """Refuse RDP consoles, which no hypervisor supports any more: always console.TypeUnavailable (400)."""
     raise errors.console.TypeUnavailable(type=ConsoleType.RDP_HTML5.value)
 
 
 @answers({"remote_console": views.REMOTE})
 def create(req: Request, server_id: str) -> dict[str, Json]:
-    """Give the address of a console of any type, with a token that is told only here. api.ConsoleNoFit for a protocol
-    that the type has not, console.TypeUnavailable (400); server.NotFound (404); console.Moving, console.NotReady,
-    server.NoHost, server.WrongState (409); console.HostAway (503)."""
+    """Return the address of a console of any type, with a token that is shown only here. Raises api.ConsoleNoFit for a
+    protocol that the type does not have, console.TypeUnavailable (400); server.NotFound (404); console.Moving,
+    console.NotReady, server.NoHost, server.WrongState (409); console.HostAway (503)."""
     target(req, server_id)
     asked = req.body["remote_console"]
     type = ConsoleType(asked["type"])
@@ -67,8 +68,8 @@ def create(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers({"console": views.CONNECTION})
 def show_token(req: Request, console_token: str) -> dict[str, Json]:
-    """Show where a console's token leads: host, port and the server. Below 2.31 it is api.ConsoleTokensRdpOnly (400).
-    console.Unknown, Expired, Ended, Off (404); console.CannotTell (503)."""
+    """Show the target of a console token: host, port and server. Before 2.31 it is api.ConsoleTokensRdpOnly (400).
+    Raises console.Unknown, Expired, Ended, Off (404); console.CannotTell (503)."""
     if not versions.tokens_of_all_consoles_are_shown(req.version):
         raise errors.api.ConsoleTokensRdpOnly
     return {"console": views.CONNECTION(req.consoles.show_token(token_hash(console_token)), req)}

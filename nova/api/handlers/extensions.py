@@ -1,4 +1,4 @@
-"""The fixed list of extensions."""
+"""Handlers of the fixed list of extensions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHAPE = {**dict.fromkeys(("alias", "description", "name", "namespace", "updated"
 
 @answers({"extensions": [SHAPE]})
 def index(req: Request) -> dict[str, object]:
-    """List the extensions. It is the same list in every cloud and for every caller. There are no pages."""
+    """List the extensions. The list is the same in every cloud and for every caller, and is not paged."""
     return {"extensions": [_shown(extension) for extension in EXTENSIONS]}
 
 
 @answers({"extension": SHAPE})
 def show(req: Request, alias: str) -> dict[str, Json]:
-    """Show one extension by its alias. api.ExtensionNotFound (404)."""
+    """Show one extension by its alias. Raises api.ExtensionNotFound (404)."""
     if alias not in BY_ALIAS:
         raise errors.api.ExtensionNotFound(alias=alias)
     return {"extension": _shown(BY_ALIAS[alias])}

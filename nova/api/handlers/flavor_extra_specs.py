@@ -11,18 +11,18 @@ from nova.api.view import Free, answers
 from nova.model.base import Json
 from nova.model.flavor import extra_specs
 
-LONGEST = 255  # characters of a value; the schema counts those of texts, not of numbers
+LONGEST = 255  # maximum characters of a value; the schema checks the length of texts, not of numbers
 
 
 @answers({"extra_specs": Free()})
 def index(req: Request, flavor_id: str) -> dict[str, Json]:
-    """List all extra specs of a flavor that the caller may use. flavor.NotFound (404)."""
+    """List all extra specs of a flavor that the caller may use. Raises flavor.NotFound (404)."""
     return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
 
 
 @answers(Free())
 def show(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
-    """Show one extra spec of a flavor. flavor.NotFound, flavor.NoSuchSpec (404)."""
+    """Show one extra spec of a flavor. Raises flavor.NotFound, flavor.NoSuchSpec (404)."""
     specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
     if key not in specs:
         raise errors.flavor.NoSuchSpec(flavor_id=flavor_id, key=key)
@@ -31,7 +31,7 @@ def show(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
 
 @answers({"extra_specs": Free()})
 def create(req: Request, flavor_id: str) -> dict[str, Json]:
-    """Adds to what is there; answers with what was given."""
+    """Add extra specs to a flavor, and return the added ones."""
     specs = _checked(req, req.body["extra_specs"])
     req.conductor.set_flavor_specs(flavor_id, specs)
     return {"extra_specs": specs}
@@ -39,8 +39,8 @@ def create(req: Request, flavor_id: str) -> dict[str, Json]:
 
 @answers(Free())
 def update(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
-    """Write one extra spec; the body must hold the key of the path. flavor.NotFound (404); flavor.SpecKeyMismatch,
-    flavor.BadSpec (400)."""
+    """Write one extra spec; the body must hold the key of the path. Raises flavor.NotFound (404);
+    flavor.SpecKeyMismatch, flavor.BadSpec (400)."""
     if key not in req.body:
         raise errors.flavor.SpecKeyMismatch(key=key)
     specs = _checked(req, req.body)
@@ -49,13 +49,13 @@ def update(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
 
 
 def delete(req: Request, flavor_id: str, key: str) -> None:
-    """Delete one extra spec. Servers keep the copy they have. flavor.NotFound, flavor.NoSuchSpec (404)."""
+    """Delete one extra spec. Servers keep their copy of the flavor. Raises flavor.NotFound, flavor.NoSuchSpec (404)."""
     req.conductor.delete_flavor_spec(flavor_id, key)
 
 
 def _checked(req: Request, asked: Mapping[str, str | float]) -> dict[str, str]:
-    """The specs as text. flavor.BadSpec for the first that is wrong, at versions that check; at all versions for a
-    number with which no server could be made."""
+    """Return the specs as text. Raises flavor.BadSpec for the first invalid one, at versions that check; at all
+    versions for a number with which no server could be created."""
     specs = {key: str(value) for key, value in asked.items()}
     for key, value in specs.items():
         if len(value) > LONGEST:

@@ -1,4 +1,4 @@
-"""Flavors, and who may use the private ones."""
+"""Flavors, and projects' access to private ones."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ CREATED = {"name": "name", "ram": "memory_mb", "vcpus": "vcpus", "disk": "root_g
 
 @answers({"flavors": [views.BRIEF], "flavors_links?": LINKS})
 def index(req: Request) -> dict[str, object]:
-    """List the names and links of flavors, a page at a time. flavor.BadFilter, api.PageMarkerNotFound (400)."""
+    """List the names and links of flavors, page by page. Raises flavor.BadFilter, api.PageMarkerNotFound (400)."""
     return views.page(views.BRIEF, _listed(req), req)
 
 
 @answers({"flavors": [views.FULL], "flavors_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
-    """List flavors whole, a page at a time. flavor.BadFilter, api.PageMarkerNotFound (400)."""
+    """List flavors with details, page by page. Raises flavor.BadFilter, api.PageMarkerNotFound (400)."""
     return views.page(views.FULL, _listed(req), req, _flags(req))
 
 
 @answers({"flavor": views.FULL})
 def show(req: Request, flavor_id: str) -> dict[str, Json]:
-    """Show one flavor; a private flavor to administrators and projects with access alone. flavor.NotFound (404)."""
+    """Show one flavor; a private flavor only to administrators and projects with access. Raises flavor.NotFound
+    (404)."""
     flavor = req.conductor.get_flavor(flavor_id, req.scope())
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
 
 @answers({"flavor": views.FULL})
 def create(req: Request) -> dict[str, Json]:
-    """Make a flavor; without an id, or with ``auto``, it gets a uuid. flavor.BadId (400); flavor.IdTaken,
+    """Create a flavor; without an id, or with ``auto``, it gets a UUID. Raises flavor.BadId (400); flavor.IdTaken,
     flavor.NameTaken (409)."""
     asked = req.body["flavor"]
     fields = {CREATED[name]: value for name, value in asked.items() if name != "id"}
@@ -57,7 +58,7 @@ def create(req: Request) -> dict[str, Json]:
 
 
 def _chosen_id(asked: str | float | None) -> str | None:
-    """None means "make a uuid"; the word ``auto`` does too. A number is taken as its text."""
+    """Return the requested id; None, also for ``auto``, generates a UUID. A number is converted to text."""
     if asked in (None, "auto"):
         return None
     if not ID.fullmatch(str(asked)):
@@ -67,19 +68,19 @@ def _chosen_id(asked: str | float | None) -> str | None:
 
 @answers({"flavor": views.FULL})
 def update(req: Request, flavor_id: str) -> dict[str, Json]:
-    """Change the description of a flavor: nothing else can change. flavor.NotFound (404)."""
+    """Change the description of a flavor, the only changeable field. Raises flavor.NotFound (404)."""
     flavor = req.conductor.update_flavor(flavor_id, req.body["flavor"]["description"])
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
 
 def delete(req: Request, flavor_id: str) -> None:
-    """Delete a flavor. Servers keep the copy they have. flavor.NotFound (404)."""
+    """Delete a flavor. Servers keep their copy of it. Raises flavor.NotFound (404)."""
     req.conductor.delete_flavor(flavor_id)
 
 
 @answers(views.ACCESS)
 def access(req: Request, flavor_id: str) -> dict[str, Json]:
-    """List the projects that may use a private flavor. flavor.NotFound, flavor.PublicHasNoAccess (404)."""
+    """List the projects that may use a private flavor. Raises flavor.NotFound, flavor.PublicHasNoAccess (404)."""
     flavor = req.conductor.get_flavor(flavor_id, Scope())
     if flavor.is_public:
         raise errors.flavor.PublicHasNoAccess
@@ -88,8 +89,8 @@ def access(req: Request, flavor_id: str) -> dict[str, Json]:
 
 @answers(views.ACCESS)
 def add_access(req: Request, flavor_id: str) -> dict[str, Json]:
-    """Let a project use a private flavor, and list all that may. flavor.NotFound (404); service.NotAProject (400);
-    flavor.AccessGiven, and from 2.7 flavor.PublicNeedsNoAccess (409)."""
+    """Give a project access to a private flavor, and list all projects with access. Raises flavor.NotFound (404);
+    service.NotAProject (400); flavor.AccessGiven, and from 2.7 flavor.PublicNeedsNoAccess (409)."""
     if (versions.access_to_public_flavor_is_refused(req.version)
             and req.conductor.get_flavor(flavor_id, Scope()).is_public):
         raise errors.flavor.PublicNeedsNoAccess(flavor_id=flavor_id)
@@ -99,7 +100,8 @@ def add_access(req: Request, flavor_id: str) -> dict[str, Json]:
 
 @answers(views.ACCESS)
 def remove_access(req: Request, flavor_id: str) -> dict[str, Json]:
-    """Take a project's access to a flavor, and list those that keep it. flavor.NotFound, flavor.AccessMissing (404)."""
+    """Remove a project's access to a flavor, and list the remaining projects. Raises flavor.NotFound,
+    flavor.AccessMissing (404)."""
     project = req.body["removeTenantAccess"]["tenant"]
     return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, False))
 
@@ -109,7 +111,7 @@ def _flags(req: Request) -> frozenset[str]:
 
 
 def _listed(req: Request) -> tuple[Flavor, ...]:
-    """The page asked for. Only admins choose between public and private flavors (``none``: both)."""
+    """Return the requested page. Only admins select public or private flavors (``none``: both)."""
     query = req.query
     return req.conductor.list_flavors(FlavorQuery(
         scope=req.scope(), is_public=_is_public(query.one("is_public")) if req.context.is_admin else True,

@@ -1,4 +1,4 @@
-"""Names of floating addresses in DNS: domains, and entries in them."""
+"""DNS names of floating addresses: domains, and entries in them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_ENTRY
 from nova.model.base import Json
 from nova.model.network.floating import DnsDomain, DnsEntry
 
-#: Scope of a domain -> (key of whom it belongs to, field of ours, key that it must not have)
+#: Scope of a domain -> (key of its owner, nova's field, key that it must not have)
 OWNERS = {"private": ("availability_zone", "availability_zone", "project"),
           "public": ("project", "project_id", "availability_zone")}
 
 
 @answers({"domain_entries": [DOMAIN]})
 def index(req: Request) -> dict[str, Json]:
-    """List the DNS domains that the caller may see. There are no pages."""
+    """List the DNS domains that the caller may see. The list is not paged."""
     return {"domain_entries": DOMAIN.all(req.conductor.list_dns_domains(req.scope()), req)}
 
 
 @answers({"domain_entry": DOMAIN})
 def update(req: Request, domain: str) -> dict[str, Json]:
-    """Make a domain, or say anew whose it is."""
+    """Create a domain, or change its owner."""
     asked = req.body["domain_entry"]
     key, field, other = OWNERS[asked["scope"]]
     if asked.get(other) is not None:
@@ -35,13 +35,13 @@ def update(req: Request, domain: str) -> dict[str, Json]:
 
 
 def delete(req: Request, domain: str) -> None:
-    """Delete a DNS domain with its entries. dns.NoSuchDomain (404)."""
+    """Delete a DNS domain with its entries. Raises dns.NoSuchDomain (404)."""
     req.conductor.delete_dns_domain(domain)
 
 
 @answers({"dns_entry?": ENTRY, "dns_entries?": [ENTRY]})
 def show_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
-    """By name, one; by address, all."""
+    """Show the entry with this name, or all entries with this address."""
     _known(req, domain)
     by_address = _is_address(name)
     found = req.conductor.list_dns_entries(domain, None if by_address else name, name if by_address else None)
@@ -52,8 +52,8 @@ def show_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
 
 @answers({"dns_entry": PUT_ENTRY})
 def update_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
-    """Make a DNS entry, or change its address. dns.NoSuchDomain (404); dns.NotYourDomain, dns.NotYourName (403);
-    dns.BadName, dns.BadEntry (400)."""
+    """Create a DNS entry, or change its address. Raises dns.NoSuchDomain (404); dns.NotYourDomain, dns.NotYourName
+    (403); dns.BadName, dns.BadEntry (400)."""
     _check_may_write(req, domain)
     asked = req.body["dns_entry"]
     made = req.conductor.put_dns_entry(DnsEntry(domain=domain, name=name, address=asked["ip"],
@@ -62,14 +62,14 @@ def update_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
 
 
 def delete_entry(req: Request, domain: str, name: str) -> None:
-    """Delete a DNS entry by its name. dns.NoSuchDomain, dns.NoSuchEntry (404); dns.NotYourDomain, dns.NotYourName
-    (403)."""
+    """Delete a DNS entry by its name. Raises dns.NoSuchDomain, dns.NoSuchEntry (404); dns.NotYourDomain,
+    dns.NotYourName (403)."""
     _check_may_write(req, domain)
     req.conductor.delete_dns_entry(domain, name)
 
 
 def _known(req: Request, domain: str) -> DnsDomain:
-    """dns.NoSuchDomain: there is none, or it is another project's."""
+    """Return the domain. Raises dns.NoSuchDomain if it does not exist, or belongs to another project."""
     for one in req.conductor.list_dns_domains(req.scope()):
         if one.domain == domain:
             return one

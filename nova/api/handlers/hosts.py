@@ -1,4 +1,4 @@
-"""Hosts, as versions up to 2.42 have them: lists, what is used, switched on and off."""
+"""Hosts, as in versions up to 2.42: lists, usage, power actions and maintenance."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ COMPUTE = "nova-compute"
 
 @answers({"hosts": [{"host_name": "string", "service": "string", "zone": "string"}]})
 def index(req: Request) -> dict[str, Json]:
-    """List the services, one entry each with its host and zone; ``zone`` in the query narrows it. There are no
-    pages."""
+    """List the services, one entry for each with its host and zone; ``zone`` in the query filters them. The list is not
+    paged."""
     zone = req.query.one("zone") or None  # blank: every zone
     found = req.conductor.list_services(ServiceQuery())
     return views.listed([service for service in found if zone in (None, service.zone)])
@@ -26,13 +26,14 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"host": [{"resource": views.RESOURCE}]})
 def show(req: Request, host_name: str) -> dict[str, Json]:
-    """Show what a compute host has and what is taken of it, per project (MiB, GiB). host.NotFound (404)."""
+    """Show the resources of a compute host and their usage by project (MiB, GiB). Raises host.NotFound (404)."""
     return views.usage(req.conductor.get_host_usage(host_name))
 
 
 @answers({"host": "string", "status?": "string", "maintenance_mode?": "string"})
 def update(req: Request, host_name: str) -> dict[str, Json]:
-    """Maintenance first, which the driver may refuse: then nothing was changed."""
+    """Change the status or the maintenance mode of a host. Maintenance comes first, because the driver may refuse it:
+    then nothing was changed."""
     if not req.conductor.list_services(ServiceQuery(host=host_name, binary=COMPUTE)):
         raise errors.host.NotFound(host=host_name)
     shown: dict[str, Any] = {"host": host_name}
@@ -52,19 +53,22 @@ def _on(word: str) -> bool:
 
 @answers({"host": "string", "power_action": "string"})
 def startup(req: Request, host_name: str) -> dict[str, object]:
-    """Ask the host's driver to start the host. host.NotFound (404); host.Down (400); host.NoPowerActions (501)."""
+    """Ask the host's driver to start the host. Raises host.NotFound (404); host.Down (400); host.NoPowerActions
+    (501)."""
     return _power(req, host_name, "startup")
 
 
 @answers({"host": "string", "power_action": "string"})
 def shutdown(req: Request, host_name: str) -> dict[str, Json]:
-    """Ask the host's driver to shut the host down. host.NotFound (404); host.Down (400); host.NoPowerActions (501)."""
+    """Ask the host's driver to shut the host down. Raises host.NotFound (404); host.Down (400); host.NoPowerActions
+    (501)."""
     return _power(req, host_name, "shutdown")
 
 
 @answers({"host": "string", "power_action": "string"})
 def reboot(req: Request, host_name: str) -> dict[str, object]:
-    """Ask the host's driver to reboot the host. host.NotFound (404); host.Down (400); host.NoPowerActions (501)."""
+    """Ask the host's driver to reboot the host. Raises host.NotFound (404); host.Down (400); host.NoPowerActions
+    (501)."""
     return _power(req, host_name, "reboot")
 
 

@@ -14,21 +14,21 @@ from nova.web.formats import is_uuid
 
 @answers({"hypervisors": [views.BRIEF], "hypervisors_links?": LINKS})
 def index(req: Request) -> dict[str, object]:
-    """List the hypervisors' names and states; paged from 2.33. host.HypervisorBadId for a marker,
+    """List the hypervisors' names and states; paged from 2.33. Raises host.HypervisorBadId for a marker,
     host.HypervisorPatternIsNotPaged (400); host.HypervisorNoMatch for a pattern (404)."""
     return _listed(req, views.BRIEF)
 
 
 @answers({"hypervisors": [views.FULL], "hypervisors_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
-    """List hypervisors whole; paged from 2.33. host.HypervisorBadId for a marker, host.HypervisorPatternIsNotPaged
-    (400); host.HypervisorNoMatch for a pattern (404)."""
+    """List hypervisors with details; paged from 2.33. Raises host.HypervisorBadId for a marker,
+    host.HypervisorPatternIsNotPaged (400); host.HypervisorNoMatch for a pattern (404)."""
     return _listed(req, views.FULL, uptime=versions.details_have_uptime(req.version))
 
 
 @answers({"hypervisor": views.FULL})
 def show(req: Request, hypervisor_id: str) -> dict[str, Json]:
-    """Show one hypervisor: by uuid from 2.53, before by number. host.HypervisorBadId (400);
+    """Show one hypervisor: by uuid from 2.53, before by number. Raises host.HypervisorBadId (400);
     host.HypervisorNotFound (404)."""
     found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
     return {"hypervisor": views.FULL(found, req)}
@@ -36,7 +36,7 @@ def show(req: Request, hypervisor_id: str) -> dict[str, Json]:
 
 @answers({"hypervisor": views.UPTIME})
 def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
-    """Show one hypervisor with the uptime its host reported. host.HypervisorNotFound (404);
+    """Show one hypervisor with the uptime its host reported. Raises host.HypervisorNotFound (404);
     host.HypervisorBadId, host.HypervisorHostDown (400); host.HypervisorUptimeUnknown (501)."""
     found = _one(req, hypervisor_id, True)
     if found.uptime is None:
@@ -48,25 +48,25 @@ def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
 
 @answers({"hypervisors": [views.BRIEF]})
 def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Json]:
-    """List the hypervisors whose name contains a text. There are no pages. host.HypervisorNoMatch (404)."""
+    """List the hypervisors whose name contains a text. The list is not paged. Raises host.HypervisorNoMatch (404)."""
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, False), req, linked=False)
 
 
 @answers({"hypervisors": [views.BRIEF]})
 def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, object]:
-    """List the hypervisors whose name contains a text, each with its servers' uuids and names. host.HypervisorNoMatch
-    (404)."""
+    """List the hypervisors whose name contains a text, each with its servers' UUIDs and names. Raises
+    host.HypervisorNoMatch (404)."""
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, True), req, linked=False)
 
 
 @answers({"hypervisor_statistics": views.STATISTICS})
 def statistics(req: Request) -> dict[str, Json]:
-    """Sum up what all hypervisors have and use (MiB, GiB), but for those whose service is disabled or gone."""
+    """Sum up the resources and usage of all hypervisors (MiB, GiB), except those with a disabled or deleted service."""
     return {"hypervisor_statistics": views.STATISTICS(req.conductor.get_hypervisor_statistics(), req)}
 
 
 def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Json]:
-    """A page, or (from 2.53) all whose name matches a pattern."""
+    """Return a page, or (from 2.53) all hypervisors whose name matches a pattern."""
     query = req.query
     with_servers, pattern = query.one("with_servers", False), query.one("hypervisor_hostname_pattern")
     if pattern is not None:
@@ -78,7 +78,7 @@ def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Json]:
                              marker=_marker(req, query.one("marker")))
     try:
         found = req.conductor.list_hypervisors(wanted)
-    except errors.daemon.RpcNoConductorYet:  # kolla-ansible asks which hosts there are before it starts a conductor
+    except errors.daemon.RpcNoConductorYet:  # kolla-ansible lists the hosts before it starts a conductor
         found = ()
     return views.page(view, found, req, linked=paged)
 
@@ -96,7 +96,7 @@ def _is_number(id: str) -> bool:
 
 
 def _marker(req: Request, marker: str | None) -> str | None:
-    """host.HypervisorBadId: no uuid (from 2.53), or no number."""
+    """Return the marker. Raises host.HypervisorBadId if it is not a UUID (from 2.53), or not a number (before)."""
     if marker is not None:
         by_uuid = versions.known_by_uuid(req.version)
         if not (is_uuid(marker) if by_uuid else _is_number(marker)):
@@ -105,7 +105,7 @@ def _marker(req: Request, marker: str | None) -> str | None:
 
 
 def _one(req: Request, id: str, with_uptime: bool) -> Hypervisor:
-    """By uuid (from 2.53; host.HypervisorBadId when it is none) or number."""
+    """Return the hypervisor by UUID (from 2.53; host.HypervisorBadId if it is not a UUID) or number."""
     with_servers = req.query.one("with_servers", False)
     if versions.known_by_uuid(req.version):
         if not is_uuid(id):

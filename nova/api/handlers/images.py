@@ -1,4 +1,4 @@
-"""The image proxy of old versions: passed on to the image service, with the caller's own token."""
+"""The image proxy of old versions: requests are passed to the image service with the caller's own token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from nova.web.formats import is_time
 
 PROPERTY = "property-"
 
-#: Parameters the image service gives a meaning of its own: not custom properties.
+#: Parameters that have a meaning in the image service: not custom properties.
 NOT_PROPERTIES = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "visibility", "owner", "member_status"})
 
-#: A status asked for -> the image service's.
+#: A requested status -> the image service's status.
 STATUS = {"ACTIVE": "active", "SAVING": "in:queued,saving,uploading,importing", "ERROR": "killed",
           "DELETED": "deleted"}
 
@@ -26,31 +26,31 @@ STATUS = {"ACTIVE": "active", "SAVING": "in:queued,saving,uploading,importing", 
 FILTERS = {"name": "name", "minRam": "min_ram", "minDisk": "min_disk", "type": "image_type"}
 
 
-MOST_SKIPPED = 10_000  # the image service knows no offset: what is skipped is read all the same
+MOST_SKIPPED = 10_000  # the image service has no offset: skipped images are read, too
 
 
 @answers({"images": [views.BRIEF], "images_links?": LINKS})
 def index(req: Request) -> dict[str, object]:
-    """List the names and links of images, as the image service shows them to the caller. image.OffsetTooLarge,
+    """List the names and links of images, as the image service shows them to the caller. Raises image.OffsetTooLarge,
     image.BadTime, api.PageMarkerNotFound (400)."""
     return _listed(req, views.BRIEF)
 
 
 @answers({"images": [views.FULL], "images_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
-    """List images whole, as the image service shows them to the caller. image.OffsetTooLarge, image.BadTime,
-    api.PageMarkerNotFound (400)."""
+    """List images with details, as the image service shows them to the caller. Raises image.OffsetTooLarge,
+    image.BadTime, api.PageMarkerNotFound (400)."""
     return _listed(req, views.FULL)
 
 
 @answers({"image": views.FULL})
 def show(req: Request, image_id: str) -> dict[str, Json]:
-    """Show one image as the caller sees it. image.NotFound (404)."""
+    """Show one image as the caller sees it. Raises image.NotFound (404)."""
     return {"image": views.FULL(req.conductor.get_image(image_id), req)}
 
 
 def delete(req: Request, image_id: str) -> None:
-    """Delete an image, with the caller's own token. image.NotFound (404); service.Forbidden (403)."""
+    """Delete an image, with the caller's own token. Raises image.NotFound (404); service.Forbidden (403)."""
     req.conductor.delete_image(image_id)
 
 
@@ -64,7 +64,7 @@ def _listed(req: Request, view: View) -> dict[str, Json]:
 
 
 def _filters(req: Request) -> Iterator[tuple[str, str]]:
-    """The image service's filters for the query."""
+    """Yield the image service's filters for the query."""
     for name in req.query:
         value = req.query.one(name)
         if name in FILTERS:
@@ -85,26 +85,26 @@ def _filters(req: Request) -> Iterator[tuple[str, str]]:
 
 @answers({"metadata": Free()})
 def metadata(req: Request, image_id: str) -> dict[str, Json]:
-    """List the custom properties of an image. image.NotFound (404)."""
+    """List the custom properties of an image. Raises image.NotFound (404)."""
     return {"metadata": req.conductor.get_image(image_id).properties}
 
 
 @answers({"meta": Free()})
 def metadata_item(req: Request, image_id: str, key: str) -> dict[str, object]:
-    """Show one custom property of an image. image.NotFound, image.NoSuchMetadata (404)."""
+    """Show one custom property of an image. Raises image.NotFound, image.NoSuchMetadata (404)."""
     return {"meta": {key: _item(req, image_id, key)}}
 
 
 @answers({"metadata": Free()})
 def merge_metadata(req: Request, image_id: str) -> dict[str, object]:
-    """Write custom properties of an image, and list all after it; others stay. image.NotFound (404);
+    """Write custom properties of an image, and list all of them; others stay. Raises image.NotFound (404);
     image.TooMuchMetadata (403); image.ReservedName (400)."""
     return {"metadata": _merged(req, image_id, req.body["metadata"])}
 
 
 @answers({"metadata": Free()})
 def replace_metadata(req: Request, image_id: str) -> dict[str, Json]:
-    """Put these custom properties in the place of all an image had. image.NotFound (404); image.TooMuchMetadata (403);
+    """Replace all custom properties of an image by these. Raises image.NotFound (404); image.TooMuchMetadata (403);
     image.ReservedName (400)."""
     items = req.body["metadata"]
     _check_count(req, len(items))
@@ -113,8 +113,8 @@ def replace_metadata(req: Request, image_id: str) -> dict[str, Json]:
 
 @answers({"meta": Free()})
 def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, object]:
-    """Write one custom property; the body must hold the key of the path. image.NotFound (404); image.TooMuchMetadata
-    (403); image.MetadataKeyMismatch, image.ReservedName (400)."""
+    """Write one custom property; the body must hold the key of the path. Raises image.NotFound (404);
+    image.TooMuchMetadata (403); image.MetadataKeyMismatch, image.ReservedName (400)."""
     item = req.body["meta"]
     if key not in item:
         raise errors.image.MetadataKeyMismatch(key=key)
@@ -123,7 +123,8 @@ def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, obj
 
 
 def delete_metadata_item(req: Request, image_id: str, key: str) -> None:
-    """Delete one custom property of an image. image.NotFound, image.NoSuchMetadata (404); image.ReservedName (400)."""
+    """Delete one custom property of an image. Raises image.NotFound, image.NoSuchMetadata (404); image.ReservedName
+    (400)."""
     _item(req, image_id, key)
     req.conductor.update_image_properties(image_id, {}, (key,), False)
 
@@ -136,14 +137,15 @@ def _item(req: Request, image_id: str, key: str) -> str:
 
 
 def _merged(req: Request, image_id: str, items: Mapping[str, str]) -> Mapping[str, str]:
-    """All properties after ``items`` are set."""
+    """Return all properties after ``items`` are set."""
     _check_count(req, len({*req.conductor.get_image(image_id).properties, *items}))
     after: Mapping[str, str] = req.conductor.update_image_properties(image_id, items, (), False)
     return after
 
 
 def _check_count(req: Request, count: int) -> None:
-    """An image may have as many properties as a server has metadata. Whose it is, is the image service's to judge."""
+    """Check that an image has at most as many properties as a server may have metadata. The image service checks the
+    ownership."""
     limits = req.conductor.get_quotas(req.context.project_id or "", None, False).limits
     limit = limits.get("metadata_items", UNLIMITED)
     if limit != UNLIMITED and count > limit:

@@ -1,4 +1,4 @@
-"""What was done to a server: its actions and their events."""
+"""The action log of a server: its actions and their events."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ DETAILS_RULE = "os_compute_api:os-instance-actions:events:details"
 
 @answers({"instanceActions": [views.ACTION], "links?": LINKS})
 def index(req: Request, server_id: str) -> dict[str, Json]:
-    """List a server's actions, newest first; paged from 2.58. From 2.21 those of a deleted server, too. server.NotFound
-    (404); api.PageMarkerNotFound (400)."""
+    """List a server's actions, newest first; paged from 2.58. From 2.21 also actions of a deleted server. Raises
+    server.NotFound (404); api.PageMarkerNotFound (400)."""
     pages = versions.actions_have_pages(req.version)
     since, before = changes(req)
     actions = req.conductor.list_actions(ActionQuery(
         server_uuid=server_id, project_id=req.scope().project_id, limit=req.limit() if pages else None,
         marker=req.query.one("marker"), changes_since=since, changes_before=before,
         with_deleted=versions.shows_actions_of_deleted(req.version)))
-    req.authorize()  # the scope has seen to it that a non-admin's server is the own project's
+    req.authorize()  # the scope restricts a non-admin to servers of the own project
     last = actions[-1].request_id if actions else None
     return {"instanceActions": views.ACTION.all(actions, req),
             **(req.next_links("links", actions, last) if pages else {})}
@@ -32,8 +32,8 @@ def index(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers({"instanceAction": views.WHOLE})
 def show(req: Request, server_id: str, request_id: str) -> dict[str, Json]:
-    """Show one action of a server by its request's id. Its events are for all readers from 2.51; before, policy says
-    for whom. server.NotFound, server.ActionNotFound (404)."""
+    """Show one action of a server by its request's id. Its events are shown to all readers from 2.51; before, policy
+    decides. Raises server.NotFound, server.ActionNotFound (404)."""
     action = req.conductor.get_action(ActionQuery(
         server_uuid=server_id, project_id=req.scope().project_id, request_id=request_id,
         with_deleted=versions.shows_actions_of_deleted(req.version)))
@@ -41,6 +41,6 @@ def show(req: Request, server_id: str, request_id: str) -> dict[str, Json]:
     flags = {flag for flag, rule in ((views.EVENTS, EVENTS_RULE), (views.DETAILS, DETAILS_RULE)) if req.allows(rule)}
     shown = views.ACTION(action, req)
     if versions.events_are_for_all_readers(req.version) or views.EVENTS in flags:
-        named = [event for event in action.events if event.event]  # steps that users need not know have no name
+        named = [event for event in action.events if event.event]  # steps that are internal have no name
         shown["events"] = [views.event(action, event, req, frozenset(flags)) for event in named]
     return {"instanceAction": shown}

@@ -1,4 +1,4 @@
-"""A server's interfaces: shown, plugged in and out while it lives; and one more address, or one less (multinic)."""
+"""A server's interfaces: show, attach and detach them; and add or remove a fixed address (multinic)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nova.web.formats import canonical_address
 
 @answers({"interfaceAttachments": [INTERFACE]})
 def index(req: Request, server_id: str) -> dict[str, object]:
-    """List a server's interfaces as the network service has them now. server.NotFound (404)."""
+    """List a server's interfaces with the network service's current data. Raises server.NotFound (404)."""
     return {"interfaceAttachments": INTERFACE.all(_interfaces(req, server_id), req)}
 
 
 @answers({"interfaceAttachment": INTERFACE})
 def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
-    """Show one interface of a server by its port's id. server.NotFound, server.NoSuchPort (404)."""
+    """Show one interface of a server by its port's id. Raises server.NotFound, server.NoSuchPort (404)."""
     for interface in _interfaces(req, server_id):
         if interface.id == port_id:
             return {"interfaceAttachment": INTERFACE(interface, req)}
@@ -33,35 +33,36 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
 
 @answers({"interfaceAttachment": INTERFACE})
 def create(req: Request, server_id: str) -> dict[str, Json]:
-    """Answered when the guest has it. server.BadFixedIp, network.Ambiguous (400); network.PortInUse,
-    server.InterfaceAddressInUse (409)."""
+    """Attach an interface; responds when the guest has it. Raises server.BadFixedIp, network.Ambiguous (400);
+    network.PortInUse, server.InterfaceAddressInUse (409)."""
     requested = _requested(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
     actor(req, server_id, "attach_interface")
     return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, requested), req)}
 
 
 def delete(req: Request, server_id: str, port_id: str) -> None:
-    """Unplug an interface; begun when it is answered. server.NotFound, server.NoSuchInterface (404); server.Locked,
-    server.WrongState, server.NoHost, server.InterfacesBusy (409)."""
+    """Detach an interface; responds when the detach has started. Raises server.NotFound, server.NoSuchInterface (404);
+    server.Locked, server.WrongState, server.NoHost, server.InterfacesBusy (409)."""
     actor(req, server_id, "detach_interface")
     req.conductor.detach_interface(server_id, port_id)
 
 
 def add_fixed_ip(req: Request, server_id: str) -> None:
-    """Give a server one more address of a network. server.NotFound (404); server.Locked, network.NoAddress (409);
+    """Add an address of a network to a server. Raises server.NotFound (404); server.Locked, network.NoAddress (409);
     server.BadNetwork, network.NoPortThere (400); quota.FixedIps (403)."""
     check_lock(req, target(req, server_id))
     req.conductor.add_fixed_address(server_id, str(req.body["addFixedIp"]["networkId"]))
 
 
 def remove_fixed_ip(req: Request, server_id: str) -> None:
-    """Take an address from a server. server.NotFound (404); server.Locked (409); network.NotItsAddress (400)."""
+    """Remove an address from a server. Raises server.NotFound (404); server.Locked (409); network.NotItsAddress
+    (400)."""
     check_lock(req, target(req, server_id))
     req.conductor.remove_fixed_address(server_id, canonical_address(req.body["removeFixedIp"]["address"]))
 
 
 def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
-    """Policy is asked before the network service is."""
+    """Return the server's interfaces. Policy is checked before the network service is asked."""
     target(req, server_id)
     found: tuple[Interface, ...] = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))
     return found

@@ -14,7 +14,7 @@ from nova.web import keys
 
 
 def _user(req: Request, asked: str | None) -> str:
-    """Whose keypairs are meant, once policy allows it."""
+    """Return the user whose keypairs are requested, after the policy check."""
     user_id = sane_user(asked) or req.context.user_id or ""
     req.authorize(user_id=user_id)
     return user_id
@@ -22,7 +22,7 @@ def _user(req: Request, asked: str | None) -> str:
 
 @answers({"keypairs": [{"keypair": views.BRIEF}], "keypairs_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
-    """List a user's keypairs by name: the caller's, or those of ``user_id`` where policy lets. Paged from 2.35.
+    """List a user's keypairs by name: the caller's, or those of ``user_id`` if policy allows. Paged from 2.35. Raises
     api.BadUser, api.PageMarkerNotFound (400)."""
     user_id = _user(req, req.query.one("user_id"))
     limit = req.limit() if versions.keypairs_are_paged(req.version) else None
@@ -32,14 +32,14 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"keypair": views.FULL})
 def show(req: Request, keypair_name: str) -> dict[str, Json]:
-    """Show one keypair with its public key; the private key is never kept. server.KeypairNotFound (404)."""
+    """Show one keypair with its public key; the private key is never stored. Raises server.KeypairNotFound (404)."""
     user_id = _user(req, req.query.one("user_id"))
     return {"keypair": views.FULL(req.conductor.get_keypair(user_id, keypair_name), req)}
 
 
 @answers({"keypair": views.MADE})
 def create(req: Request) -> dict[str, Json]:
-    """Imports the public key that was given, or makes a pair: then, and only then, the private key is answered."""
+    """Import the given public key, or generate a key pair: only then the response has the private key."""
     asked = req.body["keypair"]
     user_id = _user(req, asked.get("user_id"))
     kind = asked.get("type", keys.SSH)
@@ -56,6 +56,7 @@ def create(req: Request) -> dict[str, Json]:
 
 
 def delete(req: Request, keypair_name: str) -> None:
-    """Delete a keypair. Servers keep the public key they were made with. server.KeypairNotFound (404)."""
+    """Delete a keypair. Servers keep the public key that they were created with. Raises server.KeypairNotFound
+    (404)."""
     user_id = _user(req, req.query.one("user_id"))
     req.conductor.delete_keypair(user_id, keypair_name)

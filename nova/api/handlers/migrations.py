@@ -1,4 +1,4 @@
-"""Migrations: all of them, and those of one server, which can be hurried or stopped while they run."""
+"""Migrations of all servers, and of one server, which can be force-completed or aborted while they run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MOST = 2**63 - 1  # what a key may be
 
 @answers({"migrations": [views.MIGRATION], "migrations_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
-    """List migrations of all servers, newest first; paged from 2.59. Those of all projects, or of another project,
-    need a rule of their own. api.PageMarkerNotFound (400)."""
+    """List migrations of all servers, newest first; paged from 2.59. Migrations of all projects, or of another project,
+    need a separate rule. Raises api.PageMarkerNotFound (400)."""
     project = req.query.one("project_id")
     if project is None or project != req.context.project_id:
         req.authorize(rule=ALL_PROJECTS_RULE)
@@ -37,7 +37,7 @@ def index(req: Request) -> dict[str, Json]:
 
 
 def _hidden(req: Request) -> bool:
-    """Whether only hidden moves are asked for: those between cells in another cell's database. We have none."""
+    """True if only hidden migrations are requested, those between cells in another cell's database: always empty."""
     return BOOLEANS.get(req.query.one("hidden", ""), False)
 
 
@@ -55,12 +55,12 @@ def _flags(req: Request, rule: str, project_id: str | None = None) -> frozenset[
     return frozenset({views.HOSTS} if req.allows(rule, project_id) else ())
 
 
-# those of a server
+# migrations of a server
 
 
 @answers({"migrations": [views.OF_SERVER]})
 def server_index(req: Request, server_id: str) -> dict[str, Json]:
-    """List the live migrations of a server that are under way; those that ended are not shown. server.NotFound
+    """List the live migrations of a server that are in progress; ended ones are not shown. Raises server.NotFound
     (404)."""
     found: ServerMigrations = req.conductor.list_server_migrations(_server(req, server_id))
     req.authorize(found.project_id, found.user_id)
@@ -70,7 +70,7 @@ def server_index(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers({"migration": views.OF_SERVER})
 def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Json]:
-    """Show one live migration of a server while it is under way. server.NotFound, move.MigrationNotFound,
+    """Show one live migration of a server while it is in progress. Raises server.NotFound, move.MigrationNotFound,
     move.MigrationNotInProgress (404)."""
     key = _key(server_id, migration_id)
     found: ServerMigrations = req.conductor.get_server_migration(_server(req, server_id), key)
@@ -82,20 +82,20 @@ def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Js
 
 
 def force_complete(req: Request, server_id: str, migration_id: str) -> None:
-    """Of one that runs."""
+    """Force a running live migration to complete."""
     req.conductor.force_live_migration(_migration_order(req, (server_id, migration_id), "live_migration_force_complete",
                                                         (RUNNING,)))
 
 
 def abort(req: Request, server_id: str, migration_id: str) -> None:
-    """Of one that runs or, in newer versions, waits to."""
+    """Abort a live migration that runs or, in newer versions, is queued."""
     early = (QUEUED, PREPARING) if versions.queued_migrations_can_be_aborted(req.version) else ()
     req.conductor.abort_live_migration(_migration_order(req, (server_id, migration_id), "live_migration_cancel",
                                                         (RUNNING, *early)))
 
 
 def _migration_order(req: Request, which: tuple[str, str], action: str, statuses: tuple[str, ...]) -> MigrationOrder:
-    """The order, once policy, lock, the server's state (409), the migration (404) and its status (400) allow it."""
+    """Return the order, after checks of policy, lock, server state (409), migration (404) and its status (400)."""
     server_id, migration_id = which
     actor(req, server_id, action)
     found = req.conductor.get_server_migration(_server(req, server_id), _key(server_id, migration_id))

@@ -1,4 +1,4 @@
-"""nova-network's networks: made, given to projects and hosts, deleted; those that projects make; single addresses."""
+"""nova-network's networks: create, associate and delete them; projects' own networks; single addresses."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TEXTS = ("label", "cidr", "cidr_v6", "bridge", "bridge_interface", "gateway", "g
          "dns2", "fixed_cidr", "allowed_start", "allowed_end", "uuid", "project_id")
 NUMBERS = ("vlan", "vlan_start", "vpn_start", "num_networks", "network_size", "mtu", "priority")
 FLAGS = ("multi_host", "enable_dhcp", "share_address")
-#: What a project says of its own network. All else says how hosts bear it: interfaces, VLANs, addresses of theirs.
+#: Fields that a project may set for its own network. All others are for hosts: interfaces, VLANs, hosts' addresses.
 OF_PROJECT = frozenset({"label", "cidr", "cidr_v6", "num_networks", "network_size"})
 IGNORED = ("host", "uuid")  # of a project's network
-MOST, LARGEST = 16, 4096  # networks a project makes by one request, and addresses of each
+MOST, LARGEST = 16, 4096  # maximum networks that a project creates by one request, and addresses of each
 HOST_FIELDS_RULE = "os_compute_api:os-tenant-networks:create:host_fields"
 
 
 @contextlib.contextmanager
 def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: Json) -> Iterator[None]:
-    """Errors of these kinds are told as another."""
+    """Convert errors of these kinds to another."""
     try:
         yield
     except of as error:
@@ -38,7 +38,7 @@ def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...
 
 @answers({"network": views.FULL})
 def create(req: Request) -> dict[str, Json]:
-    """The first of those made."""
+    """Create networks, and show the first one."""
     made = req.conductor.create_network(_new(req.body["network"]))
     return {"network": views.FULL(made[0], req, views.flags(req))}
 
@@ -50,13 +50,13 @@ def _new(body: dict[str, Json]) -> NewNetwork:
 
 
 def delete(req: Request, network_id: str) -> None:
-    """Delete a network that is nobody's, with its addresses. network.NotFound (404); network.HasProject, network.InUse
-    (409)."""
+    """Delete a network without a project, with its addresses. Raises network.NotFound (404); network.HasProject,
+    network.InUse (409)."""
     req.conductor.delete_network(network_id)
 
 
 def add(req: Request) -> None:
-    """To the caller's project: the one named, or any that is nobody's."""
+    """Add a network to the caller's project: the named one, or any network without a project."""
     if "id" not in req.body:
         raise errors.network.NoId
     wanted, project = req.body["id"], req.project_id
@@ -65,22 +65,22 @@ def add(req: Request) -> None:
 
 
 def disassociate(req: Request, network_id: str) -> None:
-    """From both project and host."""
+    """Disassociate a network from both project and host."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("project_id", "host")))
 
 
 def disassociate_host(req: Request, network_id: str) -> None:
-    """Let no host serve the network any more. network.NotFound (404); network.NoOwners (501)."""
+    """Disassociate the network from its host. Raises network.NotFound (404); network.NoOwners (501)."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("host",)))
 
 
 def disassociate_project(req: Request, network_id: str) -> None:
-    """Take the network from its project. network.NotFound (404); network.NoOwners (501)."""
+    """Disassociate the network from its project. Raises network.NotFound (404); network.NoOwners (501)."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("project_id",)))
 
 
 def associate_host(req: Request, network_id: str) -> None:
-    """Say which host serves the network. network.NotFound (404); network.NoOwners (501)."""
+    """Set the host that serves the network. Raises network.NotFound (404); network.NoOwners (501)."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("host",), host=req.body["associate_host"]))
 
 
@@ -88,19 +88,19 @@ def associate_host(req: Request, network_id: str) -> None:
 
 @answers({"networks": [views.OF_PROJECT]})
 def of_project(req: Request) -> dict[str, Json]:
-    """List the networks that the caller's project may use, for administrators too."""
+    """List the networks that the caller's project may use, also for administrators."""
     return {"networks": views.OF_PROJECT.all(req.conductor.list_networks(_own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
 def one_of_project(req: Request, network_id: str) -> dict[str, Json]:
-    """Show one network that the caller's project may use. network.NotFound, network.Absent (404)."""
+    """Show one network that the caller's project may use. Raises network.NotFound, network.Absent (404)."""
     return {"network": views.OF_PROJECT(req.conductor.get_network(network_id, _own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
 def create_own(req: Request) -> dict[str, Json]:
-    """The project's own; the first of those made."""
+    """Create networks of the caller's project, and show the first one."""
     body = {name: value for name, value in req.body["network"].items() if name not in IGNORED}
     body["project_id"] = req.project_id
     if not (body.get("cidr") or body.get("cidr_v6")):
@@ -113,7 +113,8 @@ def create_own(req: Request) -> dict[str, Json]:
 
 
 def _check_own(req: Request, body: dict[str, object], new: NewNetwork) -> None:
-    """Forbidden, Invalid: hosts' interfaces and VLANs are the operator's to give away, and so is much of their room."""
+    """Raise Forbidden or Invalid for fields and sizes reserved to operators, who manage hosts' interfaces, VLANs and
+    capacity."""
     if req.allows(HOST_FIELDS_RULE):
         return
     if any(body.get(name) not in (None, "") for name in {*TEXTS, *NUMBERS, *FLAGS} - OF_PROJECT - {"project_id"}):
@@ -130,7 +131,8 @@ def _by_project(new: NewNetwork) -> NewNetwork:
 
 
 def delete_own(req: Request, network_id: str) -> None:
-    """Delete a network of the caller's project, with its addresses. network.NotFound (404); network.InUse (409)."""
+    """Delete a network of the caller's project, with its addresses. Raises network.NotFound (404); network.InUse
+    (409)."""
     req.conductor.delete_own_network(network_id, req.project_id)
 
 
@@ -142,19 +144,19 @@ def _own(req: Request) -> Scope:
 
 @answers({"fixed_ip": views.FIXED})
 def fixed(req: Request, fixed_ip: str) -> dict[str, Json]:
-    """Show one address of a pool: its network's range, and the host and name of the server that has it.
+    """Show one address of a pool, with its network's range, and the host and name of its server. Raises
     network.NoSuchAddress (404); network.BadAddress (400)."""
     return {"fixed_ip": views.FIXED(req.conductor.get_fixed_address(fixed_ip), req)}
 
 
 def reserve(req: Request, fixed_ip: str) -> None:
-    """Reserve an address: it is given to no server. May be called twice. network.NoSuchAddress (404);
-    network.BadAddress (400)."""
+    """Reserve an address, so that no server gets it. Idempotent. Raises network.NoSuchAddress (404); network.BadAddress
+    (400)."""
     req.conductor.reserve_fixed_address(fixed_ip, True)
 
 
 def unreserve(req: Request, fixed_ip: str) -> None:
-    """Let an address be given to servers again. May be called twice. network.NoSuchAddress (404); network.BadAddress
+    """Make an address available to servers again. Idempotent. Raises network.NoSuchAddress (404); network.BadAddress
     (400)."""
     req.conductor.reserve_fixed_address(fixed_ip, False)
 
@@ -163,7 +165,7 @@ def unreserve(req: Request, fixed_ip: str) -> None:
 
 @answers({"virtual_interfaces": [views.VIF]})
 def virtual_interfaces(req: Request, server_id: str) -> dict[str, Json]:
-    """List the interfaces of a server with their MACs. server.NotFound (404)."""
+    """List the interfaces of a server with their MACs. Raises server.NotFound (404)."""
     target(req, server_id)
     found = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))
     return {"virtual_interfaces": views.VIF.all(found, req, frozenset({views.LEGACY} if req.legacy else ()))}

@@ -1,4 +1,4 @@
-"""Networks, as old versions read them."""
+"""Networks, as old versions show them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nova.model.base import Json
 
 @answers({"networks": [views.FULL]})
 def index(req: Request) -> dict[str, Json]:
-    """List the networks that the caller's project may use; an administrator sees all. There are no pages."""
+    """List the networks that the caller's project may use; an administrator sees all. The list is not paged."""
     return views.listed(req.conductor.list_networks(req.scope()), req)
 
 
 @answers({"network": views.FULL})
 def show(req: Request, network_id: str) -> dict[str, Json]:
-    """Show one network that the caller may use; an administrator sees more fields. network.NotFound, network.Absent
-    (404)."""
+    """Show one network that the caller may use; an administrator sees more fields. Raises network.NotFound,
+    network.Absent (404)."""
     network = req.conductor.get_network(network_id, req.scope())
     return {"network": views.FULL(network, req, views.flags(req))}

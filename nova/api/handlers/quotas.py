@@ -14,8 +14,8 @@ OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
 
 @answers({"limits": {"rate": ["object"], "absolute": views.ABSOLUTE}})
 def limits(req: Request) -> dict[str, Json]:
-    """What the caller's project may use and uses; api.NeedsProject (403) without one. ``rate`` is always empty: nothing
-    limits the rate of requests."""
+    """Show the limits and usage of the caller's project. ``rate`` is always empty, because the rate of requests is not
+    limited. Raises api.NeedsProject (403) without a project."""
     project_id = req.query.one("tenant_id")
     if project_id is not None:
         req.authorize(project_id=project_id, rule=OTHER_PROJECT_RULE)
@@ -25,33 +25,33 @@ def limits(req: Request) -> dict[str, Json]:
 
 @answers({"quota_set": views.NAMED})
 def show(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show the limits of a project, or with ``user_id`` those of a user in it; -1 is no limit. api.BadUser,
-    service.NotAProject (400)."""
+    """Show the limits of a project, or with ``user_id`` the limits of a user in it; -1 means unlimited. Raises
+    api.BadUser, service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), False), req)
 
 
 @answers({"quota_set": views.NAMED_DETAIL})
 def detail(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show limits as in the short form, each with what is in use and reserved. api.BadUser, service.NotAProject
-    (400)."""
+    """Show limits as in the short form, each with its used and reserved amounts. Raises api.BadUser,
+    service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
     return views.named(views.DETAIL, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), True), req)
 
 
 @answers({"quota_set": views.NAMED})
 def defaults(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show the limits of a project that has none of its own; they are the same for all projects. service.NotAProject
-    (400)."""
+    """Show the limits of a project without its own limits; they are the same for all projects. Raises
+    service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
     if tenant_id != req.context.project_id:
-        req.conductor.get_quotas(tenant_id, None, False)  # who knows whether it is one
+        req.conductor.get_quotas(tenant_id, None, False)  # checks that the project exists
     return views.named(views.LIMITS, tenant_id, req.conductor.get_default_quotas(), req)
 
 
 @answers({"quota_set": views.LIMITS})
 def update(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Write limits of a project, or of a user in it; what the body leaves out stays. quota.AboveProject, quota.BelowUse
+    """Write limits of a project, or of a user in it; omitted limits stay. Raises quota.AboveProject, quota.BelowUse
     (not with ``force``), api.BadUser, service.NotAProject (400); quota.KeptElsewhere (403)."""
     req.authorize(project_id=tenant_id)
     asked = dict(req.body["quota_set"])
@@ -62,7 +62,7 @@ def update(req: Request, tenant_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, tenant_id: str) -> None:
-    """Put a project, or a user in it, back to the default limits. May be called twice. api.BadUser (400);
+    """Reset a project, or a user in it, to the default limits. Idempotent. Raises api.BadUser (400);
     quota.KeptElsewhere (403)."""
     req.authorize(project_id=tenant_id)
     req.conductor.delete_quotas(tenant_id, _user(req))
@@ -72,18 +72,20 @@ def delete(req: Request, tenant_id: str) -> None:
 
 @answers({"quota_class_set": views.NAMED_CLASS})
 def show_class(req: Request, quota_class: str) -> dict[str, Json]:
-    """Show the limits of a class; what it does not limit is as the configuration says. An unknown class is no error."""
+    """Show the limits of a class; others are the configured ones. An unknown class is not an error."""
     found = req.conductor.get_quota_class(quota_class)
     return {"quota_class_set": {"id": quota_class, **views.CLASS_LIMITS(found, req)}}
 
 
 @answers({"quota_class_set": views.CLASS_LIMITS})
 def update_class(req: Request, quota_class: str) -> dict[str, Json]:
-    """The class ``default`` is what every project begins from; others are kept, and apply to nobody."""
+    """Write limits of a class. The class ``default`` has the default limits of all projects; other classes are stored
+    without effect."""
     asked = QuotaClass(class_name=quota_class, limits=req.body["quota_class_set"])
     return {"quota_class_set": views.CLASS_LIMITS(req.conductor.update_quota_class(asked), req)}
 
 
 def _user(req: Request) -> str | None:
-    """The user whose limits within the project are meant; None (and empty text) for the project's own."""
+    """Return the user whose limits within the project are requested; None (also for empty text) for the project's
+    own."""
     return sane_user(req.query.one("user_id")) or None

@@ -1,4 +1,4 @@
-"""Security groups, their rules, what new projects are given, and who is in them."""
+"""Security groups, their rules, the default rules of new projects, and the servers in groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from nova.model.server.servers import ServerQuery
 
 @answers({"security_groups": [GROUP]})
 def index(req: Request) -> dict[str, Json]:
-    """The own project's; an admin's of all projects with all_tenants. Limit 0 is no limit."""
+    """List the security groups of the caller's project; for admins with all_tenants, of all projects. Limit 0 means
+    unlimited."""
     everywhere = "all_tenants" in req.query and req.context.is_admin
     scope = Scope() if everywhere else Scope(project_id=req.project_id)
     page = msgspec.structs.replace(req.page(), limit=req.limit() or None, marker=None)
@@ -35,13 +36,14 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"security_group": GROUP})
 def show(req: Request, security_group_id: str) -> dict[str, Json]:
-    """Show one security group with its rules. security_group.NotFound, network.Absent (404); network.BadId (400)."""
+    """Show one security group with its rules. Raises security_group.NotFound, network.Absent (404); network.BadId
+    (400)."""
     return {"security_group": GROUP(req.conductor.get_security_group(security_group_id, req.scope()), req)}
 
 
 @answers({"security_group": GROUP})
 def create(req: Request) -> dict[str, Json]:
-    """Make a security group in the caller's project. security_group.BadValue, security_group.NameTaken (400);
+    """Create a security group in the caller's project. Raises security_group.BadValue, security_group.NameTaken (400);
     security_group.OverQuota (403)."""
     name, description = _words(req.body["security_group"])
     made = req.conductor.create_security_group(NewSecurityGroup(
@@ -51,7 +53,7 @@ def create(req: Request) -> dict[str, Json]:
 
 @answers({"security_group": GROUP})
 def update(req: Request, security_group_id: str) -> dict[str, Json]:
-    """Change the name and description of a security group; both must be given. security_group.NotFound (404);
+    """Change the name and description of a security group; both are required. Raises security_group.NotFound (404);
     security_group.BadValue, NameTaken, Default (400)."""
     name, description = _words(req.body["security_group"])
     changed = req.conductor.update_security_group(SecurityGroupUpdate(
@@ -60,7 +62,7 @@ def update(req: Request, security_group_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, security_group_id: str) -> None:
-    """Delete a security group that no server is in. security_group.NotFound (404); security_group.Default,
+    """Delete a security group without servers. Raises security_group.NotFound (404); security_group.Default,
     security_group.InUse (400)."""
     req.conductor.delete_security_group(security_group_id, req.scope())
 
@@ -69,7 +71,7 @@ def delete(req: Request, security_group_id: str) -> None:
 
 @answers({"security_group_rule": RULE})
 def create_rule(req: Request) -> dict[str, Json]:
-    """Add a rule to a security group; answered when hosts were told. The source is a range or a group.
+    """Add a rule to a security group; responds when hosts were updated. The source is a range or a group. Raises
     security_group.NotFound (404); security_group.BadCidr, BadPorts, BadProtocol, BadValue, NotEnough, RuleThere (400);
     security_group.RulesOverQuota (403)."""
     asked = req.body["security_group_rule"]
@@ -80,42 +82,42 @@ def create_rule(req: Request) -> dict[str, Json]:
 
 
 def delete_rule(req: Request, rule_id: str) -> None:
-    """Take a rule from its security group; answered when hosts were told. security_group.NoRule,
+    """Delete a rule of a security group; responds when hosts were updated. Raises security_group.NoRule,
     security_group.NotFound (404); security_group.BadRuleId (400)."""
     req.conductor.delete_security_rule(rule_id, req.scope())
 
 
 @answers({"security_group_default_rules": [DEFAULT_RULE]})
 def default_rules(req: Request) -> dict[str, Json]:
-    """List the rules that the default group of a new project begins with."""
+    """List the initial rules of a new project's default group."""
     return {"security_group_default_rules": DEFAULT_RULE.all(req.conductor.list_default_rules(), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
 def default_rule(req: Request, rule_id: str) -> dict[str, Json]:
-    """Show one default rule. security_group.NoRule (404); security_group.BadRuleId (400)."""
+    """Show one default rule. Raises security_group.NoRule (404); security_group.BadRuleId (400)."""
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.get_default_rule(rule_id), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
 def create_default_rule(req: Request) -> dict[str, Json]:
-    """Add a default rule; groups that exist stay as they are. security_group.DefaultRuleThere (409);
+    """Add a default rule; existing groups do not change. Raises security_group.DefaultRuleThere (409);
     security_group.BadCidr, BadPorts, BadProtocol, BadValue, NotEnough (400)."""
     wanted = NewSecurityRule(group_id="", **_traffic(req.body["security_group_default_rule"]))
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.create_default_rule(wanted), req)}
 
 
 def delete_default_rule(req: Request, rule_id: str) -> None:
-    """Delete a default rule; groups that exist stay as they are. security_group.NoRule (404);
+    """Delete a default rule; existing groups do not change. Raises security_group.NoRule (404);
     security_group.BadRuleId (400)."""
     req.conductor.delete_default_rule(rule_id)
 
 
-# -- who is in them
+# -- servers in groups
 
 @answers({"security_groups": [GROUP]})
 def of_server(req: Request, server_id: str) -> dict[str, Json]:
-    """List the security groups of a server. server.NotFound (404)."""
+    """List the security groups of a server. Raises server.NotFound (404)."""
     target(req, server_id)
     groups: tuple[SecurityGroup, ...] = req.conductor.list_server_security_groups(
         ServerQuery(uuid=server_id, scope=req.scope()))
@@ -123,14 +125,14 @@ def of_server(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def add(req: Request, server_id: str) -> None:
-    """Put a server into a security group, by the group's name or id. server.NotFound, security_group.NotFound (404);
-    security_group.BadValue, Member, NoPort (400); network.GroupAmbiguous, server.Going (409)."""
+    """Add a server to a security group, by the group's name or id. Raises server.NotFound, security_group.NotFound
+    (404); security_group.BadValue, Member, NoPort (400); network.GroupAmbiguous, server.Going (409)."""
     _change(req, server_id, "addSecurityGroup", True)
 
 
 def remove(req: Request, server_id: str) -> None:
-    """Take a server out of a security group, by the group's name or id. server.NotFound, security_group.NotFound,
-    NotMember, NotAMember (404); security_group.BadValue (400)."""
+    """Remove a server from a security group, by the group's name or id. Raises server.NotFound,
+    security_group.NotFound, NotMember, NotAMember (404); security_group.BadValue (400)."""
     _change(req, server_id, "removeSecurityGroup", False)
 
 
@@ -142,10 +144,10 @@ def _change(req: Request, server_id: str, action: str, member: bool) -> None:
     req.conductor.change_group_membership(GroupMembership(server_uuid=server_id, group=name, member=member))
 
 
-# -- what was asked for
+# -- request bodies
 
 def _words(asked: Mapping[str, Json]) -> tuple[str, str]:
-    """Name and description, as they came: the space around them is theirs."""
+    """Return name and description unchanged, including surrounding blanks."""
     name, description = asked["name"], asked["description"]
     for what, value in (("name", name), ("description", description)):
         if not value.isprintable() or (what == "name" and not value.strip()):

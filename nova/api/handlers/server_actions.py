@@ -1,4 +1,4 @@
-"""Actions on a server that need no arguments of their own, its console output, lock and unlock."""
+"""Actions on a server without arguments, its console output, lock and unlock."""
 
 from __future__ import annotations
 
@@ -14,84 +14,84 @@ from nova.model.server.servers import ConsoleQuery, LockChange, ServerOrder
 
 UNLOCK_OVERRIDE = "os_compute_api:os-lock-server:unlock:unlock_override"
 OWNER, ADMIN = "owner", "admin"
-FORCE = "force"  # argument of a delete: not a soft one, whatever the conductor's settings
+FORCE = "force"  # argument of a delete: never a soft delete, regardless of the conductor's settings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def start(req: Request, server_id: str) -> None:
-    """Start a stopped server. server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
+    """Start a stopped server. Raises server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "start")
 
 
 def stop(req: Request, server_id: str) -> None:
-    """Shut a server down; it keeps its disk and host. server.NotFound (404); server.Locked, server.WrongState,
+    """Shut a server down; it keeps its disk and host. Raises server.NotFound (404); server.Locked, server.WrongState,
     server.NoHost (409)."""
     order(req, server_id, "stop")
 
 
 def reboot(req: Request, server_id: str) -> None:
-    """Reboot a server: SOFT asks its guest, HARD does not ask. server.NotFound (404); server.Locked, server.WrongState,
-    server.NoHost (409)."""
+    """Reboot a server: SOFT through its operating system, HARD by a power cycle. Raises server.NotFound (404);
+    server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, f"{req.body['reboot']['type'].lower()}_reboot")
 
 
 def pause(req: Request, server_id: str) -> None:
-    """Stop a server's processors; its memory stays. server.NotFound (404); server.Locked, server.WrongState,
+    """Stop a server's processors; its memory stays. Raises server.NotFound (404); server.Locked, server.WrongState,
     server.NoHost (409)."""
     order(req, server_id, "pause")
 
 
 def unpause(req: Request, server_id: str) -> None:
-    """Let a paused server run on. server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
+    """Unpause a paused server. Raises server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "unpause")
 
 
 def suspend(req: Request, server_id: str) -> None:
-    """Write a server's memory to its host's disk and stop it. server.NotFound (404); server.Locked, server.WrongState,
-    server.NoHost (409)."""
+    """Write a server's memory to its host's disk and stop it. Raises server.NotFound (404); server.Locked,
+    server.WrongState, server.NoHost (409)."""
     order(req, server_id, "suspend")
 
 
 def resume(req: Request, server_id: str) -> None:
-    """Let a suspended server run on from the memory that was written. server.NotFound (404); server.Locked,
-    server.WrongState, server.NoHost (409)."""
+    """Resume a suspended server from its saved memory. Raises server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, "resume")
 
 
 def trigger_crash_dump(req: Request, server_id: str) -> None:
-    """Send a server an interrupt that makes its kernel dump, where it is set up to. server.NotFound (404);
-    server.Locked, server.WrongState, server.NoHost (409)."""
+    """Send a server an interrupt that triggers a kernel crash dump, if its kernel is set up for it. Raises
+    server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "trigger_crash_dump")
 
 
 def restore(req: Request, server_id: str) -> None:
-    """A soft-deleted server lives again."""
+    """Restore a soft-deleted server."""
     order(req, server_id, "restore")
 
 
 def force_delete(req: Request, server_id: str) -> None:
-    """At once, also where deleted servers are kept for a while."""
+    """Delete a server immediately, even if deleted servers are kept for a while."""
     check_lock(req, target(req, server_id))
     req.conductor.order_server(ServerOrder(uuid=server_id, action="delete", arguments={FORCE: "true"}))
 
 
 def change_password(req: Request, server_id: str) -> None:
-    """Set the administrator's password in the guest; begun when it is answered. server.NotFound (404); server.Locked,
-    server.WrongState, server.NoHost (409)."""
+    """Set the administrator's password in the guest; responds when it has started. Raises server.NotFound (404);
+    server.Locked, server.WrongState, server.NoHost (409)."""
     actor(req, server_id, "changePassword")
     req.conductor.change_password(ChangePassword(uuid=server_id, password=req.body["changePassword"]["adminPass"]))
 
 
 def inject_network_info(req: Request, server_id: str) -> None:
-    """Answered, with nothing to do: guests read their network from the metadata service or the config drive, and no
-    driver writes it into their file systems."""
+    """Accept the request without effect: guests read their network data from the metadata service or the config drive,
+    and drivers do not write it into their file systems."""
     check_lock(req, target(req, server_id))
 
 
 @answers({"output": "string"})
 def console_output(req: Request, server_id: str) -> dict[str, Json]:
-    """The last ``length`` lines (-1, null or nothing: all), without control characters."""
+    """Return the last ``length`` lines of the console log (-1, null or omitted: all), without control characters."""
     target(req, server_id)
     length = req.body["os-getConsoleOutput"].get("length")
     text = req.conductor.get_console_output(ConsoleQuery(uuid=server_id, length=None if length == -1 else length))
@@ -103,7 +103,7 @@ def _role(req: Request, project_id: str) -> str:
 
 
 def lock(req: Request, server_id: str) -> None:
-    """Locking twice is fine: an owner's second lock changes nothing, an administrator's outranks the owner's."""
+    """Lock a server. A second lock is accepted: an owner's changes nothing, an administrator's replaces the owner's."""
     found = target(req, server_id)
     role = _role(req, found.project_id)
     if found.locked and role == OWNER:
@@ -115,7 +115,7 @@ def lock(req: Request, server_id: str) -> None:
 
 
 def unlock(req: Request, server_id: str) -> None:
-    """Somebody else's lock is only undone by those whom policy lets."""
+    """Unlock a server. Policy decides which users may remove another user's lock."""
     found = target(req, server_id)
     role = _role(req, found.project_id)
     if found.locked_by is None or found.locked_by == role:

@@ -1,4 +1,4 @@
-"""From the body of a create to one command: versions translated away, policy asked on what it uses."""
+"""Translation of a create's body to one command, the same for all versions, with policy checks of its fields."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ DESTINATION = "compute:servers:create:requested_destination"
 EXTERNAL_NETWORK = "network:attach_external_network"
 
 DEFAULT_GROUP = "default"
-#: Letters and digits of passwords: those that look like others are left out.
+#: Letters and digits of passwords, without similar-looking ones.
 PASSWORD_LETTERS = ("23456789", "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz")
 
 
 def order_of(req: Request) -> tuple[NewServer, str | None]:
-    """(the command, the password to show or None). Invalid and Forbidden say what is wrong with the body."""
+    """Return (the command, the password to show or None). Raises Invalid, Forbidden for errors in the body."""
     asked = req.body["server"]
     least, most = _counts(asked)
     place = _place(req, asked)
@@ -59,13 +59,13 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
 
 
 def passwords(req: Request, asked: Mapping[str, Json]) -> tuple[str, str | None]:
-    """(the administrator's password a guest gets: what is asked for or a new one, what of it the answer shows)."""
+    """Return (the administrator's password, requested or generated; the password to show in the response, or None)."""
     password = asked.get("adminPass") or new_password(req.options.password_length)
     return password, password if req.options.enable_instance_password else None
 
 
 def new_password(length: int) -> str:
-    """A random password; with three characters or more, it has a digit, a capital and a small letter."""
+    """Return a random password; with three or more characters it has a digit, an upper-case and a lower-case letter."""
     chosen = [secrets.choice(letters) for letters in PASSWORD_LETTERS[:length]]
     chosen += [secrets.choice("".join(PASSWORD_LETTERS)) for _ in range(length - len(chosen))]
     secrets.SystemRandom().shuffle(chosen)
@@ -100,12 +100,12 @@ def _groups(asked: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def _hints(body: Mapping[str, Json]) -> Mapping[str, object]:
-    """Of both objects the first counts, even when it is empty."""
+    """Return the scheduler hints: the first of the two objects, even if it is empty."""
     return body.get("os:scheduler_hints", body.get("OS-SCH-HNT:scheduler_hints", {}))
 
 
 def _check_certificates(req: Request, asked: Mapping[str, Json]) -> None:
-    """Who asks for a proof gets one, or is told that there is none. server.NoSignatures."""
+    """Raise server.NoSignatures for requested signature checks, which are not supported, instead of ignoring them."""
     if asked.get("trusted_image_certificates") is None:
         return
     req.authorize(rule=TRUSTED_CERTS)
@@ -113,7 +113,7 @@ def _check_certificates(req: Request, asked: Mapping[str, Json]) -> None:
 
 
 def files_of(asked: Mapping[str, Json]) -> dict[str, str]:
-    """Path -> contents in base64, of ``personality``."""
+    """Return path -> contents in base64, from ``personality``."""
     files: dict[str, str] = {}
     for item in asked.get("personality", ()):
         missing = [name for name in ("path", "contents") if name not in item]
@@ -140,7 +140,7 @@ def _devices(req: Request, asked: Mapping[str, Json], most: int) -> AskedDevices
 
 
 def _networks(req: Request, asked: Mapping[str, Json], most: int) -> tuple[RequestedNetwork, ...] | None:
-    """None: what the project may use; empty: none at all."""
+    """Return the requested networks. None: the networks that the project may use; empty: no networks."""
     wanted = asked.get("networks")
     if wanted == "none":
         return ()
@@ -168,12 +168,12 @@ def _network(item: Mapping[str, Json], most: int) -> RequestedNetwork:
                             tag=item.get("tag"))
 
 
-# where
+# placement
 
 
 @dataclass(frozen=True)
 class RequestedPlace:
-    """``forced`` skips the scheduler's filters: it came as ``zone:host:node``."""
+    """Requested zone, host and node. ``forced``: skip the scheduler's filters, for a place in ``zone:host:node``."""
 
     zone: str | None = None
     host: str | None = None
@@ -182,12 +182,12 @@ class RequestedPlace:
 
 
 def _place(req: Request, asked: Mapping[str, Json]) -> RequestedPlace:
-    """Zone, host and node, from either way of asking for them. Forbidden without the right to choose a host."""
+    """Return zone, host and node, from both request forms. Raises Forbidden if the caller may not select a host."""
     place = _parse_zone((asked.get("availability_zone") or "").strip())
     host, node = asked.get("host"), asked.get("hypervisor_hostname")
     if place.forced:
         if host or node:
-            raise errors.server.BadCreate("A host can be asked for either in availability_zone (zone:host:node), or "
+            raise errors.server.BadCreate("A host can be requested either in availability_zone (zone:host:node), or "
                                           "by host and hypervisor_hostname, not by both.")
         req.authorize(rule=FORCED_HOST)
         return place
@@ -197,7 +197,7 @@ def _place(req: Request, asked: Mapping[str, Json]) -> RequestedPlace:
 
 
 def _parse_zone(text: str) -> RequestedPlace:
-    """``zone``, ``zone:host`` or ``zone:host:node``; host or node may be empty (``zone::node``)."""
+    """Parse ``zone``, ``zone:host`` or ``zone:host:node``; host or node may be empty (``zone::node``)."""
     parts: Sequence[str] = text.split(":")
     if len(parts) > 3:
         raise errors.server.BadCreate("Invalid availability_zone: use zone, zone:host or zone:host:node.")

@@ -20,7 +20,8 @@ MOST_PER_HOST = 2**31 - 1
 
 @answers({"server_groups": [GROUP]})
 def index(req: Request) -> dict[str, Json]:
-    """Of the own project; of all, for those who may ask for them (of others it is ignored). Limit 0 is no limit."""
+    """List the server groups of the caller's project; of all projects if policy allows (else the option is ignored).
+    Limit 0 means unlimited."""
     everywhere = "all_projects" in req.query and req.allows(ALL_PROJECTS_RULE)
     scope = Scope() if everywhere else Scope(project_id=req.project_id)
     page = msgspec.structs.replace(req.page(), limit=req.limit() or None, marker=None)
@@ -30,14 +31,14 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"server_group": GROUP})
 def show(req: Request, server_group_id: str) -> dict[str, Json]:
-    """Show one server group with its members. server.ServerGroupNotFound (404)."""
+    """Show one server group with its members. Raises server.ServerGroupNotFound (404)."""
     _check(server_group_id)
     return {"server_group": GROUP(req.conductor.get_server_group(server_group_id, req.scope()), req)}
 
 
 @answers({"server_group": GROUP})
 def create(req: Request) -> dict[str, Json]:
-    """Make a server group of the caller's project and user; it has one policy, for good. server.ServerGroupRules,
+    """Create a server group of the caller's project and user; its policy cannot change. Raises server.ServerGroupRules,
     server.ServerGroupRuleTooLarge (400); quota.TooMany (403)."""
     asked = req.body["server_group"]
     policy = asked["policy"] if "policy" in asked else asked["policies"][0]
@@ -51,12 +52,12 @@ def create(req: Request) -> dict[str, Json]:
 
 
 def delete(req: Request, server_group_id: str) -> None:
-    """Delete a server group; its servers stay. server.ServerGroupNotFound (404)."""
+    """Delete a server group; its servers stay. Raises server.ServerGroupNotFound (404)."""
     _check(server_group_id)
     req.conductor.delete_server_group(server_group_id, req.scope())
 
 
 def _check(server_group_id: str) -> None:
-    """server.ServerGroupNotFound for what is no group's id, before anybody is asked."""
+    """Raise server.ServerGroupNotFound for a malformed id, without a call of the conductor."""
     if not is_uuid(server_group_id):
         raise errors.server.ServerGroupNotFound(group=server_group_id)

@@ -1,4 +1,4 @@
-"""Images made of servers: snapshots, and backups of which only the newest are kept."""
+"""Images of servers: snapshots, and backups with rotation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MADE = During({"image_id": "string"}, since="2.45")
 
 @answers(MADE)
 def create_image(req: Request, server_id: str) -> Answer:
-    """Begin a snapshot of a server, and answer with the image's id, which is there at once; the image is active later.
+    """Start a snapshot of a server, and return the image's id; the image exists immediately and is active later. Raises
     server.NotFound (404); server.WrongState, server.NoHost (409); quota.TooMany for its metadata (403)."""
     asked = req.body["createImage"]
     actor(req, server_id, "createImage")
@@ -24,7 +24,8 @@ def create_image(req: Request, server_id: str) -> Answer:
 
 @answers(MADE)
 def create_backup(req: Request, server_id: str) -> Answer:
-    """With a rotation of 0 no backup is kept, this one neither, and the answer names none."""
+    """Start a backup of a server. With a rotation of 0 no backup is kept, including this one, and the response has no
+    image."""
     asked = req.body["createBackup"]
     actor(req, server_id, "createBackup")
     return _made(req, req.conductor.create_backup(CreateBackup(

@@ -1,4 +1,4 @@
-"""Queries of lists of servers: filters, who may use which, sorting, pages."""
+"""Queries of server lists: filters and their permissions, sorting, pages."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DELETED = "DELETED"  # the status
 
 @dataclass(frozen=True)
 class ListFilter:
-    """A filter: the column that it compares, and how. ``everybody``: the version since which non-admins may use it;
-    None: never."""
+    """A filter: its column and comparison. ``everybody``: the first version in which non-admins may use it; None:
+    never."""
 
     name: str
     column: str
@@ -68,7 +68,7 @@ FILTERS = (
 )
 TIMES = ("created_at", "launched_at", "terminated_at")
 
-#: Since when non-admins may use the filters that are no column.
+#: First version in which non-admins may use a filter that is not a column.
 EVERYBODY = {"status": "2.1", "ip": "2.1", "changes-since": "2.1", "ip6": "2.5", "tags": "2.26", "tags-any": "2.26",
              "not-tags": "2.26", "not-tags-any": "2.26", "changes-before": "2.66", "locked": "2.73",
              "deleted": None, "project_id": None, "tenant_id": None, "soft_deleted": None,
@@ -81,7 +81,8 @@ ADMIN_SORT_KEYS = ("host", "node")
 
 
 def query_of(req: Request, detail: bool) -> ServerListQuery:
-    """The conductor's query for this request. Policy is asked first; filters the caller may not use are dropped."""
+    """Return the conductor's query for this request. Policy is checked first; filters that the caller may not use are
+    ignored."""
     req.authorize()
     usable = _Usable(req)
     for name in req.query:
@@ -105,9 +106,9 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
 
 
 def _silent_cells(req: Request, query: ServerListQuery) -> str:
-    """Decide on servers whose cell does not answer: show, skip or fail. They can be shown where nothing is asked of
-    them that only the cell knows: filters, order, pages. A filter for what is listed anyway (``deleted=false``) asks
-    nothing."""
+    """Return how to handle servers whose cell does not answer: show, skip or fail. They can be shown if the query needs
+    no data of the cell for filters, order or pages. A filter that matches the default (``deleted=false``) needs
+    none."""
     plain = ServerListQuery(scope=query.scope, detail=query.detail, page=query.page)
     if (versions.silent_cells_are_shown(req.version) and query == plain
             and "limit" not in req.query and "marker" not in req.query):
@@ -116,7 +117,7 @@ def _silent_cells(req: Request, query: ServerListQuery) -> str:
 
 
 class _Usable:
-    """The query's filters, as far as the caller may use them."""
+    """The query's filters that the caller may use."""
 
     def __init__(self, req: Request) -> None:
         self._query = req.query
@@ -131,11 +132,12 @@ class _Usable:
         return self._query.all(name) if name in self._names else []
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Split a list of tags at its commas; each is there once. server.ServersBadFilter: more than a server has."""
+        """Split a comma-separated list of tags, without duplicates. Raises server.ServersBadFilter for more tags than a
+        server can have."""
         found = tuple(dict.fromkeys(filter(None, (self.one(name) or "").split(","))))
         if len(found) > MOST_TAGS:
             raise errors.server.ServersBadFilter(name=name, value=f"{found[0]},...",
-                                                 reason=f"it has {len(found)} tags, and {MOST_TAGS} are the most")
+                                                 reason=f"it has {len(found)} tags, but {MOST_TAGS} is the maximum")
         return found
 
     def boolean(self, name: str) -> bool | None:
@@ -160,15 +162,16 @@ def _all_tenants(req: Request, detail: bool) -> bool:
 
 
 def changes(req: Request) -> tuple[datetime.datetime | None, datetime.datetime | None]:
-    """``changes-since`` and ``changes-before`` of the query. server.ServersBadFilter when they are the wrong way round.
+    """Return ``changes-since`` and ``changes-before`` of the query. Raises server.ServersBadFilter if they are
+    reversed.
 
-    Rows have microseconds where answers show whole seconds: what changed within the last second shown is in time.
+    Rows have microseconds, but responses show whole seconds: changes within the last shown second are included.
     """
     since, before = (None if (text := req.query.one(name)) is None else to_time(text)
                      for name in ("changes-since", "changes-before"))
     if since is not None and before is not None and since > before:
         raise errors.server.ServersBadFilter(name="changes-before", value=before.isoformat(),
-                                             reason="it lies before changes-since")
+                                             reason="it is before changes-since")
     return since, before and before.replace(microsecond=999_999)
 
 
@@ -185,7 +188,8 @@ def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
 
 
 def _deleted(usable: _Usable, statuses: tuple[str, ...], by_change: bool) -> str:
-    """Choose live servers, deleted ones, or both: by ``deleted``, by the statuses, or (a list of changes) both."""
+    """Return whether to list live servers, deleted ones, or both: by ``deleted``, by the statuses, or both for a list
+    of changes."""
     asked = usable.boolean("deleted")
     if asked is not None:
         return "deleted" if asked else "live"
@@ -213,7 +217,7 @@ def _condition(row: ListFilter, value: str) -> Condition:
 
 
 def _time(name: str, value: str) -> str:
-    """The time as the database has it, as text."""
+    """Return the time as text in the database's form."""
     if not is_time(value):
         raise errors.server.ServersBadFilter(name=name, value=value, reason="it must be an ISO 8601 date and time")
     return to_time(value).isoformat(sep=" ")

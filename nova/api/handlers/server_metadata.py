@@ -22,13 +22,13 @@ def _server(req: Request, server_id: str) -> ServerDetail:
 
 @answers({"metadata": Free()})
 def index(req: Request, server_id: str) -> dict[str, object]:
-    """Show all metadata of a server. server.NotFound (404)."""
+    """Show all metadata of a server. Raises server.NotFound (404)."""
     return {"metadata": _server(req, server_id).metadata}
 
 
 @answers({"meta": Free()})
 def show(req: Request, server_id: str, key: str) -> dict[str, Json]:
-    """Show one metadata item of a server. server.NotFound, server.NoSuchMetadata (404)."""
+    """Show one metadata item of a server. Raises server.NotFound, server.NoSuchMetadata (404)."""
     metadata = _server(req, server_id).metadata
     if key not in metadata:
         raise errors.server.NoSuchMetadata
@@ -37,21 +37,21 @@ def show(req: Request, server_id: str, key: str) -> dict[str, Json]:
 
 @answers({"metadata": Free()})
 def merge(req: Request, server_id: str) -> dict[str, object]:
-    """Write metadata items of a server, and show all after it; others stay. server.NotFound (404); server.Locked,
+    """Write metadata items of a server, and show all items; others stay. Raises server.NotFound (404); server.Locked,
     server.WrongState (409); quota.TooMany (403)."""
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"]))}
 
 
 @answers({"metadata": Free()})
 def replace(req: Request, server_id: str) -> dict[str, Json]:
-    """Put these items in the place of all metadata a server had. server.NotFound (404); server.Locked,
-    server.WrongState (409); quota.TooMany (403)."""
+    """Replace all metadata of a server by these items. Raises server.NotFound (404); server.Locked, server.WrongState
+    (409); quota.TooMany (403)."""
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"], replace=True))}
 
 
 @answers({"meta": Free()})
 def update(req: Request, server_id: str, key: str) -> dict[str, Json]:
-    """Write one metadata item; the body must hold the key of the path. server.MetadataKeyMismatch (400);
+    """Write one metadata item; the body must hold the key of the path. Raises server.MetadataKeyMismatch (400);
     server.NotFound (404); server.Locked, server.WrongState (409); quota.TooMany (403)."""
     item = req.body["meta"]
     if key not in item:
@@ -61,7 +61,7 @@ def update(req: Request, server_id: str, key: str) -> dict[str, Json]:
 
 
 def delete(req: Request, server_id: str, key: str) -> None:
-    """Delete one metadata item. server.NotFound, server.NoSuchMetadata (404); server.Locked, server.WrongState
+    """Delete one metadata item. Raises server.NotFound, server.NoSuchMetadata (404); server.Locked, server.WrongState
     (409)."""
     _change(req, MetadataChange(uuid=server_id, delete=(key,)))
 
@@ -78,13 +78,13 @@ def _change(req: Request, change: MetadataChange) -> Mapping[str, str]:
 
 @answers({"addresses": ADDRESSES})
 def ips(req: Request, server_id: str) -> dict[str, object]:
-    """Show a server's addresses by network, as they were kept when they last changed. server.NotFound (404)."""
+    """Show a server's addresses by network, as recorded at their last change. Raises server.NotFound (404)."""
     return {"addresses": addresses(_server(req, server_id).interfaces, extended=False)}
 
 
 @answers(ADDRESSES)
 def network_ips(req: Request, server_id: str, network_label: str) -> dict[str, object]:
-    """Show a server's addresses on one network, by its label. server.NotFound, server.NoSuchNetwork (404)."""
+    """Show a server's addresses on one network, by its label. Raises server.NotFound, server.NoSuchNetwork (404)."""
     shown = addresses(_server(req, server_id).interfaces, extended=False)
     if network_label not in shown:
         raise errors.server.NoSuchNetwork(label=network_label)

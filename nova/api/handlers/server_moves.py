@@ -1,4 +1,4 @@
-"""Moves of servers: resize and what follows it, cold and live migration, evacuation."""
+"""Moves of servers: resize with confirm and revert, cold and live migration, evacuation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AUTO = "auto"  # of block_migration: the hosts' storage decides
 
 
 def resize(req: Request, server_id: str) -> None:
-    """Begin to give a server another flavor; it waits for a confirmation or a revert. server.NotFound (404);
+    """Start to resize a server to another flavor; it then waits for a confirm or revert. Raises server.NotFound (404);
     server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink, server.FlavorTooSmall (400); quota.Exceeded
     (403); server.Locked, server.WrongState, move.SourceDown (409)."""
     asked = req.body["resize"]
@@ -36,14 +36,14 @@ def resize(req: Request, server_id: str) -> None:
 
 
 def confirm_resize(req: Request, server_id: str) -> None:
-    """Keep the new flavor or host of a resized server, and forget the old. server.NotFound (404); server.Locked,
-    server.WrongState (409)."""
+    """Confirm a resize or migration: keep the new flavor or host, and discard the old. Raises server.NotFound (404);
+    server.Locked, server.WrongState (409)."""
     order(req, server_id, "confirmResize")
 
 
 def revert_resize(req: Request, server_id: str) -> None:
-    """Bring a resized server back to its old flavor or host. server.NotFound (404); server.Locked, server.WrongState
-    (409)."""
+    """Revert a resize or migration: return the server to its old flavor or host. Raises server.NotFound (404);
+    server.Locked, server.WrongState (409)."""
     order(req, server_id, "revertResize")
 
 
@@ -51,7 +51,7 @@ def revert_resize(req: Request, server_id: str) -> None:
 
 
 def migrate(req: Request, server_id: str) -> None:
-    """Who names the host needs a right of its own."""
+    """Start a cold migration; naming the host needs a separate rule."""
     asked = req.body["migrate"] if versions.migrate_can_name_a_host(req.version) else None
     host = asked.get("host") if asked else None
     actor(req, server_id, "migrate", rule=MIGRATE_HOST if host else None)
@@ -59,7 +59,7 @@ def migrate(req: Request, server_id: str) -> None:
 
 
 def live_migrate(req: Request, server_id: str) -> None:
-    """Begin to move a running server; naming the host needs a rule of its own. server.NotFound (404);
+    """Start a live migration; naming the host needs a separate rule. Raises server.NotFound (404);
     server.ForcedNowhere, move.NoSuchHost, move.HostDown, move.OwnHost, move.ChecksFailed (400); server.Locked,
     server.WrongState (409)."""
     asked = req.body["os-migrateLive"]
@@ -74,7 +74,7 @@ def live_migrate(req: Request, server_id: str) -> None:
 
 
 def _force(asked: Mapping[str, Json]) -> bool:
-    """Whether the destination is not to be checked. server.ForcedNowhere."""
+    """Return whether to skip the checks of the destination. Raises server.ForcedNowhere."""
     force: bool = asked.get("force", False)
     if force and not asked.get("host"):
         raise errors.server.ForcedNowhere
@@ -83,7 +83,8 @@ def _force(asked: Mapping[str, Json]) -> bool:
 
 @answers(During({"adminPass": ("string", "null")}, until="2.13"))
 def evacuate(req: Request, server_id: str) -> dict[str, Json] | None:
-    """Old versions say whether the disk is kept, which has a password already, and show a new one's."""
+    """Evacuate a server from a host that is down. In old versions the request says whether the disk is kept, with its
+    password; for a new disk the response has the new password."""
     asked = req.body["evacuate"]
     host, kept, force = asked.get("host"), asked.get("onSharedStorage"), _force(asked)
     if kept and "adminPass" in asked:

@@ -1,4 +1,4 @@
-"""What belongs to a server beyond itself: password, topology, diagnostics; the reset of its state; external events."""
+"""Further parts of a server: password, topology, diagnostics; the reset of its state; external events."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ACCEPTED, MIXED = 200, 207
 
 @answers({"password": "string"})
 def password(req: Request, server_id: str) -> dict[str, Json]:
-    """Show the encrypted password that the guest posted; empty when it posted none. server.NotFound (404)."""
+    """Show the encrypted password that the guest posted; empty if it posted none. Raises server.NotFound (404)."""
     found: ServerPassword = req.conductor.get_server_password(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
     return {"password": found.password}
 
 
 def clear_password(req: Request, server_id: str) -> None:
-    """Forget the password that the guest posted, so that it can post another. May be called twice. server.NotFound
+    """Delete the password that the guest posted, so that it can post another. Idempotent. Raises server.NotFound
     (404)."""
     target(req, server_id)
     req.conductor.clear_server_password(server_id)
@@ -36,8 +36,8 @@ def clear_password(req: Request, server_id: str) -> None:
 
 @answers({"nodes": [views.NODE], "pagesize_kb": ("integer", "null")})
 def topology(req: Request, server_id: str) -> dict[str, Json]:
-    """Show the NUMA nodes of a server; which host processors and nodes it has, needs a rule of its own. ``pagesize_kb``
-    is in KiB. server.NotFound (404)."""
+    """Show the NUMA nodes of a server; showing its host processors and nodes needs a separate rule. ``pagesize_kb`` is
+    in KiB. Raises server.NotFound (404)."""
     found: ServerTopology = req.conductor.get_server_topology(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
     flags = frozenset({views.HOST} if req.allows(TOPOLOGY_HOST_RULE, found.project_id) else ())
@@ -46,7 +46,7 @@ def topology(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers((views.DIAGNOSTICS, Free("integer")))
 def diagnostics(req: Request, server_id: str) -> dict[str, Json]:
-    """Policy is asked before the host is: it is two calls."""
+    """Show the diagnostics of a server. Policy is checked before the host is asked, so it takes two calls."""
     if target(req, server_id).host is None:
         raise errors.server.NoHost(server=server_id)
     diagnostics: Diagnostics = req.conductor.get_diagnostics(server_id)
@@ -55,15 +55,15 @@ def diagnostics(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def reset_state(req: Request, server_id: str) -> None:
-    """Set a server to active or error, whatever it is; an action that runs stops at its next step. server.NotFound
-    (404); server.HalfDestroyed (409)."""
+    """Set a server to active or error, regardless of its state; a running action stops at its next step. Raises
+    server.NotFound (404); server.HalfDestroyed (409)."""
     target(req, server_id)
     req.conductor.reset_state(StateReset(uuid=server_id, state=req.body["os-resetState"]["state"]))
 
 
 @answers({"events": ["object"]}, codes=(207,))
 def external_events(req: Request) -> Answer:
-    """Each event has a code of its own; one that failed makes the whole answer 207."""
+    """Accept external events of servers. Each event has its own code; a failed event makes the response 207."""
     asked = req.body["events"]
     events = tuple(ExternalEvent(**{**item, "server_uuid": str(uuid.UUID(item["server_uuid"]))}) for item in asked)
     codes = req.conductor.external_events(events)

@@ -1,4 +1,4 @@
-"""Rebuild: a server is made anew from an image, and keeps its id, addresses and place."""
+"""Rebuild a server from an image; it keeps its id, addresses and host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nova.web.formats import canonical_address
 
 TRUSTED_CERTS = "os_compute_api:servers:rebuild:trusted_certs"
 
-#: name in the body -> field of the order; what is not named stays as it is.
+#: name in the body -> field of the order; omitted fields stay.
 FIELDS = {"name": "name", "metadata": "metadata", "description": "description", "hostname": "hostname",
           "key_name": "key_name", "user_data": "user_data", "accessIPv4": "access_ip_v4", "accessIPv6": "access_ip_v6",
           "OS-DCF:diskConfig": "disk_config", "trusted_image_certificates": "trusted_certs", "personality": "files"}
@@ -27,10 +27,10 @@ FIELDS = {"name": "name", "metadata": "metadata", "description": "description", 
 
 @answers({"server": (views.REBUILT, views.REBUILT_IN_PART)})
 def rebuild(req: Request, server_id: str) -> Answer:
-    """Begin to make a server anew from an image, with its addresses and id; what the body leaves out stays.
+    """Start to rebuild a server from an image; it keeps its id and addresses, and omitted fields stay. Raises
     server.NotFound (404); server.BadImage, BadImageProperty, BadKeypair, FlavorTooSmall, NoSignatures,
-    RebuildOtherTopology (400); volume.RebuildSameImage, NotInUse (400);
-    server.Locked, server.WrongState (409); quota.TooMany (403)."""
+    RebuildOtherTopology (400); volume.RebuildSameImage, NotInUse (400); server.Locked, server.WrongState (409);
+    quota.TooMany (403)."""
     asked = req.body["rebuild"]
     found = actor(req, server_id, "rebuild")
     if asked.get("trusted_image_certificates") is not None:
@@ -50,7 +50,7 @@ def rebuild(req: Request, server_id: str) -> Answer:
 
 
 def _values(asked: Mapping[str, Json]) -> dict[str, Json]:
-    """What the order writes, by its fields."""
+    """Return the values that the order writes, by field."""
     values = {field: asked[name] for name, field in FIELDS.items() if name in asked}
     if "name" in values:
         values["name"] = values["name"].strip()

@@ -1,4 +1,4 @@
-"""Rescue: a server boots from another image for a while, its own disk beside it."""
+"""Rescue: boot a server temporarily from another image, with its own disk attached."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nova.model.server.server_orders import RescueServer
 
 @answers({"adminPass?": "string"})
 def rescue(req: Request, server_id: str) -> dict[str, Json]:
-    """With the password of the rescuing system, where the deployment shows passwords. server.NotFound (404);
-    server.BadImage, volume.NoRescue, NotInUse (400); server.Locked, server.WrongState (409)."""
+    """Rescue a server; the response has the rescue system's password, if the deployment shows passwords. Raises
+    server.NotFound (404); server.BadImage, volume.NoRescue, NotInUse (400); server.Locked, server.WrongState (409)."""
     asked = req.body["rescue"] or {}
     actor(req, server_id, "rescue")
     password, shown = passwords(req, asked)
@@ -25,6 +25,6 @@ def rescue(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def unrescue(req: Request, server_id: str) -> None:
-    """Boot a rescued server from its own disk again. server.NotFound (404); server.Locked, server.WrongState,
+    """Boot a rescued server from its own disk again. Raises server.NotFound (404); server.Locked, server.WrongState,
     server.NoHost (409)."""
     order(req, server_id, "unrescue")

@@ -1,4 +1,4 @@
-"""Shelving: a server is put away as an image, and comes back from it."""
+"""Shelving: store a server as an image, and restore it from the image."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from nova.model.server.states import VmState
 
 TO_HOST = "os_compute_api:os-shelve:unshelve_to_host"
 
-#: What an unshelve may name.
+#: Fields that an unshelve may have.
 PLACE = ("availability_zone", "host")
 
 
 def shelve(req: Request, server_id: str) -> None:
-    """Stop a server and keep it as an image, so that its host can be given up. server.NotFound (404); server.Locked,
-    server.WrongState, server.NoHost (409)."""
+    """Stop a server and store it as an image, so that it can leave its host. Raises server.NotFound (404);
+    server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "shelve")
 
 
 def shelve_offload(req: Request, server_id: str) -> None:
-    """Take a shelved server from its host; its image stays. server.NotFound (404); server.Locked, server.WrongState,
-    server.NoHost (409)."""
+    """Remove a shelved server from its host; its image stays. Raises server.NotFound (404); server.Locked,
+    server.WrongState, server.NoHost (409)."""
     order(req, server_id, "shelveOffload")
 
 
 def unshelve(req: Request, server_id: str) -> None:
-    """A place is only chosen for a server that has left its host."""
+    """Unshelve a server. A zone or host can be selected only for a server that has left its host."""
     asked = _place(req)
     found = actor(req, server_id, "unshelve")
     if "host" in asked:
@@ -41,6 +41,6 @@ def unshelve(req: Request, server_id: str) -> None:
 
 
 def _place(req: Request) -> dict[str, Json]:
-    """Zone and host as they were asked for; empty for an unshelve to wherever there is room."""
+    """Return the requested zone and host; empty if the scheduler selects the host."""
     asked = (req.body["unshelve"] if versions.unshelve_can_name_a_place(req.version) else None) or {}
     return {name: asked[name] for name in PLACE if name in asked}

@@ -1,4 +1,4 @@
-"""A server's tags. They don't look at its lock."""
+"""A server's tags, which can be changed regardless of its lock."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _tags(req: Request, server_id: str) -> tuple[str, ...]:
 
 @answers({"tags": ["string"]})
 def index(req: Request, server_id: str) -> dict[str, object]:
-    """List the tags of a server. server.NotFound (404)."""
+    """List the tags of a server. Raises server.NotFound (404)."""
     return {"tags": _tags(req, server_id)}
 
 
 def show(req: Request, server_id: str, tag: str) -> None:
-    """Answer with an empty body when a server has the tag. server.NotFound, server.NoSuchTag (404)."""
+    """Check that a server has the tag; the response has no body. Raises server.NotFound, server.NoSuchTag (404)."""
     if tag not in _tags(req, server_id):
         raise errors.server.NoSuchTag(server=server_id, tag=tag)
 
 
 @answers(None, codes=(204,))
 def update(req: Request, server_id: str, tag: str) -> Answer:
-    """201 and where it is when the tag is new, 204 when it was there. The body is not looked at."""
+    """Add a tag to a server: 201 with its location for a new tag, 204 for an existing one. The body is ignored."""
     reason = problem_of(_TAG, tag)
     if reason is not None:
         raise errors.server.BadTag(tag=tag, reason=reason)
@@ -50,19 +50,19 @@ def update(req: Request, server_id: str, tag: str) -> Answer:
 
 @answers({"tags": ["string"]})
 def replace(req: Request, server_id: str) -> dict[str, Json]:
-    """Put these tags in the place of all a server had; a tag given twice counts once. server.NotFound (404);
-    server.TooManyTags (400); server.WrongState (409)."""
+    """Replace all tags of a server by these; duplicates count once. Raises server.NotFound (404); server.TooManyTags
+    (400); server.WrongState (409)."""
     tags = tuple(dict.fromkeys(req.body["tags"]))
     return {"tags": _change(req, TagChange(uuid=server_id, add=tags, replace=True)).tags}
 
 
 def delete(req: Request, server_id: str, tag: str) -> None:
-    """Take one tag from a server. server.NotFound, server.NoSuchTag (404); server.WrongState (409)."""
+    """Remove one tag from a server. Raises server.NotFound, server.NoSuchTag (404); server.WrongState (409)."""
     _change(req, TagChange(uuid=server_id, remove=(tag,)))
 
 
 def delete_all(req: Request, server_id: str) -> None:
-    """Take all tags from a server. May be called twice. server.NotFound (404); server.WrongState (409)."""
+    """Remove all tags from a server. Idempotent. Raises server.NotFound (404); server.WrongState (409)."""
     _change(req, TagChange(uuid=server_id, replace=True))
 
 

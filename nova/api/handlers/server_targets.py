@@ -1,4 +1,4 @@
-"""What every action on a server begins with: look-up, policy, lock, state - in this order."""
+"""Checks at the start of every action on a server: look-up, policy, lock, state, in this order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from nova.model.server.servers import ServerOrder, ServerQuery, ServerTarget
 
 
 def target(req: Request, server_id: str, rule: str | None = None) -> ServerTarget:
-    """The server, policy (the operation's rule, or ``rule`` in its place) asked on it. NotFound before Forbidden."""
+    """Return the server after a policy check of the operation's rule, or of ``rule`` instead. Raises NotFound before
+    Forbidden."""
     found: ServerTarget = req.conductor.get_target(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id, rule)
     return found
 
 
 def actor(req: Request, server_id: str, name: str, rule: str | None = None) -> ServerTarget:
-    """The server of an action that may begin: look-up, policy, lock (where it counts) and state were asked."""
+    """Return the server of an action after the checks of look-up, policy, lock (if it applies) and state."""
     found = target(req, server_id, rule)
     if states.ACTIONS[name].refused_when_locked:
         check_lock(req, found)
@@ -31,13 +32,14 @@ def order(req: Request, server_id: str, name: str) -> None:
 
 
 def check_lock(req: Request, found: ServerTarget) -> None:
-    """server.Locked, for everybody but administrators."""
+    """Raise server.Locked for a locked server, except for administrators."""
     if found.locked and not req.context.is_admin:
         raise errors.server.Locked(uuid=found.uuid)
 
 
 def check_state(found: ServerTarget, name: str) -> None:
-    """WrongState or server.NoHost by the row ``name`` of the table of states; the conductor's own check fences it."""
+    """Raise WrongState or server.NoHost by the row ``name`` of the state table; the conductor repeats the check
+    atomically."""
     action = states.ACTIONS[name]
     reason = states.refusal(action, found.vm_state, found.task_state, found.launched)
     if reason is not None:

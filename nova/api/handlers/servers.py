@@ -1,4 +1,4 @@
-"""Servers: list, show, create, update, delete."""
+"""Handlers of servers: list, show, create, update, delete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UPDATABLE = {"name": "name", "description": "description", "accessIPv4": "access
 
 
 def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
-    """What policy lets the caller see of servers of a project (None: of the own)."""
+    """Return the parts of a project's servers that policy lets the caller see (None: the own project)."""
     seen = {flag for flag, rule in ((views.EXTENDED, EXTENDED_RULE), (views.EXTRA_SPECS, EXTRA_SPECS_RULE))
             if req.allows(rule, project_id)}
     if req.allows(HOST_STATUS_RULE, project_id):
@@ -39,7 +39,7 @@ def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
 
 @answers({"servers": [(views.BRIEF, views.UNKNOWN_BRIEF)], "servers_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
-    """List ids and names of servers, a page at a time; filters that the caller may not use are dropped.
+    """List ids and names of servers, page by page; filters that the caller may not use are ignored. Raises
     server.ServersBadFilter, server.ServersBadSort, api.PageMarkerNotFound, api.PageBadRegex (400);
     server.ServersDeletedForbidden, server.ServersSortForbidden (403)."""
     found = req.conductor.list_servers(server_lists.query_of(req, detail=False))
@@ -48,7 +48,7 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"servers": [(views.FULL, views.UNKNOWN_LISTED)], "servers_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
-    """List servers whole, a page at a time. Which fields are shown depends on policy. Errors as for the list of
+    """List servers with details, page by page. Policy decides which fields are shown. Errors as for the list of
     names."""
     found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
     return views.page(views.FULL, found.servers, req, flags(req))
@@ -56,7 +56,8 @@ def detail(req: Request) -> dict[str, Json]:
 
 @answers({"server": (views.FULL, views.UNKNOWN)})
 def show(req: Request, server_id: str) -> dict[str, Json]:
-    """Show one server. From 2.69 a server whose cell does not answer is shown in part. server.NotFound (404)."""
+    """Show one server. From 2.69 a server whose cell does not answer is shown partially. Raises server.NotFound
+    (404)."""
     server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(),
                                                   with_unknown=versions.silent_cells_are_shown(req.version)))
     req.authorize(server.project_id, server.user_id)
@@ -66,9 +67,9 @@ def show(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers(({"server": views.CREATED}, {"reservation_id": "string"}))
 def create(req: Request) -> Answer:
-    """Admit a request for servers and begin; what is admitted gets an end, active or error. Answers with the first
-    server, or with the reservation's id where the body asks for it. server.BadImage, BadFlavor, BadNetwork, BadKeypair,
-    FixedIpInUse and others (400); quota.Exceeded, quota.TooMany (403)."""
+    """Admit a request for servers and start to create them; each admitted server ends active or in error. Returns the
+    first server, or the reservation's id if the body requests it. Raises server.BadImage, BadFlavor, BadNetwork,
+    BadKeypair, FixedIpInUse and others (400); quota.Exceeded, quota.TooMany (403)."""
     order, password = server_create.order_of(req)
     made = req.conductor.create_servers(order)
     if req.body["server"].get("return_reservation_id"):
@@ -81,8 +82,8 @@ def create(req: Request) -> Answer:
 
 @answers({"server": (views.FULL, views.UPDATED)})
 def update(req: Request, server_id: str) -> dict[str, Json]:
-    """Change fields of a server that change nothing on its host; others stay. server.NotFound (404); server.PinConflict
-    (409)."""
+    """Change fields of a server that do not affect its host; others stay. Raises server.NotFound (404);
+    server.PinConflict (409)."""
     asked = req.body["server"]
     found = target(req, server_id)
     if asked.get("pinned_availability_zone") is not None:
@@ -98,7 +99,7 @@ def update(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def _check_pin(req: Request, server_id: str, zone: str) -> None:
-    """server.PinConflict unless ``zone`` is where the server is, or is pinned to already."""
+    """Raise server.PinConflict unless the server is in ``zone``, or is pinned to it already."""
     server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(), as_kept=True))
     pinned = server.pinned_availability_zone
     if zone != pinned and (pinned is not None or zone != server.availability_zone):
@@ -106,7 +107,7 @@ def _check_pin(req: Request, server_id: str, zone: str) -> None:
 
 
 def delete(req: Request, server_id: str) -> None:
-    """Begin to delete a server. The answer comes before the server is gone. server.NotFound (404); server.Locked
+    """Start to delete a server; responds before the server is deleted. Raises server.NotFound (404); server.Locked
     (409)."""
     check_lock(req, target(req, server_id))
     req.conductor.order_server(ServerOrder(uuid=server_id, action="delete"))

@@ -19,8 +19,8 @@ CHANGEABLE = "nova-compute"
 
 @answers({"services": [(views.FULL, views.UNKNOWN)]})
 def index(req: Request) -> dict[str, Json]:
-    """List the services, whether they are up, and their zones; ``host`` and ``binary`` narrow it. From 2.69 those of a
-    cell that does not answer are shown in part. There are no pages."""
+    """List the services with their states and zones; ``host`` and ``binary`` filter them. From 2.69 services of a cell
+    that does not answer are shown partially. The list is not paged."""
     query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"),
                          with_unknown=versions.silent_cells_are_shown(req.version))
     return views.listed(req.conductor.list_services(query), req)
@@ -28,8 +28,8 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"service": "object"})
 def update(req: Request, service_id: str) -> dict[str, Json]:
-    """Enable, disable or force down a nova-compute: named by its uuid from 2.53; before, the path has a word and the
-    body the service. service.NotFound, service.NoSuchWord (404); service.BadId, NotACompute, NothingAsked,
+    """Enable, disable or force down a nova-compute, given by its UUID from 2.53; before, the path has the action and
+    the body the service. Raises service.NotFound, service.NoSuchWord (404); service.BadId, NotACompute, NothingAsked,
     ReasonWithoutDisable, MissingField (400)."""
     if versions.known_by_uuid(req.version):
         return _update_by_uuid(req, service_id)
@@ -37,7 +37,7 @@ def update(req: Request, service_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, service_id: str) -> None:
-    """Delete a service, named by uuid from 2.53, before by number. service.BadId (400); service.NotFound (404);
+    """Delete a service, given by UUID from 2.53, before by number. Raises service.BadId (400); service.NotFound (404);
     service.HasServers, service.HasMigrations, service.OwesCleanups (409)."""
     if versions.known_by_uuid(req.version):
         query = ServiceQuery(uuid=_uuid(service_id))
@@ -63,7 +63,7 @@ def _check_compute(binary: str) -> None:
         raise errors.service.NotACompute(binary=binary)
 
 
-# up to 2.52: the last part of the path says what to do, the body to which service
+# up to 2.52: the last part of the path is the action, the body names the service
 
 def _disable_with_reason(body: dict[str, object]) -> dict[str, object]:
     if "disabled_reason" not in body:
@@ -77,7 +77,7 @@ def _force_down(body: dict[str, object]) -> dict[str, object]:
     return {"forced_down": body["forced_down"]}
 
 
-#: word -> (what it changes, what it answers of the service)
+#: action -> (body to changes, service to response)
 WORDS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[Service], dict[str, Any]]]] = {
     "enable": (lambda body: {"disabled": False}, lambda service: {"status": views.status(service)}),
     "disable": (lambda body: {"disabled": True}, lambda service: {"status": views.status(service)}),
@@ -97,7 +97,7 @@ def _update_by_word(req: Request, word: str) -> dict[str, Json]:
     return {"service": {"host": host, "binary": binary, **shown(service)}}
 
 
-# from 2.53: the path names the service, the body says what to change
+# from 2.53: the path names the service, the body has the changes
 
 def _update_by_uuid(req: Request, uuid: str) -> dict[str, Json]:
     _uuid(uuid)
@@ -110,7 +110,7 @@ def _update_by_uuid(req: Request, uuid: str) -> dict[str, Json]:
 
 
 def _change(body: dict[str, object]) -> dict[str, Json]:
-    """The fields of a ServiceUpdate. service.NothingAsked, service.ReasonWithoutDisable."""
+    """Return the fields of a ServiceUpdate. Raises service.NothingAsked, service.ReasonWithoutDisable."""
     if not body:
         raise errors.service.NothingAsked
     change: dict[str, Any] = {}
@@ -129,12 +129,12 @@ def _change(body: dict[str, object]) -> dict[str, Json]:
 
 @answers(views.ZONES)
 def zones(req: Request) -> dict[str, Json]:
-    """List the availability zones of compute hosts, without hosts. A zone is available while a service of it is
+    """List the availability zones of compute hosts, without hosts. A zone is available while one of its services is
     enabled."""
     return views.zones(req.conductor.list_zones(False), with_hosts=False)
 
 
 @answers(views.ZONES)
 def zones_detail(req: Request) -> dict[str, Json]:
-    """List all availability zones, the internal one too, each with its hosts and whether their services are up."""
+    """List all availability zones, including the internal one, each with its hosts and their services' states."""
     return views.zones(req.conductor.list_zones(True), with_hosts=True)

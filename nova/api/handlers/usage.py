@@ -1,4 +1,4 @@
-"""What projects used in a time. A page counts servers, so that a project's sums may go on on the next one."""
+"""Usage of projects in a period. Pages count servers, so a project's sums may continue on the next page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nova.web.formats import to_time
 
 @answers({"tenant_usages": [views.PROJECT], "tenant_usages_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
-    """All projects. ``detailed=1`` tells their servers, too."""
+    """List the usage of all projects; with ``detailed=1`` also of their servers."""
     query = _query(req, None, req.query.one("detailed", "0") == "1")
     found = req.conductor.get_usage(query)
     return {"tenant_usages": views.projects(found, query), **_next(req, "tenant_usages_links", found)}
@@ -24,8 +24,8 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"tenant_usage": (views.PROJECT, "object"), "tenant_usage_links?": LINKS})
 def show(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show what one project used between ``start`` and ``end``, server by server; paged from 2.40. quota.UsageBadTime,
-    quota.UsageStartAfterEnd, api.PageMarkerNotFound (400)."""
+    """Show the usage of one project between ``start`` and ``end``, server by server; paged from 2.40. Raises
+    quota.UsageBadTime, quota.UsageStartAfterEnd, api.PageMarkerNotFound (400)."""
     req.authorize(project_id=tenant_id)
     query = _query(req, tenant_id, True)
     found = req.conductor.get_usage(query)
@@ -53,7 +53,7 @@ def _time(req: Request, name: str, missing: Time) -> datetime.datetime:
 
 
 def _next(req: Request, key: str, found: Json) -> dict[str, Json]:
-    """The link counts servers, not projects."""
+    """Return the link to the next page, which counts servers, not projects."""
     if not versions.usage_is_paged(req.version):
         return {}
     return req.next_links(key, range(found.count), found.last)

@@ -1,4 +1,4 @@
-"""Whether the notifications of a period's usage went out, host by host."""
+"""Usage audits: whether a period's usage notifications were sent, host by host."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nova.web.formats import to_time
 
 @answers({"instance_usage_audit_logs": views.AUDITS})
 def index(req: Request) -> dict[str, Json]:
-    """Of the last period that is over."""
+    """Show the usage audits of the last complete period."""
     return {"instance_usage_audit_logs": views.audits(req.conductor.get_usage_audits(None))}
 
 
 @answers({"instance_usage_audit_log": views.AUDITS})
 def show(req: Request, before_timestamp: str) -> dict[str, Json]:
-    """Of the last period that was over at a time."""
+    """Show the usage audits of the last period that was complete at a given time."""
     try:
         before = to_time(before_timestamp)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A server's volumes: shown, attached, swapped for others, changed and detached."""
+"""A server's volumes: show, attach, swap, update and detach them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 
 @answers({"volumeAttachments": [ATTACHMENT]})
 def index(req: Request, server_id: str) -> dict[str, Json]:
-    """List a server's volumes. server.NotFound (404)."""
+    """List a server's volumes. Raises server.NotFound (404)."""
     target(req, server_id)
     offset, found = req.query.one("offset", 0), _attached(req, server_id)
     return {"volumeAttachments": ATTACHMENT.all(found[offset:offset + req.limit()], req)}
@@ -31,17 +31,17 @@ def index(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers({"volumeAttachment": ATTACHMENT})
 def show(req: Request, server_id: str, volume_id: str) -> dict[str, Json]:
-    """Show an attachment by its volume's id. server.NotFound, volume.NotAttached (404)."""
+    """Show an attachment by its volume's id. Raises server.NotFound, volume.NotAttached (404)."""
     target(req, server_id)
     return {"volumeAttachment": ATTACHMENT(_one(req, server_id, _known(server_id, volume_id)), req)}
 
 
 @answers(During({"volumeAttachment": ATTACHED}, until="2.100"))
 def create(req: Request, server_id: str) -> dict[str, Json] | None:
-    """Attach a volume. Up to 2.100 it is answered when the guest has it; then, when all is checked.
+    """Attach a volume. Up to 2.100 responds when the guest has it; later versions when all checks passed.
 
-    server.NotFound, volume.NotFound (404); server.Locked, server.WrongState (409); Invalid (400): the volume, or
-    what is asked of it; Forbidden (403): too many disks.
+    Raises server.NotFound, volume.NotFound (404); server.Locked, server.WrongState (409); Invalid (400): the volume, or
+    the requested device; Forbidden (403): too many disks.
     """
     asked, waits = req.body["volumeAttachment"], versions.attaching_is_waited_for(req.version)
     found = _actor(req, server_id, "attach_volume")
@@ -55,10 +55,10 @@ def create(req: Request, server_id: str) -> dict[str, Json] | None:
 
 
 def update(req: Request, server_id: str, volume_id: str) -> None:
-    """Swap a volume for another one, which only the volume service may ask for; or, from 2.85, with the path's
-    ``volumeId``, say whether the volume is deleted with its server.
+    """Swap a volume for another one, which only the volume service may request; or, from 2.85, with the path's
+    ``volumeId``, set whether the volume is deleted with its server.
 
-    server.NotFound, volume.NotAttached (404); volume.Fixed, Invalid (400); server.Locked, server.WrongState,
+    Raises server.NotFound, volume.NotAttached (404); volume.Fixed, Invalid (400); server.Locked, server.WrongState,
     Conflict (409).
     """
     asked = req.body["volumeAttachment"]
@@ -74,8 +74,9 @@ def update(req: Request, server_id: str, volume_id: str) -> None:
 
 
 def delete(req: Request, server_id: str, volume_id: str) -> None:
-    """Detach a volume; begun when it is answered. server.NotFound, volume.NotAttached (404); Invalid (400): the
-    server boots from it; server.Locked, server.WrongState, Conflict (409): also while the server's host is down."""
+    """Detach a volume; responds when the detach has started. Raises server.NotFound, volume.NotAttached (404); Invalid
+    (400): the server boots from it; server.Locked, server.WrongState, Conflict (409): also while the server's host is
+    down."""
     _actor(req, server_id, "detach_volume")
     req.conductor.detach_volume(server_id, _known(server_id, volume_id))
 
@@ -89,7 +90,7 @@ def _actor(req: Request, server_id: str, name: str) -> ServerTarget:
 
 
 def _attached(req: Request, server_id: str) -> tuple[BlockDevice, ...]:
-    """Those of which the volume service knows: others are still to be attached, or gone already."""
+    """Return the devices that are attached at the volume service: others are not attached yet, or detached already."""
     found = req.conductor.list_server_volumes(ServerQuery(uuid=server_id, scope=req.scope()))
     return tuple(device for device in found if device.attachment_id)
 
@@ -102,14 +103,14 @@ def _one(req: Request, server_id: str, volume_id: str) -> BlockDevice:
 
 
 def _known(server_id: str, volume_id: str) -> str:
-    """A volume's id as the volume service writes it. What is no UUID is attached nowhere."""
+    """Return a volume's id in the volume service's form; an id that is not a UUID cannot be attached."""
     if not is_uuid(volume_id):
         raise errors.volume.NotAttached(server=server_id, volume=volume_id)
     return str(uuid.UUID(volume_id))
 
 
 def _keep(req: Request, server_id: str, volume_id: str, asked: dict[str, Json]) -> None:
-    """What an attachment is may be repeated, not changed. volume.Fixed."""
+    """Update an attachment; its fixed fields may be repeated, but not changed. Raises volume.Fixed."""
     device = _one(req, server_id, volume_id)
     ids = {name: str(uuid.UUID(asked[name])) for name in ("id", "serverId") if name in asked}
     given: dict[str, Json] = asked | ids

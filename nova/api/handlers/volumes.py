@@ -1,4 +1,4 @@
-"""Volumes and their snapshots, which old versions passed on to the volume service."""
+"""Volumes and their snapshots: the proxy of old versions to the volume service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nova.web.formats import is_uuid
 
 @answers({"volumes": [VOLUME]})
 def index(req: Request) -> dict[str, Json]:
-    """List the project's volumes, as details do."""
+    """List the project's volumes, in the same form as the list with details."""
     return {"volumes": VOLUME.all(req.conductor.list_volumes(_page(req)), req)}
 
 
@@ -33,7 +33,8 @@ def show(req: Request, volume_id: str) -> dict[str, Json]:
 
 @answers({"volume": VOLUME})
 def create(req: Request) -> Answer:
-    """Make a volume, empty or of a snapshot. NotFound (404): the snapshot; OverQuota (403); Invalid (400)."""
+    """Create a volume, empty or from a snapshot. Raises NotFound (404): the snapshot; OverQuota (403); Invalid
+    (400)."""
     asked = req.body["volume"]
     made: Volume = req.conductor.create_volume(NewVolume(
         size_gb=asked["size"], name=asked.get("display_name", ""), description=asked.get("display_description"),
@@ -49,7 +50,7 @@ def delete(req: Request, volume_id: str) -> None:
 
 @answers({"snapshots": [SNAPSHOT]})
 def snapshots(req: Request) -> dict[str, Json]:
-    """List the project's snapshots of volumes, as details do."""
+    """List the project's volume snapshots, in the same form as the list with details."""
     return {"snapshots": SNAPSHOT.all(req.conductor.list_volume_snapshots(_page(req)), req)}
 
 
@@ -61,14 +62,14 @@ def snapshot_details(req: Request) -> dict[str, Json]:
 
 @answers({"snapshot": SNAPSHOT})
 def snapshot(req: Request, snapshot_id: str) -> dict[str, Json]:
-    """Show a snapshot of a volume. volume.SnapshotNotFound (404)."""
+    """Show a snapshot of a volume. Raises volume.SnapshotNotFound (404)."""
     return {"snapshot": SNAPSHOT(req.conductor.get_volume_snapshot(_snapshot_id(snapshot_id)), req)}
 
 
 @answers({"snapshot": SNAPSHOT})
 def create_snapshot(req: Request) -> dict[str, Json]:
-    """Make a snapshot of a volume; with ``force`` also of one that is in use. NotFound (404): the volume; OverQuota
-    (403); Invalid (400)."""
+    """Create a snapshot of a volume; with ``force`` also of a volume in use. Raises NotFound (404): the volume;
+    OverQuota (403); Invalid (400)."""
     asked = req.body["snapshot"]
     made: VolumeSnapshot = req.conductor.create_volume_snapshot(NewVolumeSnapshot(
         volume_id=_volume_id(asked["volume_id"]), name=asked.get("display_name", ""),
@@ -77,7 +78,7 @@ def create_snapshot(req: Request) -> dict[str, Json]:
 
 
 def delete_snapshot(req: Request, snapshot_id: str) -> None:
-    """Delete a snapshot of a volume. volume.SnapshotNotFound (404); Invalid (400): it is in use."""
+    """Delete a snapshot of a volume. Raises volume.SnapshotNotFound (404); Invalid (400): it is in use."""
     req.conductor.delete_volume_snapshot(_snapshot_id(snapshot_id))
 
 
@@ -86,7 +87,7 @@ def _page(req: Request) -> VolumeQuery:
 
 
 def _volume_id(text: str) -> str:
-    """What is no UUID is no volume's id: nobody needs to be asked."""
+    """Return the volume's id. An id that is not a UUID is not found, without a call of the volume service."""
     if not is_uuid(text):
         raise errors.volume.NotFound(volume=text)
     return text

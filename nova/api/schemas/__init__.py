@@ -1,1 +1,1 @@
-"""Request bodies and query strings, a module a noun."""
+"""Request bodies and query strings, one module for each noun."""

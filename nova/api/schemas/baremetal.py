@@ -1,4 +1,4 @@
-"""Bodies of the bare metal proxy: anything, since nothing is done with them."""
+"""Bodies of the bare metal proxy: any content, because it is not used."""
 
 from __future__ import annotations
 

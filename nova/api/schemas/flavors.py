@@ -1,4 +1,4 @@
-"""Bodies and queries of flavors, their extra specs and who may use them."""
+"""Bodies and queries of flavors, their extra specs and access lists."""
 
 from __future__ import annotations
 

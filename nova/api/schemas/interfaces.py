@@ -1,4 +1,4 @@
-"""Bodies of what is done to a server's interfaces."""
+"""Bodies of operations on a server's interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of networks, as nova-network makes and changes them."""
+"""Bodies of nova-network's networks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CREATE = Body(
     *(row(f"network.{name}", "boolean_like") for name in _FLAGS))
 
 ADD = Body(row(BODY, "object"), row("id", _TEXT, max_length=255, required=True),
-           legacy=(row("id", _TEXT, max_length=255),))  # without it, a code of its own
+           legacy=(row("id", _TEXT, max_length=255),))  # a missing id has its own error code
 
 ASSOCIATE_HOST = Body(row("associate_host", "string", min_length=1, max_length=255, pattern="^[a-zA-Z0-9-._]*$",
                           required=True))

@@ -1,4 +1,4 @@
-"""Bodies and queries of security groups, their rules, and who is in them."""
+"""Bodies and queries of security groups, their rules and members."""
 
 from __future__ import annotations
 

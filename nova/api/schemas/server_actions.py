@@ -7,7 +7,7 @@ from nova.web.schema import LOOSE_NAME, NAME, Body, row
 
 
 def plain(action: str) -> Body:
-    """An action whose value says nothing."""
+    """Return the body of an action whose value has no meaning."""
     return Body(row(action, required=True))
 
 

@@ -1,4 +1,4 @@
-"""Bodies and queries of what belongs to a server beyond itself."""
+"""Bodies and queries of further parts of a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TAGS = Body(
     row("tags", "array", max_items=50, required=True),
     row("tags[]", "string", **TAG))
 
-ONE_TAG = Body(row("(body)", "null"))  # the path says it all
+ONE_TAG = Body(row("(body)", "null"))  # the path has the tag
 
 RESET_STATE = Body(
     row("os-resetState", "object", required=True),

@@ -17,7 +17,7 @@ _TEXT_255: dict[str, Any] = {"max_length": 255}
 
 
 def changeable(name: str) -> tuple[Field, ...]:
-    """What creates, updates and rebuilds can say alike, in the body's object ``name``."""
+    """Return the fields that creates, updates and rebuilds share, in the body's object ``name``."""
     return (
         row(f"{name}.OS-DCF:diskConfig", "string", allowed=("AUTO", "MANUAL")),
         row(f"{name}.accessIPv4", "string", format="ipv4"),
@@ -30,7 +30,7 @@ def changeable(name: str) -> tuple[Field, ...]:
 
 
 def personality(name: str) -> tuple[Field, ...]:
-    """Files for the guest, in old versions."""
+    """Return the fields of files for the guest, in old versions."""
     return (
         row(f"{name}.personality", "array", until="2.56"),
         row(f"{name}.personality[]", "object", until="2.56"),
@@ -40,7 +40,7 @@ def personality(name: str) -> tuple[Field, ...]:
 
 
 def trusted_certs(name: str) -> tuple[Field, ...]:
-    """The rows of ``trusted_image_certificates`` below ``name``: 1 to 50 ids, or null; from 2.63."""
+    """Return the rows of ``trusted_image_certificates`` in ``name``: 1 to 50 ids, or null; from 2.63."""
     return (
         row(f"{name}.trusted_image_certificates", ("array", "null"), min_items=1, max_items=50, unique_items=True,
             since="2.63"),
@@ -164,7 +164,7 @@ _REGEX = ("kernel_id", "ramdisk_id", "hostname", "key_name", "power_state", "nod
           "auto_disk_config", "progress", "ip", "ip6", "created_at")
 _PLAIN = ("user_id", "project_id", "tenant_id", "launch_index", "image_ref", "image", "vm_state", "task_state", "host",
           "uuid", "sort_dir", "all_tenants", "soft_deleted", "deleted", "status")
-#: Names of joined tables: known, so that they can be refused by name.
+#: Names of joined tables: listed so that they can be refused by name.
 JOINED = ("block_device_mapping", "services", "metadata", "system_metadata", "info_cache", "security_groups",
           "pci_devices")
 _SORT_KEYS = ("access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "config_drive", "created_at",
@@ -172,7 +172,7 @@ _SORT_KEYS = ("access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_
               "key_name", "launch_index", "launched_at", "locked", "locked_by", "node", "power_state", "progress",
               "project_id", "ramdisk_id", "root_device_name", "task_state", "terminated_at", "updated_at", "user_id",
               "uuid", "vm_state")
-#: Accepted below 2.75, and without effect.
+#: Accepted before 2.75, without effect.
 IDLE_SORT_KEYS = ("architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted",
                   "deleted_at", "disable_terminate", "ephemeral_gb", "ephemeral_key_uuid", "id", "key_data",
                   "launched_on", "memory_mb", "os_type", "reservation_id", "root_gb", "shutdown_terminate",

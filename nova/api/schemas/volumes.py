@@ -31,7 +31,7 @@ UPDATE = Body(
     row("volumeAttachment.serverId", "string", format="uuid", since="2.85"),
     row("volumeAttachment.id", "string", format="uuid", since="2.85"))
 
-# what old versions passed on to the volume service
+# the proxy of old versions to the volume service
 
 LIST_QUERY = Query(*_PAGE)
 
@@ -52,7 +52,7 @@ CREATE_SNAPSHOT = Body(
     row("snapshot.display_name", "string"),
     row("snapshot.display_description", "string"))
 
-# what the volume service asks for
+# requests of the volume service
 
 CREATE_ASSISTED = Body(
     row("snapshot", "object", required=True),

@@ -1,1 +1,1 @@
-"""Answers, a module a noun."""
+"""Views of responses, one module for each noun."""

@@ -9,7 +9,7 @@ from nova.api.view import Free, Out, View, micros_of
 from nova.model.base import Json
 from nova.model.host.aggregates import Aggregate
 
-#: What the answer to a create has; an aggregate that is gone is shown nowhere.
+#: The response of a create; deleted aggregates are never shown.
 CREATED = View(
     Out("id", "id"),
     Out("uuid", "uuid", since="2.41"),
@@ -31,10 +31,10 @@ FULL = View(
 
 
 def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, Json]:
-    """``{"aggregates": [...]}``."""
+    """Return ``{"aggregates": [...]}``."""
     return {"aggregates": FULL.all(aggregates, req)}
 
 
 def one(aggregate: Aggregate, req: Request) -> dict[str, Json]:
-    """``{"aggregate": {...}}``."""
+    """Return ``{"aggregate": {...}}``."""
     return {"aggregate": FULL(aggregate, req)}

@@ -1,4 +1,4 @@
-"""Consoles, and what their tokens stand for, as the API shows them."""
+"""Consoles, and the targets of their tokens, as the API shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OLD = View(_TYPE, Out("url", "url"), of=Console)
 REMOTE = View(Out("protocol", lambda console, req: PROTOCOLS[console.type], type="string"), _TYPE, Out("url", "url"),
               of=Console)
 
-#: A console on a unix socket of its host has no address: who asks here could not reach it. Clients want a number.
+#: A console on a unix socket of its host has no address, because clients could not reach it; they expect a number.
 CONNECTION = View(
     Out("instance_uuid", "server_uuid"),
     Out("host", lambda found, req: found.address.host, type=("string", "null")),

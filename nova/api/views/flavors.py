@@ -44,11 +44,11 @@ ACCESS = {"flavor_access": [{"flavor_id": "string", "tenant_id": "string"}]}
 
 
 def page(view: View, flavors: Sequence[Flavor], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
-    """A list with its next link."""
+    """Return a list with its next link."""
     last = flavors[-1].flavorid if flavors else None
     return {"flavors": view.all(flavors, req, flags), **req.next_links("flavors_links", flavors, last)}
 
 
 def access(flavor_id: str, projects: Iterable[str]) -> dict[str, Json]:
-    """Who may use a private flavor."""
+    """Return the projects that may use a private flavor."""
     return {"flavor_access": [{"flavor_id": flavor_id, "tenant_id": project} for project in projects]}

@@ -11,13 +11,14 @@ RESOURCE = {"host": "string", "project": "string", "cpu": "integer", "memory_mb"
 
 
 def listed(services: Sequence[Service]) -> dict[str, Json]:
-    """One entry a daemon, under its host's name."""
+    """Return one entry for each service, with its host's name."""
     return {"hosts": [{"host_name": service.host, "service": service.topic or service.binary.removeprefix("nova-"),
                        "zone": service.zone} for service in services]}
 
 
 def usage(host: HostUsage) -> dict[str, Json]:
-    """What there is, what is taken of it (by what else runs there, too), and what flavors promise: all, by project."""
+    """Return the resources, their usage (including other programs on the host), and the flavors' sums: total and by
+    project."""
     lines = [("(total)", host.total), ("(used_now)", host.used), ("(used_max)", host.promised),
              *sorted(host.projects.items())]
     return {"host": [{"resource": _resource(host.host, name, amounts)} for name, amounts in lines]}

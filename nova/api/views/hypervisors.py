@@ -16,13 +16,13 @@ from nova.model.host.services import Hypervisor, HypervisorStatistics, Service
 
 
 def _service(hypervisor: Hypervisor) -> Service:
-    """Its host's compute service; one that is gone counts as down and disabled."""
+    """Return its host's compute service; a deleted one counts as down and disabled."""
     return hypervisor.service or Service(id=0, uuid="00000000-0000-0000-0000-000000000000", host=hypervisor.host,
                                          binary="nova-compute", disabled=True)
 
 
 def _servers(hypervisor: Hypervisor, req: Request) -> object:
-    """Where they were asked for (else None). Up to 2.74 there is no list of none."""
+    """Return the servers, if requested (else None). Up to 2.74 an empty list is omitted."""
     if hypervisor.servers is None or not (hypervisor.servers or versions.empty_servers_are_shown(req.version)):
         return LEFT_OUT
     return [{"uuid": server.uuid, "name": server.name} for server in hypervisor.servers]
@@ -31,7 +31,7 @@ def _servers(hypervisor: Hypervisor, req: Request) -> object:
 def _cpu_info(hypervisor: Hypervisor, req: Request) -> object:
     try:
         found = msgspec.json.decode(hypervisor.cpu_info or "{}")
-    except msgspec.DecodeError:  # a driver's text, kept as it came
+    except msgspec.DecodeError:  # a driver's text, stored unchanged
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -87,8 +87,8 @@ STATISTICS = View(*(Out(name, name) for name in (
 
 
 def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, Json]:
-    """``hypervisors``, and where ``linked`` the link to the next page: its marker is the last one's uuid, before 2.53
-    its number."""
+    """Return ``hypervisors``, and if ``linked`` the link to the next page: its marker is the last one's UUID, before
+    2.53 its number."""
     listed: dict[str, Any] = {"hypervisors": view.all(hypervisors, req)}
     if linked and hypervisors:
         last = hypervisors[-1]

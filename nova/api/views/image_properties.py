@@ -1,4 +1,4 @@
-"""Names of the image properties that have a meaning to compute: those a server shows of its image."""
+"""Names of the image properties that nova uses: a server shows these properties of its image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images as old versions passed them on."""
+"""Images in the form of the proxy in old versions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nova.model.image.images import Image
 
 ALTERNATE = "application/vnd.openstack.image"
 
-#: The image service's status -> (ours, progress in percent).
+#: The image service's status -> (the API's status, progress in percent).
 STATUS = {"active": ("ACTIVE", 100), "queued": ("SAVING", 25), "saving": ("SAVING", 50), "uploading": ("SAVING", 50),
           "importing": ("SAVING", 50), "killed": ("ERROR", 0), "deleted": ("DELETED", 0),
           "pending_delete": ("DELETED", 0)}
 UNKNOWN = ("UNKNOWN", 0)
-#: Spellings of a property that is set, as image_properties has them.
+#: Spellings of a true property, as in image_properties.
 TRUE = ("true", "1", "yes", "on", "t", "y")
 
 
@@ -26,7 +26,7 @@ def _links(image: Image, req: Request) -> list[dict[str, str]]:
 
 
 def _server(image: Image, req: Request) -> Json:
-    """Of a snapshot: the server it was made of."""
+    """Return the server from which a snapshot was created."""
     uuid = image.properties.get("instance_uuid")
     return {"id": uuid, "links": req.links.of("servers", uuid)} if uuid else LEFT_OUT
 
@@ -57,6 +57,6 @@ FULL = View(
 
 
 def page(view: View, images: Sequence[Image], req: Request) -> dict[str, Json]:
-    """``images``, and the link to the next page when this one is full."""
+    """Return ``images``, and the link to the next page if this one is full."""
     return {"images": view.all(images, req),
             **req.next_links("images_links", images, images[-1].id if images else None)}

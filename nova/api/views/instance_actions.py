@@ -45,5 +45,5 @@ WHOLE = View(*ACTION.fields, Out("events", "events", type=[View(*_EVENT.fields, 
 
 
 def event(action: InstanceAction, event: ActionEvent, req: Request, flags: frozenset[str]) -> dict[str, object]:
-    """One event; its hostId is made of the action's project too."""
+    """Return one event; its hostId depends on the action's project, too."""
     return {**_EVENT(event, req, flags), **_WITH_HOST_ID((action, event), req)}

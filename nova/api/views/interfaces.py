@@ -7,11 +7,11 @@ from nova.api.view import Out, View
 from nova.model.base import Json
 from nova.model.network.networks import Interface
 
-PLUGGED = "ACTIVE"  # what has no state of its own (nova-network's) is always so
+PLUGGED = "ACTIVE"  # fixed state of interfaces without a state (nova-network's)
 
 
 def _addresses(interface: Interface, req: Request) -> list[dict[str, Json]]:
-    """An address of nova-network's has no subnet that has a name of its own: its network's stands for it."""
+    """Return the addresses of an interface. Subnets of nova-network have no ids: the network's id is used."""
     return [{"ip_address": one.address, "subnet_id": one.subnet_id or interface.network_id}
             for one in interface.addresses]
 

@@ -18,7 +18,7 @@ def _hosts() -> tuple[Out, ...]:
 
 
 def _links(move: Migration, req: Request) -> object:
-    """Of live migrations that are under way: these can be shown, and told what to do."""
+    """Return the links of live migrations in progress, which can be shown, force-completed and aborted."""
     if not move.live:
         return LEFT_OUT
     return req.links.of(f"servers/{move.server_uuid}/migrations", str(move.id))
@@ -32,7 +32,7 @@ def _flavor_key(attribute: str) -> Getter:
 
 
 def _amount(attribute: str) -> Getter:
-    """Null where nothing is known yet."""
+    """Return a getter of an amount; null if it is unknown yet."""
     return lambda move, req: getattr(move.progress or _NOT_BEGUN, attribute) or None
 
 

@@ -11,7 +11,7 @@ from nova.model.network.networks import NOVA_NETWORK, FixedAddressRow, Interface
 
 ADMIN = "admin"  # flag: the caller is an administrator
 
-#: What every user of a network sees of it; attributes of the same names.
+#: Fields that every user of a network sees; attributes have the same names.
 FOR_ALL = ("label", "cidr", "netmask", "broadcast", "gateway", "dns1", "dns2", "cidr_v6", "netmask_v6", "gateway_v6")
 FOR_ADMINS = ("bridge", "bridge_interface", "dhcp_server", "dhcp_start", "host", "mtu", "project_id",
               "vpn_private_address", "vpn_public_address", "vpn_public_port")
@@ -26,7 +26,7 @@ def _if_ours(name: str) -> Callable[[Network, Request], bool | int | None]:
 
 
 def _ours(network: Network) -> bool:
-    """Of Neutron's, no flag says anything: they are null."""
+    """True for nova-network's networks; for Neutron's the flags are null."""
     return network.back_end == NOVA_NETWORK
 
 
@@ -48,16 +48,16 @@ FULL = View(
 
 
 def flags(req: Request) -> frozenset[str]:
-    """Whether the caller is an administrator: others do not see fields about hosts."""
+    """Return the flags of the caller: only an administrator sees fields about hosts."""
     return frozenset({ADMIN} if req.context.is_admin else ())
 
 
 def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Json]:
-    """``{"networks": [...]}``, with the fields that the caller may see."""
+    """Return ``{"networks": [...]}``, with the fields that the caller may see."""
     return {"networks": FULL.all(networks, req, flags(req))}
 
 
-#: What a project sees of its networks in os-tenant-networks.
+#: Fields that a project sees of its networks in os-tenant-networks.
 OF_PROJECT = View(Out("id", "uuid"), Out("label", "label"),
                   Out("cidr", lambda network, req: str(network.cidr), type="string"), of=Network)
 

@@ -20,7 +20,8 @@ def _used(name: str) -> Callable[[QuotaSet, Request], int]:
 
 
 def _whole(name: str) -> Callable[[QuotaSet, Request], dict[str, int]]:
-    """Nothing is ever reserved: what a request takes is counted in the transaction that admits it."""
+    """Return a getter of a limit with its usage. Reservations are always 0, because usage is counted in the transaction
+    that admits a request."""
     return lambda quotas, req: {"limit": quotas.limits.get(name, UNLIMITED), "in_use": quotas.in_use.get(name, 0),
                                 "reserved": 0}
 
@@ -55,12 +56,12 @@ ABSOLUTE = View(
 )
 
 
-# with the project's (the class's) name, as all but updates answer
+# with the project's (the class's) name, in all responses except those of updates
 _NAME = Out("id", "", type="string")
 NAMED, NAMED_DETAIL = View(_NAME, *LIMITS.fields), View(_NAME, *DETAIL.fields)
 NAMED_CLASS = View(_NAME, *CLASS_LIMITS.fields)
 
 
 def named(view: View, project_id: str, quotas: QuotaSet, req: Request) -> dict[str, Json]:
-    """A quota set with its project's id, as all but an update answer."""
+    """Return a quota set with its project's id, for all responses except those of updates."""
     return {"quota_set": {"id": project_id, **view(quotas, req)}}

@@ -9,7 +9,7 @@ from nova.model.network.security_groups import SecurityGroup, SecurityRule
 
 
 def _group(rule: SecurityRule, req: Request) -> dict[str, Json]:
-    """The source group, whose members the rule lets in."""
+    """Return the source group, whose members the rule allows."""
     return {"name": rule.source_name, "tenant_id": rule.source_project_id} if rule.source_name is not None else {}
 
 

@@ -1,4 +1,4 @@
-"""Server groups as the API shows them: a list of policies in old versions, one policy and its rules in new ones."""
+"""Server groups as the API shows them: a list of policies in old versions, one policy with rules in new ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GROUP = View(
     Out("name", "name"),
     Out("members", "members"),
     Out("metadata", lambda group, req: {}, until="2.63", type="object"),
-    # versions that don't know the soft policies show none
+    # versions without the soft policies show an empty list for them
     Out("policies", lambda group, req: [group.policy] if group.policy in HARD_POLICIES else [], until="2.14",
         type=["string"]),
     Out("policies", lambda group, req: [group.policy], since="2.15", until="2.63", type=["string"]),

@@ -26,7 +26,7 @@ def _pinning(node: NumaNode) -> object:
 
 # diagnostics
 
-#: How the standard form names power states.
+#: Names of power states in the standard form.
 STATES = {PowerState.NOSTATE: "pending", PowerState.RUNNING: "running", PowerState.PAUSED: "paused",
           PowerState.SHUTDOWN: "shutdown", PowerState.CRASHED: "crashed", PowerState.SUSPENDED: "suspended"}
 
@@ -64,7 +64,8 @@ _OLD_DISK = {"_read": "read_bytes", "_read_req": "read_requests", "_write": "wri
 
 
 def old_diagnostics(diagnostics: Diagnostics) -> dict[str, int]:
-    """One flat object, as libvirt's driver has always had it: devices in the names, memory in KiB, -1 for unknown."""
+    """Return one flat object in the form of libvirt's driver: device names in the keys, memory in KiB, -1 if
+    unknown."""
     flat: dict[str, int] = {f"cpu{cpu.id or 0}_time": _known(cpu.time_ns) for cpu in diagnostics.cpus}
     for disk in diagnostics.disks:
         flat |= {f"{disk.device}{suffix}": _known(getattr(disk, field)) for suffix, field in _OLD_DISK.items()}

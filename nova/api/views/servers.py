@@ -1,4 +1,4 @@
-"""Servers as the API shows them: one table of fields; what policy hides is under a flag."""
+"""Servers as the API shows them: one table of fields; fields that policy may hide have a flag."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ EXTRA_SPECS = "extra_specs"  # policy servers:show:flavor-extra-specs
 HOST_STATUS = "host_status"  # policy servers:show:host_status
 HOST_STATUS_UNKNOWN = "host_status_unknown"  # policy servers:show:host_status:unknown-only
 ALONE = "alone"  # one server, not a list
-ADMIN = "admin"  # faults with their details
+ADMIN = "admin"  # show details of faults
 
 
 @functools.lru_cache(maxsize=4096)
 def host_id(project_id: str, host: str | None) -> str:
-    """A name for the host that differs for each project: SHA-224 of both; empty while there is no host."""
+    """Return an id of the host that differs for each project: SHA-224 of both; empty without a host."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
 def status(server: ServerDetail, req: Request) -> str:
-    """The API's word for what a server is now, such as ``ACTIVE``; ``DELETED`` whatever its states were."""
+    """Return the API's status of a server, such as ``ACTIVE``; ``DELETED`` for a deleted one, regardless of its
+    states."""
     return "DELETED" if server.deleted else states.status(server.vm_state, server.task_state)
 
 
@@ -84,7 +85,7 @@ def _flavor(with_specs: bool) -> Getter:
 
 
 def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list[dict[str, Json]]]:
-    """Network label -> addresses, fixed before floating; ``extended`` adds the kind and the MAC."""
+    """Return network label -> addresses, fixed before floating; ``extended`` adds the kind and the MAC."""
     shown: dict[str, list[dict[str, Any]]] = {}
     for interface in interfaces:
         entries = shown.setdefault(interface.label, [])
@@ -122,7 +123,7 @@ def _updated(server: ServerDetail, req: Request) -> str | None:
     return seconds(server.updated_at or server.created_at)
 
 
-# Shapes of what getters make, for the API's description.
+# Shapes of the getters' values, for the API's description.
 IMAGE = ({"id": "string", "links": LINKS, "properties?": Free()}, "string")
 FLAVOR = {"vcpus": "integer", "ram": "integer", "disk": "integer", "swap": "integer", "ephemeral": "integer",
           "original_name": "string", "extra_specs?": Free()}
@@ -137,7 +138,7 @@ BRIEF = View(
     of=ServerDetail,
 )
 
-#: What every answer with a server has, PUT's of old versions too.
+#: Fields of every response with a server, including PUT's of old versions.
 _COMMON = (
     *BRIEF.fields,
     Out("status", status),
@@ -202,7 +203,7 @@ FULL = View(
 
 _STATUS_UNKNOWN = Out("status", lambda server, req: "UNKNOWN", type="string")
 
-# What is shown of a server whose cell does not answer, from 2.69.
+# Fields of a server whose cell does not answer, from 2.69.
 UNKNOWN_BRIEF = View(Out("id", "uuid"), _STATUS_UNKNOWN, Out("links", _links), of=ServerDetail)
 UNKNOWN_LISTED = View(
     *UNKNOWN_BRIEF.fields,
@@ -221,29 +222,30 @@ UNKNOWN = View(
     Out("server_groups", "server_groups", since="2.71"),
     of=ServerDetail,
 )
-#: A list's view -> its view of such a server.
+#: A list's view -> the view of such a server in it.
 _IN_PART = {BRIEF: UNKNOWN_BRIEF, FULL: UNKNOWN_LISTED}
 
-#: What PUT answers below 2.75.
+#: The response of PUT before 2.75.
 UPDATED = View(*_COMMON, Out("addresses", _addresses(False), type=ADDRESSES), of=ServerDetail)
 
 
-_PASSWORD = Out("adminPass", lambda server, req: LEFT_OUT, optional=True, type="string")  # put in by the handler
+_PASSWORD = Out("adminPass", lambda server, req: LEFT_OUT, optional=True, type="string")  # set by the handler
 _USER_DATA = Out("user_data", "user_data", since="2.57")
 
-#: What a rebuild answers from 2.75, and below.
+#: The response of a rebuild from 2.75, and before.
 REBUILT = View(*(entry for entry in FULL.fields if entry.name != "OS-EXT-SRV-ATTR:user_data"), _USER_DATA, _PASSWORD,
                of=ServerDetail)
 REBUILT_IN_PART = View(*UPDATED.fields, Out("key_name", "key_name", since="2.54"), _USER_DATA, _PASSWORD,
                        of=ServerDetail)
 
-#: What a create answers for one server (for several it may be a reservation's id).
+#: The response of a create of one server (for several it may be a reservation's id).
 CREATED = {"id": "string", "links": LINKS, "OS-DCF:diskConfig": "string", "security_groups": [{"name": "string"}],
            "adminPass?": "string"}
 
 
 def page(view: View, servers: Sequence[Json], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
-    """A list with its next link; without one where servers are unknown: pages leave them out, so none would follow."""
+    """Return a list with its next link; without a link if the list has servers of a cell that does not answer, because
+    pages omit them."""
     if any(server.unknown for server in servers):
         part = _IN_PART[view]
         return {"servers": [part(one, req) if one.unknown else view(one, req, flags) for one in servers]}
@@ -253,7 +255,7 @@ def page(view: View, servers: Sequence[Json], req: Request, flags: frozenset[str
 
 def created(uuid: str, req: Request, disk_config: str, groups: Sequence[str], password: str | None) -> dict[str,
             object]:
-    """What a create answers: little, since little is known yet."""
+    """Return the response of a create: few fields, because the server has only just been requested."""
     server = {"id": uuid, "links": req.links.of("servers", uuid), "OS-DCF:diskConfig": disk_config,
               "security_groups": [{"name": name} for name in groups]}
     if password is not None:

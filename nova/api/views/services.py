@@ -11,17 +11,17 @@ from nova.model.host.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
 
 
 def status(service: Service) -> str:
-    """Whether operators want it to get work."""
+    """Return ``enabled``, or ``disabled`` if operators excluded the service from scheduling."""
     return "disabled" if service.disabled else "enabled"
 
 
 def state(service: Service) -> str:
-    """Whether it reports itself."""
+    """Return ``up``, or ``down`` if the service does not send heartbeats."""
     return SERVICE_UP if service.up else SERVICE_DOWN
 
 
 def reported(service: Service) -> str | None:
-    """When it was last heard of; operators look here for how long a silent one has been silent."""
+    """Return the time of the last heartbeat, from which operators see how long a service has been down."""
     return micros(service.last_seen_at or service.updated_at)
 
 
@@ -49,7 +49,7 @@ ZONES = {"availabilityZoneInfo": [{
 
 
 def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Json]:
-    """Availability zones; the internal one only with the hosts in each."""
+    """Return the availability zones; the internal one only in the list with hosts."""
     return {"availabilityZoneInfo": [
         {"zoneName": zone.name, "zoneState": {"available": zone.available},
          "hosts": _hosts(zone) if with_hosts else None}
@@ -57,7 +57,7 @@ def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Json]:
 
 
 def _hosts(zone: Zone) -> dict[str, dict[str, object]]:
-    """host -> binary -> whether it is enabled and up."""
+    """Return host -> binary -> whether the service is enabled and up."""
     hosts: dict[str, dict[str, Any]] = {}
     for service in zone.services:
         hosts.setdefault(service.host, {})[service.binary] = {
@@ -66,5 +66,5 @@ def _hosts(zone: Zone) -> dict[str, dict[str, object]]:
 
 
 def listed(services: tuple[Service, ...], req: Request) -> dict[str, Json]:
-    """Of a service whose cell does not answer, nothing is known but its name."""
+    """Return the list of services. A service whose cell does not answer is shown only with its names."""
     return {"services": [UNKNOWN(one, req) if one.unknown else FULL(one, req) for one in services]}

@@ -1,4 +1,4 @@
-"""Usage of projects and audits of it, as the API shows them. The same at every version, but for the links."""
+"""Usage of projects and usage audits, as the API shows them. All versions are the same, except for the links."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ AUDITS = {"period_beginning": "string", "period_ending": "string", "num_hosts": 
 
 
 def projects(found: UsagePage, query: UsageQuery) -> list[dict[str, Json]]:
-    """One dict a project. Amounts are hours, GiB-hours, MiB-hours and hours of processors, within the query's time."""
+    """Return one dict for each project. Amounts are hours, GiB-hours, MiB-hours and CPU hours, in the query's
+    period."""
     return [_project(one, query) for one in found.projects]
 
 
 def _project(one: ProjectUsage, query: UsageQuery) -> dict[str, object]:
-    """Servers are told where they were asked for."""
+    """Return a project's usage, with its servers if requested."""
     servers = {"server_usages": [_server(server) for server in one.servers]} if query.servers else {}
     return {"tenant_id": one.project_id, "start": micros(query.start), "stop": micros(query.end),
             "total_hours": one.hours, "total_local_gb_usage": one.local_gb_hours,
@@ -43,7 +44,7 @@ def _server(one: ServerUsage) -> dict[str, Json]:
 
 
 def audits(found: UsageAudits) -> dict[str, Json]:
-    """One period's audits. A host that was taken out since keeps its entry in the log, and counts."""
+    """Return the audits of one period. A host that was removed since then keeps its entry in the log, and counts."""
     logs = found.audits.values()
     not_run = [host for host in found.hosts if host not in found.audits]
     done = sum(one.state == DONE for one in logs)

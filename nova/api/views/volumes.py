@@ -1,4 +1,4 @@
-"""Volumes: a server's attachments, and what old versions showed of the volume service."""
+"""Volumes: a server's attachments, and the volume service's resources in old versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nova.api.view import Free, Out, View, micros_of
 from nova.model.base import Json
 from nova.model.volumes import BlockDevice, Volume, VolumeSnapshot
 
-#: An attachment has no server of its own: it is the path's.
+#: An attachment does not have its server, which is in the path.
 _SERVER = Out("serverId", lambda device, req: req.named["server_id"], type="string")
 
 ATTACHMENT = View(
@@ -22,7 +22,7 @@ ATTACHMENT = View(
     of=BlockDevice,
 )
 
-#: The answer of an attach, whose ``id`` stayed to its end.
+#: The response of an attach, which kept the ``id`` in all versions.
 ATTACHED = View(
     Out("id", "volume_id"),
     Out("device", "device_name"),
@@ -35,7 +35,7 @@ ATTACHED = View(
 
 
 def _uses(volume: Volume, req: Request) -> list[dict[str, Json]]:
-    """The first server that has it; an empty one where none has. (There is one where clients look for it.)"""
+    """Return the first server with the volume, or an empty entry, because clients expect one."""
     for use in volume.attachments[:1]:
         return [{"id": volume.id, "volumeId": volume.id, "serverId": use.server_id,
                  **({"device": use.device} if use.device else {})}]

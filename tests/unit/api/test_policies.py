@@ -142,7 +142,7 @@ def test_main_file_when_it_disappears_then_the_rules_stay_and_one_error_says_so_
         clock.now += 1.0
         assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
         assert policy.allows(caller("stopper"), STOP, {"project_id": "p"})
-    assert len(errors_in(caplog)) == 1 and f"{tmp_path}/policy.yaml is gone, the rules stay" in errors_in(caplog)[0]
+    assert len(errors_in(caplog)) == 1 and f"{tmp_path}/policy.yaml is missing; the rules stay" in errors_in(caplog)[0]
     (tmp_path / "policy.yaml").write_text(f'"{STOP}": "role:other"\n')
     clock.now += 1.0
     assert policy.allows(caller("other"), STOP, {"project_id": "p"})
@@ -182,11 +182,11 @@ def test_start_when_the_files_that_are_named_by_default_are_missing_then_the_def
 
 
 BROKEN = [
-    ("a: [", "policy.yaml is no policy file"),
-    ("just words", "must hold lines"),
+    ("a: [", "policy.yaml is not a valid policy file"),
+    ("just words", "must contain lines"),
     (f'"{STOP}": 5', "must be a text"),
-    (f'"{STOP}": "role:a role:b ("', "cannot be understood"),
-    (f'"{STOP}": "rule:project_member_or_admn"', 'rule:project_member_or_admn.*"project_member_or_admin" may be meant'),
+    (f'"{STOP}": "role:a role:b ("', "cannot be parsed"),
+    (f'"{STOP}": "rule:project_member_or_admn"', 'rule:project_member_or_admn.*"project_member_or_admin" is a similar'),
     (f'"{STOP}": "rule:{SHOW} or role:a"\n"{SHOW}": "rule:{STOP}"', "refers to itself"),
     ('"context_is_admin": "not rule:project_member_or_admin"', "refers to itself"),  # whose default names it
 ]
@@ -220,8 +220,8 @@ def test_unknown_rule_in_a_file_is_warned_of_with_what_may_be_meant(tmp_path: pa
                                                                     caplog: pytest.LogCaptureFixture) -> None:
     with_file(tmp_path, '"os_compute_api:servers:strt": "role:a"\n"helper": "role:b"\n"' + STOP + '": "rule:helper"\n')
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    (warning,) = [text for text in warnings if "does nothing" in text]
-    assert "os_compute_api:servers:strt" in warning and '"os_compute_api:servers:start" may be meant' in warning
+    (warning,) = [text for text in warnings if "has no effect" in text]
+    assert "os_compute_api:servers:strt" in warning and '"os_compute_api:servers:start" is a similar rule' in warning
 
 
 def test_scope_when_not_enforced_then_a_system_token_is_judged_by_its_roles(tmp_path: pathlib.Path) -> None:

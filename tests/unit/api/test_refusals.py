@@ -51,7 +51,7 @@ def refusal(body: Any, version: int = 25) -> str:
     ({"count": "9" * 30}, "It is an integer beyond 64 bits."),
     ({"on": None}, "thing.on. Value: null. It must be a boolean (true, false, or one of the texts"),
     ({"hosts": [UUID, "x"]}, "thing.hosts. Value: a list of 2 items. Item 1: It must be a UUID."),
-    ({"hosts": [UUID, UUID]}, "Its items must differ from each other: item 1 is there already."),
+    ({"hosts": [UUID, UUID]}, "Its items must differ from each other: item 1 is a duplicate."),
     ({"nets": "some"}, "It must be an array. Or: It must be one of: auto, none."),
     ({"colour": "red"}, "('colour' was unexpected). Known: count, hosts, image, name, nets, on, parts."),
     ({"tag": "a"}, "('tag' was unexpected). It is known from 2.32 to 2.36 and from 2.42 on, not at the version"),
@@ -98,7 +98,7 @@ def test_many_items_that_must_differ_are_compared_in_time() -> None:
     spec = Body(row("list", "array", unique_items=True))
     items = list(range(50_000))
     assert spec.check({"list": items}, 1) == {"list": items}
-    with pytest.raises(errors.api.BadInput, match="item 50000 is there already"):
+    with pytest.raises(errors.api.BadInput, match="item 50000 is a duplicate"):
         spec.check({"list": [*items, 7]}, 1)
 
 

@@ -209,7 +209,7 @@ def test_rule_of_a_field_is_asked_only_with_it(tmp_path: Path, rule: str, fields
 
 def test_certificates_that_nobody_verifies_are_refused(client: ApiClient) -> None:
     status, message = refused(client, "2.63", networks="auto", trusted_image_certificates=["a"])
-    assert status == 400 and message.startswith("trusted_image_certificates: signatures of images are not verified")
+    assert status == 400 and message.startswith("trusted_image_certificates: this cloud does not verify")
 
 
 def test_hints_are_of_the_first_object_even_when_it_is_empty(client: ApiClient) -> None:

@@ -94,17 +94,17 @@ def test_volumes_of_several_servers_when_the_version_knows_them_then_the_order_s
 
 @pytest.mark.parametrize(("devices", "fields", "words"), [
     ([{}], {}, "device 0: source_type is missing"), ([BOOT, {"uuid": NET}], {}, "device 1: source_type is missing"),
-    ([BOOT, {"source_type": "volume", "volume_id": NET}], {}, "device 1: source volume needs the uuid"),
-    ([BOOT, {**VOLUME, "destination_type": "local"}], {}, "device 1: source volume cannot become a local disk"),
-    ([BOOT, {**SWAP, "uuid": NET}], {}, "device 1: a blank device has no uuid"),
+    ([BOOT, {"source_type": "volume", "volume_id": NET}], {}, "device 1: source volume requires a uuid"),
+    ([BOOT, {**VOLUME, "destination_type": "local"}], {}, "device 1: source volume cannot be a local disk"),
+    ([BOOT, {**SWAP, "uuid": NET}], {}, "device 1: a blank device cannot have a uuid"),
     ([{**BOOT, "boot_index": 1}], {}, "device 0: Mapping image to local"),
     ([BOOT], {"imageRef": ""}, "device 0: Mapping image to local is not supported without imageRef"),
-    ([{**BOOT, "uuid": NET}], {}, f"device 0: the boot disk is made of image {NET}, and imageRef is {IMAGE}"),
+    ([{**BOOT, "uuid": NET}], {}, f"device 0: the boot disk uses image {NET}, but imageRef is {IMAGE}"),
     ([BOOT, SWAP, SWAP], {}, "device 2: more than one swap disk"),
-    ([BOOT, {**VOLUME, "device_name": "/dev/vda"}], {}, "device 1: device_name vda clashes"),
-    ([BOOT, {**VOLUME, "device_name": "vda"}], {}, "device 1: device_name vda clashes"),
-    ([BOOT, VOLUME], {"max_count": 2}, "device 1: one volume cannot be given to several servers"),
-    ([BOOT, VOLUME], {"min_count": 2}, "device 1: one volume cannot be given to several servers"),
+    ([BOOT, {**VOLUME, "device_name": "/dev/vda"}], {}, "device 1: device_name vda conflicts"),
+    ([BOOT, {**VOLUME, "device_name": "vda"}], {}, "device 1: device_name vda conflicts"),
+    ([BOOT, VOLUME], {"max_count": 2}, "device 1: a volume cannot be attached to several new servers"),
+    ([BOOT, VOLUME], {"min_count": 2}, "device 1: a volume cannot be attached to several new servers"),
     ([VOLUME], {}, "no device has boot_index 0"), ([SWAP], {}, "no device has boot_index 0"),
     ([VOLUME], {"imageRef": ""}, "no device has boot_index 0"),
     ([{**VOLUME, "boot_index": -1}], {"imageRef": ""}, "no device has boot_index 0"),
@@ -113,9 +113,9 @@ def test_volumes_of_several_servers_when_the_version_knows_them_then_the_order_s
     ([BOOT, {**VOLUME, "boot_index": 2}], {}, "device 1: Boot sequence"),
     ([{**VOLUME, "boot_index": 1}], {"imageRef": ""}, "device 0: Boot sequence"),
     ([BOOT, {"source_type": "image", "destination_type": "volume", "uuid": NET}], {}, "volume_size of at least 1"),
-    ([BOOT, {**VOLUME, "volume_type": "x"}], {}, "device 1: the volume has its volume_type already"),
-    ([BOOT, {**SWAP, "volume_type": "x"}], {}, "device 1: a local disk has no volume_type"),
-    ([BOOT, {**VOLUME, "disk_bus": "nvme"}], {}, "device 1: disk_bus nvme is none of fdc, ide"),
+    ([BOOT, {**VOLUME, "volume_type": "x"}], {}, "device 1: an existing volume already has a volume_type"),
+    ([BOOT, {**SWAP, "volume_type": "x"}], {}, "device 1: a local disk cannot have a volume_type"),
+    ([BOOT, {**VOLUME, "disk_bus": "nvme"}], {}, "device 1: disk_bus nvme must be one of fdc, ide"),
     ([BOOT, *[{"source_type": "blank"}] * 4], {}, "4 disks on its host, and at most 3 are allowed")])
 def test_new_list_when_it_cannot_be_then_the_entry_and_the_reason_are_named(
         client: ApiClient, devices: list[Any], fields: dict[str, Any], words: str) -> None:
@@ -169,11 +169,11 @@ def test_old_list_when_nothing_is_named_as_the_root_then_the_image_is_booted_fro
 
 
 @pytest.mark.parametrize(("devices", "fields", "words"), [
-    ([{}], {}, "device 0: it names no volume and no snapshot"),
-    ([{"volume_id": NET}, {"device_name": "vdb"}], {}, "device 1: it names no volume"),
+    ([{}], {}, "device 0: volume_id or snapshot_id is required"),
+    ([{"volume_id": NET}, {"device_name": "vdb"}], {}, "device 1: volume_id or snapshot_id is required"),
     ([{"virtual_name": "ephemeral0"}], {"imageRef": ""}, "no device has boot_index 0"),
     ([{"virtual_name": "swap"}, {"virtual_name": "swap"}], {}, "device 1: more than one swap"),
-    ([{"volume_id": NET}], {"max_count": 2}, "device 0: one volume cannot be given"),
+    ([{"volume_id": NET}], {"max_count": 2}, "device 0: a volume cannot be attached"),
     ([{"volume_id": "x"}], {}, "block_device_mapping[0].volume_id"),
     ([{"source_type": "volume"}], {}, "block_device_mapping[0]")])
 def test_old_list_when_it_cannot_be_then_the_entry_and_the_reason_are_named(
