@@ -1,4 +1,4 @@
-"""The command line: what can be said, and what it means."""
+"""The command line of bin/build-debs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from . import control, environment, trees
 from .table import BUILDING, COMMON, PACKAGES
 
 ABOUT = """\
-Debian packages of nova: nova-common with all Python code and libraries in /usr/lib/nova, and a package for each daemon.
-They are for the Debian, the architecture and the Python of the machine that builds them.
+Build Debian packages of nova: nova-common with all Python code and libraries in /usr/lib/nova, and a package for each
+daemon. They are for the Debian release, the architecture and the Python version of the machine that builds them.
 
-  bin/build-debs --output debs               build all of them, in some minutes; takes libraries from pip's index
+  bin/build-debs --output debs               build all packages, in some minutes; libraries come from pip's index
   apt install ./debs/nova-{common,api,conductor,scheduler,imageproxy}_*.deb       on a controller
   apt install ./debs/nova-{common,compute}_*.deb                                  on a compute host
-  bin/build-debs --revision 2                the same release with newer libraries: apt takes it for an upgrade
+  bin/build-debs --revision 2                the same release with newer libraries, as an upgrade for apt
   bin/build-debs --constraints /usr/share/doc/nova-common/dependencies
-                                             the same libraries that a package has which is installed here
+                                             use the library versions of a package that is installed on this machine
 
-No root is needed. Files have the time of the commit, or SOURCE_DATE_EPOCH. DEBFULLNAME and DEBEMAIL are the maintainer.
-What packages do when they are installed, upgraded and removed is in doc/install.rst.
+No root is needed. Files have the time of the commit, or SOURCE_DATE_EPOCH. DEBFULLNAME and DEBEMAIL set the maintainer.
+doc/install.rst describes the installation, upgrade and removal of the packages.
 """
 LOG = Path(tempfile.gettempdir()) / f"nova-build-debs-{os.getuid()}.log"
 
@@ -36,35 +36,37 @@ LOG = Path(tempfile.gettempdir()) / f"nova-build-debs-{os.getuid()}.log"
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="bin/build-debs", description=ABOUT,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument("--output", type=Path, default=Path("debs"), metavar="DIR", help="where packages go (debs)")
-    top.add_argument("--revision", type=_positive, default=1, metavar="N", help="of packages of this release (1)")
-    top.add_argument("--constraints", type=Path, metavar="FILE", help="versions of libraries, as pip has them in -c")
+    top.add_argument("--output", type=Path, default=Path("debs"), metavar="DIR",
+                     help="output directory of the packages (default: debs)")
+    top.add_argument("--revision", type=_positive, default=1, metavar="N",
+                     help="Debian revision of the packages of this release (default: 1)")
+    top.add_argument("--constraints", type=Path, metavar="FILE", help="versions of libraries: a pip constraints file")
     return top
 
 
 def _positive(word: str) -> int:
     if not word.isdigit() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{word} is not a positive number")
     return int(word)
 
 
 def check_tools() -> None:
-    """StackError: something that building takes is not installed."""
+    """Raise StackError if a build dependency is not installed."""
     if missing := packages.not_installed_of(BUILDING):
         raise StackError(f"not installed: {', '.join(missing)}", f"apt-get install {' '.join(missing)}")
 
 
 def check_output(folder: Path, release: control.Release) -> None:
-    """StackError: packages of another version are there, so that nova-api_*.deb would name two files."""
+    """Raise StackError if the folder has packages of another version: nova-api_*.deb would match two files."""
     if others := [path for path in folder.glob("nova-*.deb") if f"_{release.in_names}_" not in path.name]:
         raise StackError(f"{folder} has packages of another version: {others[0].name}",
                          "name another folder with --output, or move them away")
 
 
 def build(options: argparse.Namespace, work: Path) -> list[Path]:
-    """All packages, in the output folder. StackError: what is wrong, and what to do."""
+    """Build all packages in the output folder and return their paths. Raises StackError."""
     if options.constraints and not options.constraints.is_file():
-        raise StackError(f"{options.constraints} is no file", "give --constraints a file of lines like NAME==VERSION")
+        raise StackError(f"{options.constraints} is not a file", "--constraints needs a file with lines NAME==VERSION")
     check_tools()
     release = control.Release(control.version(options.revision), control.architecture(), control.python(),
                               control.libvirt(), control.seconds())

@@ -1,4 +1,4 @@
-"""What dpkg is told of a package: its version, its fields, its conffiles."""
+"""A package's metadata for dpkg: its version, fields and conffiles."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from stacklib.venvs import PYTHON
 
 from .table import COMMON, Package
 
-#: Distributions have packages of the same names with epochs up to 3: theirs must never be taken for an upgrade of ours.
+#: Distributions have packages of the same names with epochs up to 3, which must never count as upgrades of these.
 EPOCH = 10
-#: Lower than any of ours, higher than any of theirs.
+#: Lower than all versions of these packages, higher than all versions of distributions' packages.
 FIRST = f"{EPOCH}:0~"
 ABOUT = """\
  A Nova-compatible control plane for virtual machines. All its packages on a
@@ -27,11 +27,11 @@ ABOUT = """\
 
 @dataclass(frozen=True)
 class Release:
-    """What all packages of one build have in common.
+    """Values that all packages of one build share.
 
-    ``version``: Debian's, with its revision. ``architecture``: dpkg's word for the machine. ``python``: of the
-    environment, like (3, 11). ``libvirt``: of the library that libvirt-python was built for. ``seconds``: since 1970,
-    of all files.
+    ``version``: the Debian version with its revision. ``architecture``: dpkg's name. ``python``: version of the
+    environment, like (3, 11). ``libvirt``: version of the library that libvirt-python was built for. ``seconds``: time
+    of all files, since 1970.
     """
 
     version: str
@@ -42,7 +42,7 @@ class Release:
 
     @property
     def in_names(self) -> str:
-        """The version as names of files have it: without the epoch."""
+        """The version in the names of files: without the epoch."""
         return self.version.partition(":")[2]
 
     def architecture_of(self, package: Package) -> str:
@@ -50,7 +50,7 @@ class Release:
 
 
 def version(revision: int) -> str:
-    """Of the checkout's release. A build of the same release with other libraries has the next revision."""
+    """Return the Debian version of the checkout's release. A build with other libraries has the next revision."""
     return f"{EPOCH}:{runpy.run_path(str(CHECKOUT / 'nova/version.py'))['RELEASE']}-{revision}"
 
 
@@ -59,18 +59,18 @@ def architecture() -> str:
 
 
 def python() -> tuple[int, int]:
-    """Of Debian's own Python, which the environment is for."""
+    """Return the version of Debian's own Python, which the environment is for."""
     major, minor = _printed(PYTHON, "-c", "import sys; print(*sys.version_info[:2])").split()
     return int(major), int(minor)
 
 
 def libvirt() -> str:
-    """Of the installed headers, like 9.0.0."""
+    """Return the version of the installed libvirt headers, like 9.0.0."""
     return _printed("dpkg-query", "-W", "-f", "${Version}", "libvirt-dev").partition("-")[0].partition("+")[0]
 
 
 def seconds() -> int:
-    """SOURCE_DATE_EPOCH, else the commit's time, else that of the file with the release."""
+    """Return SOURCE_DATE_EPOCH, otherwise the commit's time, otherwise the time of the file with the release."""
     if told := os.environ.get("SOURCE_DATE_EPOCH"):
         return int(told)
     said = subprocess.run(["git", "-C", str(CHECKOUT), "log", "-1", "--format=%ct"], capture_output=True, text=True,
@@ -84,11 +84,11 @@ def _printed(*command: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError) as error:
-        raise StackError(f"{command[0]} does not answer: {error}", "build on Debian, with libvirt-dev") from error
+        raise StackError(f"{command[0]} failed: {error}", "build on Debian, with libvirt-dev installed") from error
 
 
 def control(package: Package, release: Release, kilobytes: int) -> str:
-    """The text of the file ``control``. ``kilobytes``: what its files take when installed."""
+    """Return the text of the file ``control``. ``kilobytes``: the size of the installed files."""
     fields = {
         "Package": package.name,
         "Version": release.version,
@@ -109,7 +109,8 @@ def control(package: Package, release: Release, kilobytes: int) -> str:
 
 
 def depends(package: Package, release: Release) -> tuple[str, ...]:
-    """The environment is for one minor version of Python; libvirt-python is for one libvirt, or a newer one."""
+    """Return a package's dependencies: the environment needs one minor version of Python; libvirt-python needs its
+    version of libvirt, or a newer one."""
     major, minor = release.python
     if package.name == COMMON:
         first = (f"python3 (>= {major}.{minor}~)", f"python3 (<< {major}.{minor + 1}~)", "libc6")
@@ -120,12 +121,12 @@ def depends(package: Package, release: Release) -> tuple[str, ...]:
 
 
 def _of_debian(names: tuple[str, ...]) -> list[str]:
-    """dpkg takes such a package away before it unpacks one of ours. It would take our units with it afterwards, whose
-    folder has two names."""
+    """Return Conflicts on the distribution's packages: dpkg removes them before it unpacks these. A later removal would
+    also remove the units of these packages, whose folder has two names."""
     return [f"{name} (<< {FIRST})" for name in names]
 
 
 def conffiles(tree: Path) -> str:
-    """All files below /etc, one a line."""
+    """Return all files below /etc, one in each line."""
     files = sorted(path for path in (tree / "etc").rglob("*") if path.is_file())
     return "".join(f"/{path.relative_to(tree)}\n" for path in files)

@@ -1,7 +1,7 @@
-"""What dpkg runs before and after it changes files. Each script may run twice, and does without a running systemd.
+"""Maintainer scripts, which dpkg runs before and after it changes files. Each may run twice, also without systemd.
 
-A daemon is neither enabled nor started when its package is installed first: it is not configured then. After an upgrade
-it is restarted if it runs.
+A daemon is neither enabled nor started by the first installation, when it is not configured. An upgrade restarts it if
+it runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from .control import FIRST
 from .table import COMMON, EXAMPLES, Package
 
 SYSTEMD_RUNS = "[ -d /run/systemd/system ]"
-#: A conductor does not start on tables of an older release. The one that runs goes on until they are synced.
+#: A conductor does not start on tables of an older release. The running one continues until they are synced.
 RESTART_CONDUCTOR = """\
 if systemctl --quiet is-active nova-conductor.service; then
     if nova-status upgrade check 2>/dev/null | grep -A1 '| Check: Schemas ' | grep -q '| Result: Success '; then
@@ -24,7 +24,7 @@ fi
 
 
 def scripts(package: Package) -> dict[str, str]:
-    """Name -> text of the scripts that this package has."""
+    """Return the scripts of a package by name."""
     drops = "".join(f'dpkg-maintscript-helper rm_conffile {path} {FIRST} {package.name} -- "$@"\n'
                     for path in package.drops)
     bodies = {"preinst": drops, "postinst": drops + _when("configure", _configured(package)),
@@ -34,7 +34,8 @@ def scripts(package: Package) -> dict[str, str]:
 
 
 def _configured(package: Package) -> str:
-    """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
+    """Return the body of ``postinst configure``: users are created before their folders. ``$2`` is the previous
+    version: empty for a first installation."""
     made = "".join(f"systemd-sysusers {name}\n" for name in package.users)
     made += "".join(f"systemd-tmpfiles --create {name}\n" for name in package.folders)
     made += _example(package) + _handed_over(package) + _if('[ -z "$2" ]', _first(package))
@@ -42,7 +43,8 @@ def _configured(package: Package) -> str:
 
 
 def _handed_over(package: Package) -> str:
-    """A daemon that ran as nova in the release before, or was Debian's, has a user of its own, who reads its file."""
+    """Return commands that give the configuration file to the daemon's own user, if a previous release or Debian's
+    package ran the daemon as nova or root."""
     config = package.config
     if config is None or config.owner in ("root", "nova"):
         return ""
@@ -52,7 +54,8 @@ def _handed_over(package: Package) -> str:
 
 
 def _example(package: Package) -> str:
-    """The file to edit, where there is none: units name it. What a deployment tool wrote is left alone."""
+    """Return commands that install the example of a missing configuration file, which units name. A file that a
+    deployment tool wrote is not changed."""
     config = package.config
     if config is None:
         return ""
@@ -80,7 +83,7 @@ def _restarted(package: Package) -> str:
 
 
 def _removing(package: Package) -> str:
-    if package.name == COMMON:  # what Python has compiled by itself would keep folders from being removed
+    if package.name == COMMON:  # bytecode that Python has compiled later would prevent the removal of folders
         return "find /usr/lib/nova -name __pycache__ -type d -prune -exec rm -rf {} +\n"
     return _if(SYSTEMD_RUNS, f"systemctl --quiet disable --now {package.name}.service\n")
 
@@ -90,7 +93,8 @@ def _removed(package: Package) -> str:
 
 
 def _purged(package: Package) -> str:
-    """dpkg removes the conffiles. What daemons keep in /var/lib stays, and so do the users who own it."""
+    """Return commands that purge the files which dpkg does not know. The daemons' data in /var/lib is kept, and also
+    the users who own it."""
     config = package.config
     edited = f"rm -f /etc/nova/{config.name}\nrmdir /etc/nova 2>/dev/null || true\n" if config else ""
     return edited + ("rm -rf /var/log/nova /run/nova /run/nova-migrations\n" if package.name == COMMON else "")
@@ -101,7 +105,7 @@ def _when(word: str, body: str) -> str:
 
 
 def _if(condition: str, body: str) -> str:
-    """The lines behind the condition; nothing where there are none."""
+    """Return an `if` with these lines; empty if there are none."""
     return f"if {condition}; then\n{_indented(body)}fi\n" if body else ""
 
 

@@ -1,4 +1,4 @@
-"""The packages: what each one has, and what it needs of Debian."""
+"""The packages: the contents of each, and its dependencies on Debian packages."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from stacklib.layout import CHECKOUT
 
 COMMON = "nova-common"
 EXAMPLES = "usr/share/nova"  # of the files that administrators edit
-#: What building takes beside dpkg-deb: libvirt-python has no binary wheel.
+#: Build dependencies besides dpkg-deb: libvirt-python has no binary wheel.
 BUILDING = ("gcc", "libc6-dev", "libvirt-dev", "pkg-config", "python3-dev", "python3-venv")
 
 
 class Config(NamedTuple):
-    """A file of /etc/nova that is made from an example when the package is installed first. dpkg does not know it: a
-    release that changes the example asks nobody."""
+    """A file of /etc/nova that the first installation creates from an example. It is not a conffile: a release that
+    changes the example does not prompt the administrator."""
 
     name: str
     mode: int
@@ -29,10 +29,10 @@ class Config(NamedTuple):
 class Package:
     """One package. ``programs`` are links in /usr/bin to the environment's, each with a man page if it has one.
 
-    ``files``: in the checkout -> in the package. A file of /etc is a conffile. ``unit``: whether it is a daemon with a
-    unit of its name. ``provides``: what other distributions call it. ``replaces``: which packages of Debian's own have
-    some of its files; ``drops``: which of their files do harm beside its own. ``conflicts``: what else cannot be there.
-    ``binary``: whether it has compiled files, and so is for one architecture.
+    ``files``: path in the checkout -> path in the package. A file of /etc is a conffile. ``unit``: whether it is a
+    daemon with a unit of its name. ``provides``: its names in other distributions. ``replaces``: Debian packages that
+    have some of its files; ``drops``: files of theirs that conflict with its own. ``conflicts``: packages that cannot
+    be installed at the same time. ``binary``: whether it has compiled files and is for one architecture.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Package:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Names of its files of sysusers.d."""
+        """Names of its sysusers.d files."""
         return self._of_systemd("sysusers.d")
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Names of its files of tmpfiles.d."""
+        """Names of its tmpfiles.d files."""
         return self._of_systemd("tmpfiles.d")
 
     def _of_systemd(self, folder: str) -> tuple[str, ...]:
@@ -65,27 +65,27 @@ class Package:
 
     @property
     def modules(self) -> bool:
-        """Whether it has the kernel load modules."""
+        """True if the package makes the kernel load modules."""
         return any(name.startswith("usr/lib/modules-load.d/") for name in self.files.values())
 
 
 def _users(name: str) -> dict[str, str]:
-    """Its user, and the folders that are its own."""
+    """Return the files that create a package's user and its folders."""
     paths = (f"{folder}/{name}.conf" for folder in ("sysusers.d", "tmpfiles.d"))
     return {f"etc/{path}": f"usr/lib/{path}" for path in paths if (CHECKOUT / "etc" / path).exists()}
 
 
-#: sudoers among them: who may start privsep-helper by sudo is as good as root, and where nova-privileged runs nobody
-#: needs it.
+#: They include sudoers: a user that may start privsep-helper by sudo has root's rights, and a host that runs
+#: nova-privileged does not need it.
 _EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}" for name in (
     "nova/nova.conf.sample", "nova/policy.yaml.sample", "monitoring/nova-alerts.yml", "monitoring/nova-dashboard.json",
     "monitoring/prometheus.yml", "sudoers.d/nova", "drop-ins/as-root.conf", "drop-ins/with-sudo.conf",
     "nova/nova-config-generator.conf", "nova/nova-policy-generator.conf")}
-#: What deployment tools edit, at the place where they look for it.
+#: Files that deployment tools edit, at the paths that these tools expect.
 _EDITED = {f"etc/nova/{name}": f"etc/nova/{name}" for name in ("api-paste.ini", "rootwrap.conf",
                                                                "rootwrap.d/compute.filters")}
 
-#: The first rotates the same logs once more; the second lets daemons start root's helper by sudo.
+#: The first rotates the same logs a second time; the second allows daemons to start root's helper by sudo.
 _DROPPED = ("/etc/logrotate.d/nova-common", "/etc/sudoers.d/nova-common")
 _PROXIES = "nova-consoleproxy"
 
@@ -98,12 +98,12 @@ def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = 
 
 
 def _alias(name: str, summary: str, depends: tuple[str, ...] = ()) -> Package:
-    """A name by which deployment tools and distributions install what has another one here."""
+    """Return an empty package with a name that deployment tools and distributions use for other packages."""
     return Package(name=name, summary=summary, programs=(), unit=False, depends=depends)
 
 
 def _hypervisor(kind: str, summary: str) -> Package:
-    """One alone is installed: its nova-compute.conf chooses the driver."""
+    """Return a package whose nova-compute.conf selects the driver. Only one of them can be installed."""
     name, one_of = f"nova-compute-{kind}", "nova-compute-hypervisor"
     return Package(name=name, summary=summary, programs=(), unit=False, depends=("nova-compute",), provides=(one_of,),
                    conflicts=(one_of,), files={f"etc/packaging/{name}.conf": "etc/nova/nova-compute.conf"})

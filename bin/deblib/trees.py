@@ -1,4 +1,4 @@
-"""A package's files, laid out as they are to lie on a machine, and dpkg-deb's word on them."""
+"""The tree of a package's files, as installed on a machine, and its build with dpkg-deb."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ENVIRONMENT = Path("usr/lib/nova")
 ALIAS = re.compile(r"^Alias=(.+)$", re.MULTILINE)
 UNITS = Path("usr/lib/systemd/system")
 DOCUMENTS = Path("usr/share/doc")
-#: A quarter larger than by xz's best, in a tenth of the time.
+#: Packages are a quarter larger than with xz's best level, but need a tenth of the time.
 COMPRESSION = ("-Zxz", "-z1")
 
 
 def complete(package: Package, tree: Path, release: Release) -> None:
-    """Lay out all that dpkg-deb packs: the tree may have an environment already."""
+    """Lay out all files for dpkg-deb; the tree may already have an environment."""
     tree.mkdir(parents=True, exist_ok=True)
     _lay_out(package, tree)
     make_uniform(tree, release.seconds)
@@ -33,18 +33,18 @@ def complete(package: Package, tree: Path, release: Release) -> None:
 
 
 def pack(package: Package, tree: Path, output: Path, release: Release) -> Path:
-    """The package's file. StackError: dpkg-deb has complained."""
+    """Build a package and return its file. Raises StackError if dpkg-deb fails."""
     target = output / f"{package.name}_{release.in_names}_{release.architecture_of(package)}.deb"
     done = subprocess.run(["dpkg-deb", "--root-owner-group", *COMPRESSION, "--build", str(tree), str(target)],
                           env={**os.environ, "SOURCE_DATE_EPOCH": str(release.seconds)}, capture_output=True, text=True,
                           check=False)
     if done.returncode:
-        raise StackError(f"dpkg-deb does not build {package.name}: {done.stderr.strip()}")
+        raise StackError(f"dpkg-deb cannot build {package.name}: {done.stderr.strip()}")
     return target
 
 
 def _lay_out(package: Package, tree: Path) -> None:
-    """All of the package's own files."""
+    """Lay out the package's own files: programs, man pages, units, examples and documents."""
     for program in package.programs:
         _link(tree / "usr/bin" / program, f"../lib/nova/bin/{program}")
         for page in (CHECKOUT / "etc/man").glob(f"{program}.[18]"):
@@ -54,7 +54,7 @@ def _lay_out(package: Package, tree: Path) -> None:
     if package.unit:
         unit = CHECKOUT / f"etc/systemd/{package.name}.service"
         _copy(unit, tree / UNITS / unit.name)
-        for alias in ALIAS.findall(unit.read_text()):  # enabled or not, it has the names of other distributions
+        for alias in ALIAS.findall(unit.read_text()):  # other distributions' names work even if it is not enabled
             _link(tree / UNITS / alias, unit.name)
     if package.config:
         _write_example(CHECKOUT / "etc/bounded" / package.config.name, tree / EXAMPLES / package.config.name)
@@ -66,7 +66,7 @@ def _lay_out(package: Package, tree: Path) -> None:
 
 
 def make_uniform(tree: Path, seconds: int) -> None:
-    """The same modes and times whoever builds: all may read, and only programs may be run."""
+    """Set the same modes and times for every builder: all users may read files, and only programs are executable."""
     for path in [tree, *tree.rglob("*")]:
         if not path.is_symlink():
             runs = path.is_dir() or path.stat().st_mode & 0o100
@@ -75,7 +75,7 @@ def make_uniform(tree: Path, seconds: int) -> None:
 
 
 def _describe(package: Package, tree: Path, release: Release) -> None:
-    """DEBIAN/, and the mode of the folder that has passwords: before it has an owner, root alone may read it."""
+    """Write DEBIAN/, and make the folder with passwords readable by root only until it gets its owner."""
     if (tree / "etc/nova").exists():
         (tree / "etc/nova").chmod(0o750)
     files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
@@ -89,8 +89,8 @@ def _describe(package: Package, tree: Path, release: Release) -> None:
 
 
 def _write_example(source: Path, target: Path) -> None:
-    """A file that sets nothing until somebody takes a # away. Deployment tools have all options in a nova.conf of
-    theirs, or add them to this one: an example of bounded mode would overrule them."""
+    """Write an example in which all options are commented out. Deployment tools have all options in their own
+    nova.conf, or add them to this one: active options of bounded mode would override them."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(re.sub(r"^(?=[a-z])", "#", source.read_text(), flags=re.M))
 
@@ -106,6 +106,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _packed(source: Path, target: Path) -> None:
-    """By gzip, without a name or a time in it."""
+    """Compress a file by gzip, without a name or a time in it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(source.read_bytes(), mtime=0))

@@ -1,1 +1,1 @@
-"""What is behind ``bin/stack``: a whole cloud on one machine, from nothing. Standard library only."""
+"""Implementation of ``bin/stack``: a whole cloud on one machine, from nothing. Standard library only."""

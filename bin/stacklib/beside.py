@@ -1,4 +1,4 @@
-"""Horizon before a cloud that somebody else runs, such as nova-all: `bin/stack dashboard`."""
+"""Horizon for a cloud that is not a stack, such as nova-all: `bin/stack dashboard`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .stack import SERVICE_USER
 from .stages import Progress
 from .up import install
 
-#: Files of a site are there until the machine is started anew.
+#: Parent of the sites' directories, which last until the machine reboots.
 FOLDERS = Path("/run")
 
 
 def site_of(layout: Layout, keystone: str, port: int) -> dashboard.Site:
-    """Everybody has to log in anew when it is started anew: whoever has its secret can be anybody."""
+    """Return the site with a new secret, so a restart ends all sessions: the secret can sign a session of any user."""
     return dashboard.Site(
         venv=layout.venvs / "horizon",
         folder=FOLDERS / f"nova-dashboard-{port}",
@@ -32,7 +32,7 @@ def site_of(layout: Layout, keystone: str, port: int) -> dashboard.Site:
 
 
 def serve(layout: Layout, keystone: str, port: int) -> None:
-    """Install what is missing, and become the dashboard: Ctrl-C ends it."""
+    """Install the missing packages and replace this process by the dashboard; Ctrl-C ends it."""
     install(layout, ("horizon",), Progress())
     site = site_of(layout, keystone, port)
     for folder in (site.folder, site.folder / "local"):
@@ -40,6 +40,6 @@ def serve(layout: Layout, keystone: str, port: int) -> None:
         shutil.chown(folder, SERVICE_USER, SERVICE_USER)
     dashboard.write(site, SERVICE_USER)
     words, environment = dashboard.command(site)
-    print(f"Horizon is at {site.url}: its users are those of {keystone}. Ctrl-C ends it.", flush=True)
+    print(f"Horizon is at {site.url}. Log in as a user of {keystone}. Press Ctrl-C to end it.", flush=True)
     as_user = ("setpriv", f"--reuid={SERVICE_USER}", f"--regid={SERVICE_USER}", "--init-groups")
     os.execvpe(as_user[0], (*as_user, *words), {**os.environ, **environment})

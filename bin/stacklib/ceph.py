@@ -1,7 +1,7 @@
 """Ceph: a monitor, a manager and one OSD, whose disk is a sparse file; pools for volumes, guests' disks and images.
 
-There is one copy of everything, so it is for trying, not for data that matter. Keys are made here and given to the
-monitor when it is made: none is ever printed by a command.
+Objects have one replica: it is for tests, not for important data. Keys are generated here and given to the monitor at
+its creation; no command prints them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .secrets import Secrets
 from .spec import SERVICES, STORES, Daemon, Probe
 from .stack import SERVICE_USER, Stack
 
-OWNER = "ceph"  # Debian's user; of all three daemons
+OWNER = "ceph"  # Debian's user; all three daemons run as it
 MON, MGR, OSD = "ceph-mon", "ceph-mgr", "ceph-osd"
 VOLUMES, GUESTS, IMAGES, SNAPSHOTS = "volumes", "vms", "images", "snapshots"
 POOLS = (VOLUMES, GUESTS, IMAGES, SNAPSHOTS)
 ADMIN, CINDER, GLANCE, NOVA = "client.admin", "client.cinder", "client.glance", "client.nova"
-DISK_BYTES = 20 << 30  # what is written of it takes space, no more
+DISK_BYTES = 20 << 30  # sparse: only written blocks take space
 EVERYTHING = {"mon": "allow *", "mgr": "allow *", "osd": "allow *"}
-#: Who may do what. Cinder's user is the one that guests' hosts open volumes as; the hosts' own has their disks.
+#: Capabilities of each user. Compute hosts open volumes as Cinder's user, and guests' disks as nova's.
 CAPS = {
     "mon.": {"mon": "allow *"},
     ADMIN: EVERYTHING,
@@ -50,12 +50,12 @@ USERS_OF_MODULES = ("cinder", "nextdoor")  # environments
 
 
 def conf_file(layout: Layout, host: str = "") -> Path:
-    """ceph.conf, the keyrings beside it: of the controller, or of Glance or a compute host, which have fewer."""
+    """Path of ceph.conf of the controller, of Glance or of a compute host; the keyrings are in the same directory."""
     return layout.etc / (f"ceph-{host}" if host else "ceph") / "ceph.conf"
 
 
 def settings(layout: Layout, secrets: Secrets, keys: Path) -> str:
-    """What daemons and clients read; ``keys``: the directory with the clients' keyrings."""
+    """Return the ceph.conf of daemons and clients. ``keys``: the directory with the clients' keyrings."""
     state = layout.data / "ceph"
     return f"""\
 [global]
@@ -94,7 +94,7 @@ osd_memory_target = 939524096
 
 
 def _daemons(layout: Layout) -> str:
-    """They say what they do on their standard error, which is the log that the stack keeps."""
+    """Return the options of each daemon: it logs to its standard error, which is the log that the stack keeps."""
     return f"""\
 log_to_stderr = true
 log_to_file = false
@@ -116,7 +116,7 @@ def keyring(secrets: Secrets, *names: str, caps: bool = False) -> str:
 
 
 def write_files(stack: Stack) -> None:
-    """The configuration is everybody's to read; each keyring is root's, or the daemon's, alone."""
+    """Write the configuration, which all users may read, and the keyrings, for root or the daemon's user only."""
     layout, secrets = stack.layout, stack.secrets
     _write_clients(stack, "ceph", (ADMIN, CINDER))
     _write_clients(stack, "ceph-glance", (GLANCE,), owner=SERVICE_USER)
@@ -125,7 +125,7 @@ def write_files(stack: Stack) -> None:
     stack.directory("run", "ceph", owner=OWNER, mode=0o755)
     for part, name in (("mon", "mon."), ("mgr", "mgr.a"), ("osd", "osd.0")):
         place = stack.directory("data", "ceph", part, owner=OWNER)
-        if part != "mon":  # which has all keys in its store
+        if part != "mon":  # the monitor has all keys in its store
             write_private(place / "keyring", keyring(secrets, name), owner=OWNER)
 
 
@@ -137,7 +137,7 @@ def _write_clients(stack: Stack, directory: str, users: tuple[str, ...], owner: 
 
 
 def start(stack: Stack) -> str:
-    """Its files, its daemons, its pools; it answers when this returns."""
+    """Write the files, start the daemons and create the pools; Ceph is ready when this returns."""
     (stack.layout.data / "ceph").mkdir(parents=True, exist_ok=True)
     (stack.layout.data / "ceph").chmod(0o755)
     write_files(stack)
@@ -152,7 +152,7 @@ def start(stack: Stack) -> str:
 
 
 def link_modules(layout: Layout) -> None:
-    """Cinder's driver and Glance's need Ceph's own Python modules, which are Debian's and no package of PyPI."""
+    """Link Ceph's Python modules into the environments of Cinder and Glance: Debian has them, PyPI does not."""
     modules = [module for name in ("rados", "rbd") for module in MODULES.glob(f"{name}.*.so")]
     for name in USERS_OF_MODULES:
         for packages in (layout.venvs / name / "lib").glob("python3*/site-packages"):
@@ -162,7 +162,7 @@ def link_modules(layout: Layout) -> None:
 
 
 def _make_monitor(stack: Stack) -> None:
-    """Its store, with every key; made anew while it was never whole."""
+    """Create the monitor's store, with every key; an incomplete store of an earlier run is replaced."""
     if stack.done(MON):
         return
     layout, secrets = stack.layout, stack.secrets
@@ -200,7 +200,7 @@ def _call(stack: Stack, *words: str) -> None:
 
 
 def _daemon(stack: Stack, name: str) -> Daemon:
-    """The stores are the last to stop: what uses Ceph, a guest too, must not wait for it."""
+    """Return a daemon of Ceph. Its stores stop last: the users of Ceph, including guests, must not wait for it."""
     layout, conf = stack.layout, conf_file(stack.layout)
     made = Daemon(
         name=name,
@@ -216,7 +216,7 @@ def _daemon(stack: Stack, name: str) -> Daemon:
 
 
 def on_host(layout: Layout, secrets: Secrets, host: Compute) -> dict[str, str]:
-    """``[libvirt]`` of a compute host: its guests' disks are in Ceph, too."""
+    """Return the ``[libvirt]`` options of a compute host, which keep its guests' disks in Ceph."""
     if layout.choices.volumes != "ceph" or layout.choices.driver != "libvirt":
         return {}
     return {

@@ -1,7 +1,7 @@
-"""What is said to Ceph once it runs; a program of its own, because librados blocks whoever calls it.
+"""Set-up commands for a running Ceph cluster; a separate program, because librados blocks its caller.
 
-    cephcalls.py CONF register UUID     there is an OSD of that uuid
-    cephcalls.py CONF pools NAME...     wait until the OSD is up, and have these pools, ready for images
+    cephcalls.py CONF register UUID     register an OSD with this UUID
+    cephcalls.py CONF pools NAME...     wait until the OSD is up, and create these pools for images
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UP_S = 90
 
 
 def tell(cluster: rados.Rados, prefix: str, data: bytes = b"", **words: object) -> bytes:
-    """SystemExit: Ceph refuses, with its reason."""
+    """Send a command to the monitor and return its output. Raises SystemExit, with the reason, if Ceph refuses it."""
     code, said, complaint = cluster.mon_command(json.dumps({"prefix": prefix, "format": "json", **words}), data)
     if code:
         raise SystemExit(f"{prefix}: {complaint} ({code})")

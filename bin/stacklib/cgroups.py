@@ -1,4 +1,4 @@
-"""A control group of its own for each room, in every hierarchy that the machine has mounted (v1, v2 or both)."""
+"""Control groups: one for each room, in every hierarchy that the machine has mounted (v1, v2 or both)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-COPIED = ("cpuset.cpus", "cpuset.mems")  # a v1 cpuset takes no process before it has these
+COPIED = ("cpuset.cpus", "cpuset.mems")  # a v1 cpuset accepts no process until these are set
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Hierarchy:
 
 
 def hierarchies(mountinfo: str, own: str, v2_too: bool = False) -> list[Hierarchy]:
-    """From the texts of /proc/self/mountinfo and /proc/PID/cgroup; `v2_too`: that group's place in v2 as well."""
+    """Parse the texts of /proc/self/mountinfo and /proc/PID/cgroup. `v2_too`: use that process' group in v2, too."""
     groups = {controllers: path for _, controllers, path in (line.split(":", 2) for line in own.splitlines())}
     found = {}
     for line in mountinfo.splitlines():
@@ -45,7 +45,7 @@ def here() -> list[Hierarchy]:
 
 
 def join(name: str, of: list[Hierarchy], leaf: str = "") -> None:
-    """Make the group `name` (like `nova-sandbox-default/host1`) where it is missing, and move this process into it."""
+    """Create the group `name` (like `nova-sandbox-default/host1`) if it is missing, and move this process into it."""
     for hierarchy in of:
         directory = hierarchy.directory
         for part in [*name.split("/"), *([leaf] if leaf and hierarchy.kind == "cgroup2" else [])]:
@@ -60,22 +60,22 @@ def join(name: str, of: list[Hierarchy], leaf: str = "") -> None:
 
 
 def join_process(pid: int) -> None:
-    """Move this process into the groups of another: entering a cgroup namespace only changes what it sees."""
+    """Move this process into the groups of another: entering a cgroup namespace changes only its view."""
     theirs = Path(f"/proc/{pid}/cgroup").read_text()
     for hierarchy in hierarchies(Path("/proc/self/mountinfo").read_text(), theirs, v2_too=True):
-        with contextlib.suppress(OSError):  # a hierarchy that is mounted read-only keeps us where we are
+        with contextlib.suppress(OSError):  # the process stays where it is in a read-only hierarchy
             (hierarchy.directory / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _delegate(group: Path) -> None:
-    """Hand a v2 group's controllers to the groups below it; those that it cannot give, libvirt does without."""
+    """Delegate a v2 group's controllers to its child groups; libvirt works without a controller that is missing."""
     for controller in (group / "cgroup.controllers").read_text().split():
         with contextlib.suppress(OSError):
             (group / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def mount_commands(of: list[Hierarchy]) -> list[list[str]]:
-    """Mount the hierarchies anew, over a fresh /sys: in a cgroup namespace they then begin at the room's own group."""
+    """Return commands that mount the hierarchies on a new /sys; in a cgroup namespace they show the room's group."""
     commands = []
     if any(h.mountpoint != "/sys/fs/cgroup" for h in of):
         commands.append(["mount", "-t", "tmpfs", "-o", "mode=755", "cgroup-root", "/sys/fs/cgroup"])
@@ -90,7 +90,7 @@ def mount_commands(of: list[Hierarchy]) -> list[list[str]]:
 
 
 def remove(name: str, patience: float = 5.0) -> list[str]:
-    """Remove the group and all below it. Returns those that would not go: something still runs in them."""
+    """Remove the group and its child groups. Returns the groups that cannot be removed because processes run there."""
     return [
         str(top) for top in (h.directory / name for h in here()) if top.is_dir() and not _remove_tree(top, patience)
     ]
@@ -100,7 +100,7 @@ def _remove_tree(top: Path, patience: float) -> bool:
     deadline = time.monotonic() + patience
     while top.is_dir():
         for directory, _, _ in os.walk(top, topdown=False):
-            with contextlib.suppress(OSError):  # busy until the kernel has buried its last process: tried again
+            with contextlib.suppress(OSError):  # busy until the kernel has removed its last process: retried
                 os.rmdir(directory)
         if time.monotonic() > deadline:
             return False

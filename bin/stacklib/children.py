@@ -1,4 +1,4 @@
-"""The supervisor's own processes: on record, so that a next supervisor can end what a killed one left running."""
+"""Record of the supervisor's processes: the next supervisor ends the processes that a killed one left running."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(run: Path, pids: list[int]) -> None:
 
 
 def end_recorded(run: Path) -> None:
-    """End what a supervisor that was killed has left; a pid that now means another process is left alone."""
+    """End the processes that a killed supervisor has left; a PID that now belongs to another process is ignored."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         recorded = json.loads((run / RECORD).read_text())
         end([int(pid) for pid, start in recorded.items() if kernel.start_time(int(pid)) == start], sessions=True)
@@ -37,7 +37,10 @@ def of(parent: int) -> list[int]:
 
 
 def end(pids: list[int], now: bool = False, sessions: bool = False) -> None:
-    """SIGTERM, a while, SIGKILL; reaps those that are our children. `now`: SIGKILL at once; `sessions`: groups too."""
+    """Send SIGTERM, wait PATIENCE seconds and send SIGKILL; reap this process' children.
+
+    `now`: send SIGKILL immediately; `sessions`: signal the process groups of session leaders, too.
+    """
     for pid in pids:
         _send(pid, signal.SIGKILL if now else signal.SIGTERM, sessions)
     deadline = time.monotonic() + PATIENCE

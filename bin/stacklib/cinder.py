@@ -1,7 +1,8 @@
-"""Cinder: its files, its tables, its daemons, and the volume type that a new cloud has, by its back end's name.
+"""Cinder: its files, tables and daemons, and the volume type of a new cloud, which has the name of its back end.
 
-With ``nfs`` volumes are files of one directory. Cinder and the hosts take it for an NFS share that is mounted: a bind
-mount lies where each of them would have mounted it, so that nobody tries to. With ``ceph`` they are images of a pool.
+With ``nfs``, volumes are files in one directory. Cinder and the hosts treat it as a mounted NFS share: a bind mount is
+at the place where each of them would mount the share, so that none of them tries to. With ``ceph``, volumes are images
+in a pool.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ QUOTAS = ("volumes", "snapshots", "gigabytes", "backups", "backup_gigabytes", "g
 PRIVILEGED = ("privsep", "cinder_sys_admin", "privsep_osbrick")
 MOUNTS = Path("/proc/self/mountinfo")
 UP_S = 60  # until the back end reports itself
-# Cinder calls it though it is root already, and there may be no sudo
+# Cinder calls sudo although it runs as root, and sudo may not be installed
 SUDO = """\
 #!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 exec "$@"
 """
-# Cinder looks whether it is there, and never runs it: all is mounted
+# Cinder checks that it exists, and never runs it: the share is already mounted
 MOUNT = """\
 #!/bin/sh
 echo "$0: nothing is mounted in this cloud" >&2
@@ -44,7 +45,7 @@ exit 1
 
 
 def settings(layout: Layout, secrets: Secrets) -> str:
-    """cinder.conf, for all three daemons."""
+    """Return the cinder.conf of all three daemons."""
     state, etc, installed = layout.data / "cinder", layout.etc / "cinder", layout.venvs / "cinder" / "etc" / "cinder"
     helper = f"{layout.program('cinder', 'privsep-helper')} --config-file {etc}/cinder.conf"
     return f"""\
@@ -94,7 +95,7 @@ volume_backend_name = {layout.choices.volumes}
 
 
 def back_end(layout: Layout, secrets: Secrets) -> dict[str, str]:
-    """Options of its driver."""
+    """Return the options of the volume driver."""
     if layout.choices.volumes == CEPH:
         return {
             "volume_driver": "cinder.volume.drivers.rbd.RBDDriver",
@@ -120,13 +121,13 @@ def _lines(options: dict[str, str]) -> str:
 
 
 def credentials(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
-    """Options of keystoneauth for a service user, less the region."""
+    """Return the keystoneauth options of a service user, without the region."""
     found = neutron.credentials(layout, secrets, user)
     return {name: value for name, value in found.items() if name != "region_name"}
 
 
 def rootwrap(layout: Layout) -> str:
-    """Which programs may be run as root is said in Cinder's own filters."""
+    """Return rootwrap.conf; Cinder's own filters define the programs that may run as root."""
     return f"""\
 [DEFAULT]
 filters_path = {layout.venvs}/cinder/etc/cinder/rootwrap.d
@@ -136,7 +137,7 @@ use_syslog = false
 
 
 def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
-    """Where the volumes' directory is to be seen in a room: (source, target) pairs, made where they are missing."""
+    """Return the bind mounts of the volumes' directory in a room, as (source, target); create missing directories."""
     layout = stack.layout
     if layout.choices.volumes != NFS or room not in layout.addresses:
         return ()
@@ -147,14 +148,16 @@ def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
 
 
 def mount_point(layout: Layout, host: str) -> Path:
-    """Where Cinder (for the controller) or a compute host looks for the share."""
+    """Return the mount point of the share for Cinder (on the controller) or for a compute host."""
     state = layout.data / "cinder" if host == CONTROLLER else layout.nova_state(host)
     return state / "mnt" / share_directory()
 
 
 def mount(stack: Stack) -> str:
-    """The same on the machine itself, where there are no rooms: before libvirtd, which may have mounts of its own from
-    its start on. They are gone when the machine was started anew."""
+    """Bind-mount the volumes' directory on the machine itself, where there are no rooms.
+
+    This runs before libvirtd, which may have its own mount namespace from its start. A reboot removes the mounts.
+    """
     layout = stack.layout
     source = stack.directory("data", "cinder", "volumes", mode=0o755)
     for host in (CONTROLLER, *(one.name for one in layout.computes)):
@@ -166,27 +169,27 @@ def mount(stack: Stack) -> str:
 
 
 def unmount(layout: Layout) -> None:
-    """All that ``mount`` made. StackError: something still uses it."""
+    """Unmount all that ``mount`` mounted. Raises StackError if a process still uses a mount."""
     for target in mounted_below(layout.state):
         done = subprocess.run(["umount", target], capture_output=True, text=True, check=False)
         if done.returncode:
-            raise StackError(f"umount {target}: {done.stderr.strip()}", "look with `fuser -vm` what uses it")
+            raise StackError(f"umount {target}: {done.stderr.strip()}", "`fuser -vm` shows the processes that use it")
 
 
 def mounted_below(path: Path) -> list[str]:
-    """Mount points there, the innermost first. (The kernel writes a space in a path as \\040.)"""
+    """Return the mount points below a path, the innermost first. (The kernel writes a space in a path as \\040.)"""
     found = [line.split()[4] for line in MOUNTS.read_text().splitlines()]
     plain = [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), one) for one in found]
     return sorted((one for one in plain if Path(one).is_relative_to(path)), key=len, reverse=True)
 
 
 def share_directory() -> str:
-    """What a share's mount point is called, below where all are mounted."""
+    """Return the name of the share's mount point in the directory of all mounts."""
     return hashlib.md5(SHARE.encode(), usedforsecurity=False).hexdigest()
 
 
 def start(stack: Stack) -> str:
-    """Its files, its tables, its daemons."""
+    """Write Cinder's files, create its tables and start its daemons."""
     words = prepare(stack)
     return f"{words}; {stack.control.start(*daemons(stack))}"
 
@@ -214,7 +217,7 @@ def prepare(stack: Stack) -> str:
 
 
 def daemons(stack: Stack) -> list[Daemon]:
-    """All of root: cinder-volume needs it, and they share locks, which are files."""
+    """Return Cinder's daemons. All run as root: cinder-volume needs root, and they share lock files."""
     return [_daemon(stack, name) for name in PROGRAMS]
 
 
@@ -241,7 +244,7 @@ def _daemon(stack: Stack, name: str) -> Daemon:
 
 
 def prepare_types(stack: Stack) -> str:
-    """The type that volumes have when none is said, and a back end that reports itself. StackError: it does not."""
+    """Create the default volume type and wait for the back end's report. Raises StackError after UP_S seconds."""
     back_end = stack.layout.choices.volumes
     if not stack.done("cinder-types", back_end):
         stack.at_controller(lambda: _make_type(_admin(stack), back_end))
@@ -250,7 +253,7 @@ def prepare_types(stack: Stack) -> str:
     while not stack.at_controller(lambda: _reports(_admin(stack))):
         if time.monotonic() > deadline:
             raise StackError(
-                f"cinder-volume does not report itself within {UP_S} s", "see `bin/stack logs cinder-volume`"
+                f"cinder-volume has not reported its back end within {UP_S} s", "see `bin/stack logs cinder-volume`"
             )
         time.sleep(0.5)
     return f"type {back_end}"
@@ -270,5 +273,5 @@ def _make_type(cinder: Service, name: str) -> None:
 
 
 def _reports(cinder: Service) -> bool:
-    """Whether the scheduler knows of a place for volumes. (The service is "up" before its driver is.)"""
+    """Return whether the scheduler has a pool for volumes. (The service is "up" before its driver is.)"""
     return bool(cinder.get("/scheduler-stats/get_pools")["pools"])

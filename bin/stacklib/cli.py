@@ -1,4 +1,4 @@
-"""The command line: what can be said, and what it means."""
+"""The command line of bin/stack: its commands and options, and the functions that they call."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from .layout import PLAIN_STATE, PORTS, Choices, Layout, default_state, find, lo
 from .stages import Progress
 
 ABOUT = """\
-A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt and nova's own daemons, all real.
+Install and run a whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt and nova's daemons.
 
-  bin/stack up                       install, configure and start everything; ends with a server that answers
-  bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; touches nothing outside
-  bin/stack up --sandbox --driver fake --neutron    networks are Neutron's instead of nova-network's
-  bin/stack up --volumes nfs                        with Cinder, whose volumes are files that all hosts see
-  bin/stack up --volumes ceph                       with Cinder and Ceph, which has volumes and guests' disks
+  bin/stack up                       install, configure and start everything; ends with a running demo server
+  bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; the host's own network
+                                     does not change
+  bin/stack up --sandbox --driver fake --neutron    networks from Neutron instead of nova-network
+  bin/stack up --volumes nfs                        with Cinder; volumes are files that all hosts can read
+  bin/stack up --volumes ceph                       with Cinder and Ceph; Ceph keeps volumes and guests' disks
   bin/stack up --dashboard                          with Horizon and Neutron, to use the cloud from a browser
-  bin/stack up --ec2                                with the EC2 API and S3, to use the cloud by `aws`
+  bin/stack up --ec2                                with the EC2 API and S3, to use the cloud with `aws`
   bin/stack exec openstack server list
-  bin/stack exec --as demo bash      a shell at the controller with demo's credentials
-  bin/stack logs nova-compute* -f    what the daemons say, as they say it
-  bin/stack upgrade                  from a newer checkout: daemon by daemon, while the cloud works;  --back goes back
-  bin/stack dashboard --cloud URL    Horizon before a cloud that runs already, such as nova-all
-  bin/stack down                     stop, keep the data;  `up` starts it again
-  bin/stack clean                    remove all that `up` made
+  bin/stack exec --as demo bash      a shell on the controller with demo's credentials
+  bin/stack logs nova-compute* -f    follow the logs of the daemons that match the pattern
+  bin/stack upgrade                  upgrade to this (newer) checkout, one daemon after the other, while the cloud runs;
+                                     --back returns to the previous release
+  bin/stack dashboard --cloud URL    Horizon for a cloud that runs already, such as nova-all
+  bin/stack down                     stop everything and keep the data;  `up` starts it again
+  bin/stack clean                    remove everything that `up` created
 """
 
 
@@ -41,43 +43,46 @@ def parser() -> argparse.ArgumentParser:
     _which(top, default=None)
     sub = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_up(sub)
-    install = _add(sub, "install", "install packages and Python environments, start nothing")
+    install = _add(sub, "install", "install packages and Python environments without starting a daemon")
     install.add_argument(
         "--parts",
         type=_parts,
         default=packages.PARTS,
         metavar="A,B",
-        help=f"only these of {','.join(packages.PARTS)}; or {','.join(packages.OPTIONAL)}, else left out",
+        help=f"install only these parts (default: {','.join(packages.PARTS)}; optional: {','.join(packages.OPTIONAL)})",
     )
-    upgrades = _add(sub, "upgrade", "bring nova of a stack that runs to this checkout's release, daemon by daemon")
-    upgrades.add_argument("--back", action="store_true", help="to the release before, in the opposite order")
-    _add(sub, "status", "a line a daemon; exit status 3 when one is not ready")
-    logs = _add(sub, "logs", "the end of a daemon's log, or of all")
-    logs.add_argument("daemon", nargs="?", metavar="DAEMON", help="a name or a pattern, like 'nova-compute*'")
-    logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
-    logs.add_argument("-n", "--lines", type=int, help="how many lines (20; of all logs 5 each)")
+    upgrades = _add(sub, "upgrade", "upgrade nova in a running stack to this checkout's release, daemon by daemon")
+    upgrades.add_argument("--back", action="store_true", help="return to the previous release, in the opposite order")
+    _add(sub, "status", "show one line for each daemon; the exit status is 3 if a daemon is not ready")
+    logs = _add(sub, "logs", "show the last lines of a daemon's log, or of all logs")
+    logs.add_argument("daemon", nargs="?", metavar="DAEMON", help="a name or a pattern, such as 'nova-compute*'")
+    logs.add_argument("-f", "--follow", action="store_true", help="print new lines as they are written")
+    logs.add_argument("-n", "--lines", type=int, help="number of lines (default: 20, or 5 of each log for all logs)")
     for verb, what in (
-        ("restart", "restart a daemon; all of nova's when none is named"),
-        ("start", "start a daemon that was stopped"),
+        ("restart", "restart a daemon, or all of nova's daemons if none is named"),
+        ("start", "start a stopped daemon"),
         ("stop", "stop a daemon until it is started again"),
     ):
         one = _add(sub, verb, what)
         one.add_argument(
             "daemon", nargs="?" if verb == "restart" else None, metavar="DAEMON", help="a name or a pattern"
         )
-    kill = _add(sub, "kill", "send a signal to a daemon, to see it come back")
-    kill.add_argument("-s", "--signal", type=_signal, default=signal.SIGKILL, metavar="SIGNAL", help="KILL unless said")
+    kill = _add(sub, "kill", "send a signal to a daemon, for example to test its restart")
+    kill.add_argument("-s", "--signal", type=_signal, default=signal.SIGKILL, metavar="SIGNAL",
+                      help="name or number of the signal (default: KILL)")  # fmt: skip
     kill.add_argument("daemon", metavar="DAEMON")
-    run = _add(sub, "exec", "run a command at the controller with OS_* credentials in its environment")
-    run.add_argument("--as", dest="user", choices=("admin", "demo"), default="admin", help="whose credentials (admin)")
-    run.add_argument("--host", metavar="N", help="at compute host N of a sandbox instead")
+    run = _add(sub, "exec", "run a command on the controller with OS_* credentials in its environment")
+    run.add_argument("--as", dest="user", choices=("admin", "demo"), default="admin",
+                     help="user whose credentials are set (default: admin)")  # fmt: skip
+    run.add_argument("--host", metavar="N", help="run it on compute host N of a sandbox instead")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD...")
-    horizon = _add(sub, "dashboard", "Horizon before a cloud that runs already, such as nova-all, until Ctrl-C")
-    horizon.add_argument("--cloud", required=True, metavar="URL", help="its Keystone: http://127.0.0.1:8774/identity/v3")
+    horizon = _add(sub, "dashboard", "run Horizon for a cloud that runs already, such as nova-all, until Ctrl-C")
+    horizon.add_argument("--cloud", required=True, metavar="URL",
+                         help="Keystone URL of the cloud, such as http://127.0.0.1:8774/identity/v3")  # fmt: skip
     horizon.add_argument("--port", type=_port, default=PORTS["horizon"], metavar="N",
-                         help=f"where it listens, on 127.0.0.1 ({PORTS['horizon']})")  # fmt: skip
-    _add(sub, "down", "stop everything, keep the data")
-    _add(sub, "clean", "stop everything and remove all that `up` made: databases, state, namespaces, bridges")
+                         help=f"port to listen on, on 127.0.0.1 (default: {PORTS['horizon']})")  # fmt: skip
+    _add(sub, "down", "stop everything and keep the data")
+    _add(sub, "clean", "stop everything and remove what `up` created: databases, state, namespaces, bridges")
     return top
 
 
@@ -88,45 +93,47 @@ def _add(sub, name: str, what: str) -> argparse.ArgumentParser:
 
 
 def _which(target: argparse.ArgumentParser, default: object) -> None:
-    """Which stack is meant: may stand before and after the command."""
-    group = target.add_argument_group("which stack (when there is only one, it is found)")
+    """Add the options that select a stack; they may precede or follow the command."""
+    group = target.add_argument_group("stack selection (a single stack on the machine is found automatically)")
     group.add_argument(
         "--state",
         type=Path,
         metavar="DIR",
         default=default,
-        help="where it keeps everything (/var/lib/nova-stack, sandboxes /var/lib/nova-sandbox[-NAME])",
+        help="state directory (default: /var/lib/nova-stack; for sandboxes /var/lib/nova-sandbox[-NAME])",
     )
-    group.add_argument("--name", default=default, help="a sandbox's name, to have several")
+    group.add_argument("--name", default=default, help="name of a sandbox, for several sandboxes on one machine")
     group.add_argument(
         "--sandbox",
         action="store_true",
         default=default or argparse.SUPPRESS,
-        help="the sandbox, not the stack on the machine itself",
+        help="use the sandbox instead of the stack on the machine itself",
     )
 
 
 def _add_up(sub) -> None:
-    made = _add(sub, "up", "install, configure and start everything; run again, it changes nothing")
-    made.add_argument("--hosts", type=_count, default=1, metavar="N", help="compute hosts of a sandbox (1)")
+    made = _add(sub, "up", "install, configure and start everything; a second run changes nothing")
+    made.add_argument("--hosts", type=_count, default=1, metavar="N",
+                      help="number of compute hosts of a sandbox (default: 1)")  # fmt: skip
     made.add_argument(
         "--driver",
         choices=("libvirt", "fake"),
         default="libvirt",
-        help="libvirt runs guests with QEMU; fake only pretends, for load and scale",
+        help="libvirt runs guests with QEMU; fake simulates them, for load and scale tests (default: libvirt)",
     )
     made.add_argument(
-        "--computes", type=_count, default=1, metavar="N", help="nova-compute processes of the fake driver (1)"
-    )
+        "--computes", type=_count, default=1, metavar="N",
+        help="number of nova-compute processes of the fake driver (default: 1)",
+    )  # fmt: skip
     made.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     made.add_argument(
         "--auth",
         choices=("keystone", "noauth2"),
         default="keystone",
-        help="noauth2 believes every token USER:PROJECT: never where others can reach it",
+        help="noauth2 accepts every token USER:PROJECT without a check: do not use it where others can reach the API",
     )
     made.add_argument(
-        "--shared-storage", action="store_true", help="hosts of a sandbox keep guests' disks in one shared directory"
+        "--shared-storage", action="store_true", help="keep guests' disks in one directory that all sandbox hosts share"
     )
     made.add_argument(
         "--neutron",
@@ -134,36 +141,37 @@ def _add_up(sub) -> None:
         const="api",
         default="",
         choices=("api",),
-        help="networks are Neutron's; without it they are nova-network's (one bridge over all hosts, addresses by "
-        "DHCP). `api` (when nothing is said) binds every port at once, without agents on hosts, so that frames of "
-        "guests stay on their host",
+        help="use Neutron for networks; default: nova-network (one bridge over all hosts, addresses by "
+        "DHCP). `api` (the default value) binds every port immediately, without agents on hosts, so "
+        "guests' frames do not leave their host",
     )
     made.add_argument(
         "--volumes",
         default="",
         choices=cinder.BACK_ENDS,
-        help="Cinder, too. `nfs`: its volumes are files in one directory, which all hosts see as they "
-        "would an NFS share. `ceph`: volumes and guests' disks are in a small Ceph",
+        help="add Cinder. `nfs`: volumes are files in one directory that all hosts access like an "
+        "NFS share. `ceph`: volumes and guests' disks are in a small Ceph cluster",
     )
     made.add_argument(
         "--dashboard",
         action="store_true",
-        help=f"Horizon, too, at port {PORTS['horizon']} of the controller, and --neutron, which it needs; the end of "
-        "`up` says how to log in. A stack that has Neutron may get it later: say the options that made it, and this",
+        help=f"add Horizon on port {PORTS['horizon']} of the controller; implies --neutron. `up` prints "
+        "how to log in. To add it to a stack that has Neutron, repeat the stack's options together with this one",
     )
     made.add_argument(
         "--ec2",
         action="store_true",
-        help=f"the EC2 API at port {PORTS['ec2']} of the controller, for `aws ec2`, with nova-objectstore (S3, port "
-        f"{PORTS['s3']}) and nova-cert, which images of bundles need; `openstack ec2 credentials create` makes keys",
+        help=f"add the EC2 API on port {PORTS['ec2']} of the controller, for `aws ec2`; nova-objectstore (S3, port "
+        f"{PORTS['s3']}) and nova-cert, for bundled images; `openstack ec2 credentials create` creates keys",
     )
     made.add_argument(
         "--as-upstream",
         action="store_true",
-        help="upstream security mode, configured as by a deployment tool of OpenStack Nova: one nova.conf for all "
-        "control daemons, with one transport_url and the databases in it, and no enrolment",
+        help="use upstream security mode, configured as by a deployment tool of OpenStack Nova: one nova.conf for all "
+        "control daemons, with one transport_url and the database URLs, and no host enrolment",
     )
-    made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
+    made.add_argument("--no-demo", dest="demo", action="store_false",
+                      help="do not create the image, the flavors and the demo server")  # fmt: skip
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -178,13 +186,13 @@ def _parts(text: str) -> tuple[str, ...]:
     chosen = tuple(part for part in text.split(",") if part)
     known = (*packages.PARTS, *packages.OPTIONAL)
     if unknown := [part for part in chosen if part not in known]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
+        raise argparse.ArgumentTypeError(f"unknown parts: {', '.join(unknown)}; valid parts: {', '.join(known)}")
     return chosen
 
 
 def _port(text: str) -> int:
     if not (text.isdecimal() and 0 < int(text) < 65536):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port number")
     return int(text)
 
 
@@ -196,30 +204,30 @@ def _signal(text: str) -> int:
 
 
 def choices(args: argparse.Namespace) -> Choices:
-    """Raises StackError for what does not go together."""
+    """Return the choices that the options of `up` make. Raises StackError for options that exclude each other."""
     sandbox = bool(getattr(args, "sandbox", False) or args.name)
     if args.hosts > 1 and not sandbox:
         raise StackError(
-            "--hosts needs --sandbox: the machine itself is one host", "say `bin/stack up --sandbox --hosts N`"
+            "--hosts needs --sandbox: the machine itself is one host", "run `bin/stack up --sandbox --hosts N`"
         )
     if args.computes > 1 and args.driver != "fake":
-        raise StackError("--computes is for --driver fake", "for several hosts with libvirt say --sandbox --hosts N")
+        raise StackError("--computes needs --driver fake", "for several libvirt hosts, use --sandbox --hosts N")
     if args.shared_storage and (not sandbox or args.driver != "libvirt"):
         raise StackError(
-            "--shared-storage is for the hosts of a sandbox with libvirt", "say `--sandbox --hosts N --shared-storage`"
+            "--shared-storage needs --sandbox and the libvirt driver", "use `--sandbox --hosts N --shared-storage`"
         )
     networks = "--dashboard" if args.dashboard else "--neutron"
     neutron = args.neutron or ("api" if args.dashboard else "")
     if neutron and (args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
-            f"{networks} is tried with Keystone and MariaDB alone", f"leave --auth and --database out beside {networks}"
+            f"{networks} is tested only with Keystone and MariaDB", f"omit --auth and --database with {networks}"
         )
     if args.volumes and (args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
-            "--volumes is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --volumes"
+            "--volumes is tested only with Keystone and MariaDB", "omit --auth and --database with --volumes"
         )
     if args.ec2 and args.auth != "keystone":
-        raise StackError("--ec2 needs Keystone, which has its users' keys", "leave --auth out beside --ec2")
+        raise StackError("--ec2 needs Keystone, which stores the EC2 keys of users", "omit --auth with --ec2")
     return Choices(
         sandbox=sandbox,
         name=args.name or "default",
@@ -238,13 +246,13 @@ def choices(args: argparse.Namespace) -> Choices:
     )
 
 
-# Options that say what a stack is.
+# Options that define a stack: `up` without any of them reuses the saved choices.
 SHAPE = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron",
          "--volumes", "--dashboard", "--ec2", "--as-upstream"}  # fmt: skip
 
 
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
-    """The stack that `up` means. Without any option on its shape, a stack that is there comes up as it was made."""
+    """Return the stack for `up`. Without a SHAPE option, an existing stack keeps the choices it was made with."""
     asked = choices(args)
     state = (args.state or default_state(asked.sandbox, asked.name)).resolve()
     there = load(state)
@@ -274,17 +282,17 @@ def run(args: argparse.Namespace, given: list[str]) -> int:
     if args.command == "exec":
         argv = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
         if not argv:
-            raise StackError("exec what?", "say for example `bin/stack exec openstack server list`")
+            raise StackError("exec needs a command", "for example: `bin/stack exec openstack server list`")
         return commands.execute(layout, argv, args.user, args.host)
     return {"status": commands.status, "down": commands.down, "clean": commands.clean}[args.command](layout)
 
 
 def main(argv: list[str]) -> int:
     args = parser().parse_args(argv)
-    os.umask(0o022)  # services of other users read what is made here; what nobody else may read is made so, by name
+    os.umask(0o022)  # services that run as other users read these files; private files get an explicit mode
     if os.geteuid() != 0:
         print(
-            "stack: this needs root: it starts system services and makes networks\n  -> say `sudo bin/stack ...`",
+            "stack: root is required to start system services and create networks\n  -> run `sudo bin/stack ...`",
             file=sys.stderr,
         )
         return 1
@@ -300,13 +308,13 @@ def main(argv: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
-    except OSError as error:  # a full disk, a directory that cannot be written: what it is and where is in it
+    except OSError as error:  # a full disk or an unwritable directory: the error has the reason and the path
         print(
-            f"stack: {error}\n  -> mend that, and run the same command again: it goes on where it stopped",
+            f"stack: {error}\n  -> fix the cause and run the same command again: it continues where it stopped",
             file=sys.stderr,
         )
         return 1
     except KeyboardInterrupt:
-        print("\nstack: interrupted; the same command again goes on where it stopped", file=sys.stderr)
+        print("\nstack: interrupted; run the same command again to continue where it stopped", file=sys.stderr)
         sys.stdout.flush()
-        os._exit(130)  # not waiting for what is being waited for
+        os._exit(130)  # do not wait for the threads of running stages

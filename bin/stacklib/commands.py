@@ -1,4 +1,4 @@
-"""The commands on a stack that is there: status, logs, start, stop, restart, kill, exec, down, clean."""
+"""Commands for an existing stack: status, logs, start, stop, restart, kill, exec, down, clean."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stack_of(layout: Layout) -> Stack:
 
 
 def status(layout: Layout) -> int:
-    """Prints a line a daemon; 0 when all are ready, 3 otherwise."""
+    """Print one line for each daemon; return 0 if all are ready, 3 otherwise."""
     control = Control(layout)
     if not control.running():
         print(f"{layout.state}: not running; start it with `{summary.command_prefix(layout)} up`")
@@ -67,11 +67,11 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def logs(layout: Layout, pattern: str | None, lines: int, follow: bool) -> int:
-    """The end of a daemon's log, or of all logs with the daemon's name before each line."""
+    """Print the last lines of a daemon's log, or of all logs with the daemon's name before each line."""
     names = sorted(path.stem for path in layout.logs.glob("*.log"))
     chosen = fnmatch.filter(names, pattern or "*")
     if not chosen:
-        raise StackError(f"no log is called {pattern!r}", f"there are: {', '.join(names) or 'none yet'}")
+        raise StackError(f"no log matches {pattern!r}", f"existing logs: {', '.join(names) or 'none yet'}")
     width = max(map(len, chosen)) if len(chosen) > 1 else 0
     positions = {name: layout.log(name).stat().st_size for name in chosen}
     for name in chosen:
@@ -85,7 +85,7 @@ def logs(layout: Layout, pattern: str | None, lines: int, follow: bool) -> int:
 
 
 def _print_news(log: Path, position: int, width: int) -> int:
-    """Whole lines alone, so that two daemons' words do not mix; begins anew after a rotation."""
+    """Print only complete lines, so that lines of two daemons do not mix; start from 0 again after a rotation."""
     try:
         with log.open("rb") as stream:
             if log.stat().st_size < position:
@@ -108,7 +108,7 @@ def _print_line(name: str, line: str, width: int) -> None:
 
 
 def daemons(layout: Layout, verb: str, pattern: str | None, number: int = signal.SIGTERM) -> int:
-    """verb: start, stop, restart, kill; the pattern may name several. Without one: all of nova's."""
+    """Start, stop, restart or kill the daemons that match the pattern; without one, all of nova's daemons."""
     control = Control(layout)
     units = systemd.Units(stack_of(layout)) if systemd.manages(layout) else None
     if units and (handled := units.act(verb, pattern, number)):
@@ -118,8 +118,8 @@ def daemons(layout: Layout, verb: str, pattern: str | None, number: int = signal
     chosen = [d["name"] for d in known if (fnmatch.fnmatch(d["name"], pattern) if pattern else d["tier"] >= CLOUD)]
     if not chosen:
         raise StackError(
-            f"no daemon is called {pattern!r}" if pattern else "no daemon of nova is there",
-            f"there are: {', '.join(d['name'] for d in known)}",
+            f"no daemon matches {pattern!r}" if pattern else "the stack has no daemon of nova",
+            f"existing daemons: {', '.join(d['name'] for d in known)}",
         )
     for name in reversed(chosen) if verb == "stop" else chosen:
         begin = time.monotonic()
@@ -149,7 +149,7 @@ def _restart(control: Control, name: str, _: int) -> str:
 
 def _kill(control: Control, name: str, number: int) -> str:
     pid = control.ask(do="kill", name=name, signal=number)["pid"]
-    return f"process {pid} has it" if pid else "it has no process now"
+    return f"process {pid} was signalled" if pid else "the daemon has no process now"
 
 
 _ACTIONS = {"start": _start, "stop": _stop, "restart": _restart, "kill": _kill}
@@ -159,13 +159,13 @@ _ACTIONS = {"start": _start, "stop": _stop, "restart": _restart, "kill": _kill}
 
 
 def execute(layout: Layout, command: list[str], user: str, host: str | None) -> int:
-    """Run a command at the controller, or at a compute host, with a user's credentials in its environment."""
+    """Run a command on the controller, or on a compute host, with a user's credentials in its environment."""
     stack = stack_of(layout)
     room = None
     if layout.sandbox:
         room = CONTROLLER if host is None else f"host{host}" if host.isdigit() else host
     elif host not in (None, "1", layout.controller_host):
-        raise StackError(f"there is no host {host!r}: this stack has one", "leave --host out")
+        raise StackError(f"there is no host {host!r}: this stack has one host", "omit --host")
     pid = stack.control.room_pid(room) if room else None
     host_name = room if room not in (None, CONTROLLER) else ""
     sys.stdout.flush()
@@ -176,7 +176,7 @@ def execute(layout: Layout, command: list[str], user: str, host: str | None) -> 
 
 
 def down(layout: Layout) -> int:
-    """Stop everything, keep all data."""
+    """Stop everything and keep all data."""
     control = Control(layout)
     if systemd.manages(layout):
         systemd.Units(stack_of(layout)).stop()
@@ -185,14 +185,14 @@ def down(layout: Layout) -> int:
     children.end_recorded(layout.run)
     if layout.sandbox and (left := sandbox.remove_groups(layout)):
         raise StackError(
-            f"processes still run in {', '.join(left)}", "look with `cat .../cgroup.procs` what they wait for"
+            f"processes still run in {', '.join(left)}", "`cat .../cgroup.procs` lists them"
         )
     print(f"{layout.state}: stopped; `{summary.command_prefix(layout)} up` starts it again")
     return 0
 
 
 def clean(layout: Layout) -> int:
-    """Stop everything, and remove all that `up` made; packages and the environments that stacks share stay."""
+    """Stop everything and remove all that `up` created; keep packages and the environments that stacks share."""
     stack = stack_of(layout)
     if not layout.sandbox:
         _destroy_guests(layout)
@@ -204,12 +204,12 @@ def clean(layout: Layout) -> int:
         if systemd.manages(layout):
             systemd.Units(stack).remove()
     shutil.rmtree(layout.state)
-    print(f"{layout.state}: removed (Debian's packages and {layout.venvs} stay)")
+    print(f"{layout.state}: removed (the Debian packages and {layout.venvs} are kept)")
     return 0
 
 
 def _destroy_guests(layout: Layout) -> None:
-    """Those on the machine's own libvirt whose disks lie in this stack's state."""
+    """Destroy the guests of the machine's own libvirt whose disks are in this stack's state directory."""
     virsh = shutil.which("virsh")
     if not virsh:
         return

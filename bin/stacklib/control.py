@@ -1,4 +1,4 @@
-"""Talking to a stack's supervisor, and starting it where it does not run."""
+"""Client of a stack's supervisor, and the start of a supervisor that does not run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .spec import Daemon
 
 ANSWER_SECONDS = 60.0
 LOG_LINES = 15
-LINE_LENGTH, LINE_HEAD = 600, 100  # characters of a line, and those of its beginning
+LINE_LENGTH, LINE_HEAD = 600, 100  # characters that are kept of a long line, and how many of them from its start
 
 
 class Control:
-    """One request at a time a call; any number of threads may use it."""
+    """Client of the supervisor: one request for each call; safe for use by several threads."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
     def ask(self, patience: float = ANSWER_SECONDS, **request: object) -> dict:
-        """Raises StackError: not running, or what the supervisor refused."""
+        """Send a request and return the answer. Raises StackError if no supervisor runs or it refuses the request."""
         try:
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(patience)
@@ -39,7 +39,7 @@ class Control:
             ) from error
         except TimeoutError as error:
             raise StackError(
-                f"the supervisor did not answer within {patience:.0f} s", f"look into {self.layout.log('supervisor')}"
+                f"the supervisor did not answer within {patience:.0f} s", f"see {self.layout.log('supervisor')}"
             ) from error
         if "error" in answer:
             raise StackError(answer["error"], answer["hint"])
@@ -55,7 +55,7 @@ class Control:
         return self.ask(do="status")
 
     def room_pid(self, room: str | None) -> int | None:
-        """The init of a room; None for the machine itself."""
+        """Return the PID of a room's init; None for the machine itself."""
         if room is None:
             return None
         pid = self.status()["rooms"].get(room)
@@ -68,7 +68,7 @@ class Control:
         return answer["pid"], answer["created"]
 
     def start(self, *daemons: Daemon) -> str:
-        """Start all at once, wait for each; says in words what it did. Raises StackError with the log's last lines."""
+        """Start all in parallel, wait for each and return a summary. Raises StackError with the log's last lines."""
         changed = [d.name for d in daemons if self._starts(d)]
         for daemon in daemons:
             self.wait_ready(daemon.name, daemon.start_seconds)
@@ -87,7 +87,7 @@ class Control:
         log = self.layout.log(name)
         raise StackError(
             f"{name} {what}; the end of {log}:\n{last_lines(log)}",
-            "mend the cause and run `bin/stack up` again: it goes on where it stopped",
+            "fix the cause and run `bin/stack up` again: it continues where it stopped",
         )
 
     def restart(self, name: str, seconds: float = 90) -> None:
@@ -99,7 +99,7 @@ class Control:
 
 
 def ensure_supervisor(layout: Layout) -> Control:
-    """The control of a running supervisor, started now if there is none. Raises StackError."""
+    """Return the client of the supervisor, which is started first if it does not run. Raises StackError."""
     control = Control(layout)
     if control.running():
         return control
@@ -134,8 +134,8 @@ def last_lines(path: Path, count: int = LOG_LINES) -> str:
 
 
 def shortened(line: str) -> str:
-    """A log line to read: when it began and how it ends, where a traceback has its cause. What a daemon says of why it
-    cannot start stays whole."""
+    """Return a long log line shortened to its start and its end, where a traceback has its cause. A line with a
+    daemon's reason why it cannot start stays whole."""
     if len(line) <= LINE_LENGTH or "cannot start: " in line:
         return line
     return f"{line[:LINE_HEAD]} [...] {line[LINE_HEAD - LINE_LENGTH:]}"

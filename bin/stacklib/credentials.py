@@ -1,4 +1,4 @@
-"""How a person or a program comes in: environment variables, files to source, a clouds.yaml."""
+"""Credentials for users and programs: environment variables, files to source, and clouds.yaml."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .keystone import REGION
 from .layout import Layout, write_private
 from .secrets import Secrets
 
-PROJECTS = {"admin": "admin", "demo": "demo"}  # user to the project it works in
+PROJECTS = {"admin": "admin", "demo": "demo"}  # user: its project
 USERS = tuple(PROJECTS)
 
 
 def variables(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
-    """The OS_* variables that the openstack and nova commands read."""
+    """Return the OS_* variables that the openstack and nova commands read."""
     if layout.choices.auth == "noauth2":
-        # the clients' plug-in for a fixed token; noauth2 takes USER:PROJECT for one
+        # the clients' plug-in for a fixed token; noauth2 accepts USER:PROJECT as a token
         return {
             "OS_AUTH_TYPE": "admin_token",
             "OS_TOKEN": f"{user}:{PROJECTS[user]}",
-            # of the identity service, which the client looks at by version though it never calls it
+            # URL of the identity service: the client reads its version, but never calls it
             "OS_ENDPOINT": layout.url("keystone", "/v3"),
             "OS_COMPUTE_ENDPOINT_OVERRIDE": layout.url("compute", "/v2.1"),
             "OS_IMAGE_ENDPOINT_OVERRIDE": layout.url("glance"),
@@ -41,9 +41,9 @@ def variables(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
 
 
 def environment(layout: Layout, secrets: Secrets, user: str, host: str = "") -> dict[str, str]:
-    """The caller's own environment with these credentials instead of any others, and our programs found first.
+    """Return the caller's environment with these credentials instead of any others, and the stack's programs first.
 
-    nova's own programs, nova-manage above all, find the files of the controller, or of that compute host.
+    nova's programs, such as nova-manage, use the files of the controller, or of that compute host.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     path = ":".join([str(layout.venvs / "clients" / "bin"), str(layout.venvs / "nova" / "bin"), kept.get("PATH", "")])
@@ -62,7 +62,7 @@ def write_files(layout: Layout, secrets: Secrets) -> None:
 
 
 def clouds_yaml(layout: Layout, secrets: Secrets) -> str:
-    """Written as JSON, which is YAML too: nothing to quote wrongly."""
+    """Return clouds.yaml, written as JSON, a subset of YAML with unambiguous quoting."""
     return json.dumps({"clouds": {user: _cloud(layout, secrets, user) for user in USERS}}, indent=2) + "\n"
 
 

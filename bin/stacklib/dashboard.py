@@ -1,6 +1,6 @@
-"""A Horizon before one cloud, whoever made that cloud: its files, its command, and the static files that all have.
+"""A Horizon for any cloud: its files, its command, and the static files that all sites share.
 
-``write`` a ``Site`` and run its ``command``: that is all a dashboard needs, beside the Python environment.
+A dashboard needs the files that ``write`` creates for a ``Site``, its ``command``, and the Python environment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import gunicorn
 from .layout import write_private
 
 DJANGO = {"DJANGO_SETTINGS_MODULE": "openstack_dashboard.settings", "PYTHONWARNINGS": "ignore"}
-# Without a web server before it nobody else would serve its scripts and styles, and its pages are dead without them.
+# No web server is in front of it to serve the scripts and styles that its pages need.
 APPLICATION = """\
 from django.conf import settings
 from openstack_dashboard.wsgi import application as pages
@@ -27,8 +27,9 @@ SESSIONS = "django.contrib.sessions.backends.signed_cookies"
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """``venv``: where Horizon is installed; ``folder``: where the site's own files go; ``keystone``: the cloud's, with
-    its version, as ``http://127.0.0.1:5000/v3``; ``secret``: what signs the sessions of those who are logged in."""
+    """A dashboard of one cloud. ``venv``: the environment with Horizon; ``folder``: the directory of the site's files;
+    ``keystone``: the cloud's URL with its version, as ``http://127.0.0.1:5000/v3``; ``secret``: the key that signs
+    users' sessions."""
 
     venv: Path
     folder: Path
@@ -44,12 +45,12 @@ class Site:
 
     @property
     def static(self) -> Path:
-        """The environment's and not the site's: it takes half a minute to make them."""
+        """Directory of the static files, in the environment and not in the site: building them takes half a minute."""
         return self.venv / "static"
 
 
 def settings(site: Site) -> str:
-    """What Horizon imports as ``local.local_settings``."""
+    """Return the module that Horizon imports as ``local.local_settings``."""
     return f"""\
 DEBUG = False
 ALLOWED_HOSTS = {[site.address, "localhost"]!r}
@@ -74,7 +75,7 @@ LOGGING = {{
 
 
 def write(site: Site, owner: str | None = None) -> tuple[Path, ...]:
-    """Its files, which ``owner`` alone can read. (The empty one makes a package, which comes before Horizon's own.)"""
+    """Write the site's files, which only ``owner`` can read. (The empty one makes a package that shadows Horizon's.)"""
     server = gunicorn.text("dashboard:application", site.address, site.port) + f'pythonpath = "{site.folder}"\n'
     texts = {
         site.folder / "local" / "__init__.py": "",
@@ -88,7 +89,7 @@ def write(site: Site, owner: str | None = None) -> tuple[Path, ...]:
 
 
 def command(site: Site) -> tuple[tuple[str, ...], dict[str, str]]:
-    """What serves a site that is written: its words, and what its environment must have."""
+    """Return the command that serves a written site, and the variables that its environment must have."""
     words = (str(site.venv / "bin" / "gunicorn"), "--config", str(site.folder / "gunicorn.conf.py"))
     return words, {**DJANGO, "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -97,12 +98,12 @@ def command(site: Site) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def static_digest() -> str:
-    """Of what they are made from, beside the environment itself."""
+    """Return a digest of the settings that the static files are built with; the environment is not part of it."""
     return hashlib.sha256(settings(_nobodys(Path("/"), Path("/"))).encode()).hexdigest()[:16]
 
 
 def static_commands(venv: Path, folder: Path) -> tuple[list[list[str]], dict[str, str]]:
-    """What makes them, and what its environment must have. ``folder``: for files that are of no use afterwards."""
+    """Return the commands that build the static files, and their environment. ``folder``: for temporary files."""
     write(_nobodys(venv, folder))
     django = [str(venv / "bin" / "python"), "-m", "django"]
     steps = (["collectstatic", "--noinput"], ["compress", "--force"])

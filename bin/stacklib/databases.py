@@ -1,4 +1,4 @@
-"""The database servers: MariaDB or PostgreSQL, one instance of our own, with a database and a user for each service."""
+"""The database server: one instance of MariaDB or PostgreSQL, with a database and a user for each service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .secrets import Secrets
 from .spec import STORES, Daemon, Probe
 from .stack import Stack
 
-# database: its user. Those next door know only their own; nova's two belong to the conductor.
+# database: its user. Each peer service has access only to its own; the conductor uses both databases of nova.
 DATABASES = {
     "keystone": "keystone",
     "glance": "glance",
@@ -24,12 +24,12 @@ DATABASES = {
     "nova_api": "nova",
     "nova": "nova",
 }
-# The schemes of SQLAlchemy's URLs, by server: ours, and those of the services next door.
+# The schemes of SQLAlchemy's URLs, by server: for nova, and for the peer services.
 SCHEMES = {
     "mariadb": {"nova": "mysql+pymysql", "nextdoor": "mysql+pymysql"},
     "postgresql": {"nova": "postgresql+psycopg", "nextdoor": "postgresql+psycopg2"},
 }
-BEING_MADE = ".stack-making-"  # begins names of directories that nobody else uses
+BEING_MADE = ".stack-making-"  # prefix of directories in which a server's first files are created
 
 
 def url(layout: Layout, secrets: Secrets, database: str) -> str:
@@ -40,22 +40,22 @@ def url(layout: Layout, secrets: Secrets, database: str) -> str:
 
 
 def daemon(stack: Stack) -> Daemon:
-    """The chosen server, its files and data directory made where they are missing."""
+    """Return the daemon of the chosen server; create its files and data directory if they are missing."""
     return {"mariadb": _mariadb, "postgresql": _postgresql}[stack.layout.choices.database](stack)
 
 
 def ensure_databases(stack: Stack) -> None:
-    """Once the server runs. MariaDB has it from its init file; PostgreSQL is told here."""
+    """Create the databases on a running server: PostgreSQL's here; MariaDB creates them from its init file."""
     if stack.layout.choices.database == "postgresql" and not stack.done("postgresql-databases"):
         _create_postgresql_databases(stack)
         stack.mark_done("postgresql-databases")
 
 
 def begin_tables(stack: Stack, service: str) -> None:
-    """Call before the first making of a service's tables; its stamp is the service's name.
+    """Prepare the first creation of a service's tables; its stamp is the service's name.
 
-    Keystone, Glance, Neutron and Cinder stumble over tables that a killed first making has left: such a database is
-    made anew. Once its tables have been whole it is never touched again.
+    Keystone, Glance, Neutron and Cinder fail on tables that a killed first run has left: such a database is dropped and
+    created again. A database with complete tables is never dropped.
     """
     if stack.layout.path("stamps", service).exists():
         return
@@ -70,7 +70,7 @@ def begin_tables(stack: Stack, service: str) -> None:
 
 
 def run_as_root(stack: Stack, script: str) -> None:
-    """Over the server's socket, which lies in the state directory: by a sandbox's network nobody is root."""
+    """Run SQL as root over the server's socket in the state directory: root has no access over the network."""
     data = stack.layout.data
     if stack.layout.choices.database == "mariadb":
         command, user = ["mariadb", "--no-defaults", f"--socket={data}/mariadb/mariadb.sock", "-u", "root"], None
@@ -82,12 +82,13 @@ def run_as_root(stack: Stack, script: str) -> None:
     )  # fmt: skip
     errors = [line for line in result.stderr.splitlines() if "already exists" not in line]
     if result.returncode or errors:
-        raise StackError("the server refuses to make databases:\n" + "\n".join(f"  {line}" for line in errors),
-                         "mend the cause and run `bin/stack up` again")  # fmt: skip
+        raise StackError("the server refuses to create databases:\n" + "\n".join(f"  {line}" for line in errors),
+                         "fix the cause and run `bin/stack up` again")  # fmt: skip
 
 
 def directory_to_come(data: Path, owner: str) -> Path:
-    """Where a server's first files are made; renamed once they are whole, since a part of them looks like all."""
+    """Create the directory for a server's first files. It is renamed once they are complete: a server does not detect
+    an incomplete set."""
     for left in data.glob(f"{BEING_MADE}*"):
         shutil.rmtree(left)
     made = Path(tempfile.mkdtemp(prefix=BEING_MADE, dir=data))
@@ -96,8 +97,10 @@ def directory_to_come(data: Path, owner: str) -> Path:
 
 
 def put_in_place(made: Path, tables: Path) -> None:
-    """The files that were made become the server's. What lies there, a part of them that an earlier `up` left when it
-    was killed, is kept under another name: it could be somebody's data after all."""
+    """Move the created files to the server's data directory.
+
+    Files that are there, usually an incomplete set of a killed `up`, are kept under another name: they could be data.
+    """
     if tables.is_symlink() or tables.is_mount():
         for path in made.iterdir():
             shutil.move(path, tables.resolve() / path.name)
@@ -112,7 +115,7 @@ def put_in_place(made: Path, tables: Path) -> None:
 
 
 def mariadb_setup(secrets: Secrets) -> str:
-    """SQL that may run at every start. Users are known by password alone; root only through the socket, as root."""
+    """Return SQL that may run at every start. Users log in by password; root only through the socket, as root."""
     lines = []
     for user in sorted(set(DATABASES.values())):
         lines.append(f"CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{secrets.password(f'db-{user}')}';")
@@ -123,7 +126,7 @@ def mariadb_setup(secrets: Secrets) -> str:
 
 
 def mariadb_settings(layout: Layout, data: Path) -> str:
-    # a test cloud loses at most a second of commits when the whole machine dies; a crash of the server loses none
+    # a test cloud loses at most a second of commits if the whole machine crashes, none if only the server crashes
     flush = 2 if layout.sandbox else 1
     return f"""\
 [mariadbd]

@@ -1,4 +1,4 @@
-"""What a new cloud has in it: a small image, flavors, a key, and a server that answers."""
+"""Resources of a new cloud: a small image, flavors, a key pair, and a demo server that users can log in to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPEN = (("icmp", -1, -1), ("tcp", 22, 22))  # to the demo project's servers, fro
 READY_LINE = "nova-guest ready:"
 ACTIVE_SECONDS, READY_SECONDS = 120, 180
 CHUNK = 2**20
-WHOLE = -1  # for the number of lines of a console
+WHOLE = -1  # as the number of console lines: all
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Shown:
     state: str
     address: str
     console: tuple[str, ...]  # the last lines of its log
-    screen: str  # where a browser finds its screen for a while, or why it has none
+    screen: str  # temporary URL of its console for a browser, or the reason why it has none
 
 
 # --- the image -------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def image_file(layout: Layout) -> Path:
 
 
 def fetch_guest(layout: Layout, log: Path) -> str:
-    """What the image is built from, so that `up` needs no network for it."""
+    """Fetch the packages that the image is built from, so that `up` needs no network for it."""
     if image_file(layout).exists() or _is_whole(_built_image(layout)):
         return "unchanged"
     begin = log.stat().st_size if log.exists() else 0
@@ -64,16 +64,16 @@ def fetch_guest(layout: Layout, log: Path) -> str:
 
 
 def _not_fetched(words: str, log: Path) -> StackError:
-    """The error of build-guest: apt's own words where it has some, else its last line."""
+    """Return the error of build-guest: apt's message if there is one, otherwise build-guest's last line."""
     lines = words.splitlines()
     said = [line for line in lines if line.startswith("build-guest: ")]
     if said and not any(line.startswith("E:") for line in lines):
-        return StackError(said[-1], f"mend the cause, or say --no-demo to have no guest image; {log} has all")
+        return StackError(said[-1], f"fix the cause, or use --no-demo to skip the image; {log} has the full output")
     return packages.not_installed(words, log)
 
 
 def build_image(stack: Stack) -> str:
-    """Built once for all stacks of this machine, as long as its sources stay the same."""
+    """Copy the guest image, which is built once for all stacks of this machine while its sources do not change."""
     target, built = image_file(stack.layout), _built_image(stack.layout)
     if target.exists():
         return "unchanged"
@@ -92,7 +92,7 @@ def build_image(stack: Stack) -> str:
 def _builder() -> Path:
     builder = CHECKOUT / "bin" / "build-guest"
     if not builder.exists():
-        raise StackError(f"there is no {builder}", "run bin/stack from a whole checkout, or say --no-demo")
+        raise StackError(f"no such file: {builder}", "run bin/stack from a complete checkout, or use --no-demo")
     return builder
 
 
@@ -101,7 +101,7 @@ def _built_image(layout: Layout) -> Path:
 
 
 def _is_whole(image: Path) -> bool:
-    """Which build-guest says by a file beside it."""
+    """Return whether build-guest has completed the image, which it marks by a file next to it."""
     return image.with_name(f".{image.name}.built").exists()
 
 
@@ -132,7 +132,7 @@ def _upload(stack: Stack) -> str:
 
 
 def _as_raw(stack: Stack, file: Path) -> Path:
-    """What disks in Ceph are made clones of."""
+    """Convert the image to raw, the format that disks in Ceph are cloned from."""
     raw = file.with_suffix(".raw")
     stack.machine_command("image", ["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(file), str(raw)])
     return raw
@@ -162,7 +162,7 @@ def _flavors(stack: Stack) -> str:
 
 
 def boot(stack: Stack) -> str:
-    """The demo server, ACTIVE and (with a real hypervisor) with its ready line on the console."""
+    """Boot the demo server; wait until it is ACTIVE and (with a real hypervisor) prints its ready line."""
     return stack.at_controller(lambda: _boot(stack))
 
 
@@ -192,10 +192,10 @@ def _boot(stack: Stack) -> str:
         nova.post(f"/servers/{server['id']}/action", {"os-start": None})
     _wait_active(nova, server["id"])
     active = time.monotonic() - start
-    if stack.layout.choices.driver == "fake" or stack.layout.choices.neutron == "api":  # no frame reaches anybody
+    if stack.layout.choices.driver == "fake" or stack.layout.choices.neutron == "api":  # guests have no connectivity
         return f"{SERVER} is ACTIVE after {active:.1f} s"
     _wait_ready(nova, server["id"])
-    return f"{SERVER} is ACTIVE after {active:.1f} s, answers after {time.monotonic() - start:.1f} s"
+    return f"{SERVER} is ACTIVE after {active:.1f} s, ready after {time.monotonic() - start:.1f} s"
 
 
 def show(stack: Stack) -> Shown | None:
@@ -231,7 +231,7 @@ def _ensure_key(layout: Layout, nova: Service) -> None:
 
 
 def _open_group(nova: Service) -> None:
-    """Ping and ssh come in to the demo project's servers: on a network of several projects groups alone decide."""
+    """Allow ping and ssh to the demo project's servers: on a shared network only security groups protect them."""
     [group] = [one for one in nova.get("/os-security-groups")["security_groups"] if one["name"] == "default"]
     known = {(rule["ip_protocol"], rule["from_port"]) for rule in group["rules"] if rule["ip_range"].get("cidr") == ALL}
     for protocol, first, last in OPEN:
@@ -258,7 +258,7 @@ def _id_of(service: Service, path: str, key: str, name: str) -> str:
 
 
 def _find(nova: Service) -> dict | None:
-    """The demo server with its details; the newest when there are several."""
+    """Return the demo server with its details; the newest if there are several."""
     rows = [row for row in nova.get(f"/servers/detail?name=^{SERVER}$")["servers"] if row["name"] == SERVER]
     return max(rows, key=lambda row: row["created"], default=None)
 
@@ -307,12 +307,12 @@ def _screen(nova: Service, server: str) -> str:
 def _wait_ready(nova: Service, server: str) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
-        lines = _console(nova, server, WHOLE)  # somebody may have typed a lot since
+        lines = _console(nova, server, WHOLE)  # a user may have produced many lines since
         if any(READY_LINE in line for line in lines):
             return
         time.sleep(0.5)
     tail = "\n".join(f"  {line}" for line in lines[-10:]) or "  (empty)"
     raise StackError(
-        f"the demo server does not say `{READY_LINE}` within {READY_SECONDS} s; the end of its console:\n{tail}",
-        "look for its address and metadata: `bin/stack logs nova-network`, `bin/stack logs nova-api`",
+        f"the demo server did not print `{READY_LINE}` within {READY_SECONDS} s; the end of its console:\n{tail}",
+        "check its address and metadata: `bin/stack logs nova-network`, `bin/stack logs nova-api`",
     )

@@ -1,10 +1,10 @@
-"""The one error that ends a command: what went wrong, and what to do next."""
+"""The error that ends a command, with its cause and the next step for the operator."""
 
 from __future__ import annotations
 
 
 class StackError(Exception):
-    """A foreseeable failure. `hint` is one sentence that says what the operator can do about it."""
+    """An expected failure. `hint` is one sentence that tells the operator what to do."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Glance: its files, its tables, its daemon; images are files in the state directory, or in a pool of Ceph."""
+"""Glance: its files, tables and daemon; images are files in the state directory, or objects in a Ceph pool."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from .spec import Daemon
 from .stack import SERVICE_USER, Stack
 
 LOCAL, CEPH, SNAPSHOTS = "local", "ceph", "snapshots"
-STORES = {LOCAL: "file", CEPH: "rbd", SNAPSHOTS: "rbd"}  # each one's kind, as Glance calls it
+STORES = {LOCAL: "file", CEPH: "rbd", SNAPSHOTS: "rbd"}  # store: Glance's name of its type
 POOLS = {CEPH: ceph.IMAGES, SNAPSHOTS: ceph.SNAPSHOTS}
 
 
 def stores_of(layout: Layout) -> tuple[str, ...]:
-    """The stores that it has; new images go to the first. Locations are shown to services alone, as Glance does when
-    nothing is said of them."""
+    """Return Glance's stores; new images go to the first. Only services see locations, which is Glance's default."""
     return (CEPH, SNAPSHOTS, LOCAL) if layout.choices.volumes == CEPH else (LOCAL,)
 
 
@@ -95,7 +94,7 @@ def prepare(stack: Stack) -> str:
     for name in ("", "images", "staging", "tasks", "locks"):
         stack.directory("data", "glance", name, owner=SERVICE_USER)
     write_private(_file(layout), settings(layout, stack.secrets), owner=SERVICE_USER)
-    if layout.choices.auth == "noauth2":  # whoever comes is an administrator, but comes without a role
+    if layout.choices.auth == "noauth2":  # every caller is an administrator, but has no role
         write_private(_policy_file(layout), 'context_is_admin: "@"\n', owner=SERVICE_USER)
     fingerprint = venvs.stamp(layout, "nextdoor") + layout.choices.database
     if stack.done("glance", fingerprint):
@@ -112,7 +111,7 @@ def prepare(stack: Stack) -> str:
 
 
 def load_metadefs(stack: Stack) -> str:
-    """The names of properties that Glance brings: a dashboard's forms for images and servers offer them."""
+    """Load Glance's metadata definitions, which the dashboard's forms for images and servers offer."""
     layout, fingerprint = stack.layout, venvs.stamp(stack.layout, "nextdoor")
     if stack.done("metadefs", fingerprint):
         return "unchanged"

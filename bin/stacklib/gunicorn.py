@@ -1,6 +1,6 @@
-"""How Keystone, Glance, Neutron and Horizon are served: gunicorn, which hands over chunked uploads as they come.
+"""gunicorn, which serves Keystone, Glance, Neutron and Horizon, and streams chunked uploads.
 
-All settings are in a file: Keystone would take words on the command line for its own.
+All settings are in a file: Keystone would parse arguments on the command line as its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .spec import SERVICES, Daemon, Probe
 from .stack import SERVICE_USER
 
 PROCESSES, THREADS = 2, 2
-# Whose every request is a line of its log, with who asked: what nova's conductor wants of it can be counted.
+# Services with an access log that names the client, so that the requests of nova's conductor can be counted.
 TOLD = ("neutron",)
 ACCESS = """\
 accesslog = "-"
@@ -43,7 +43,7 @@ loglevel = "warning"
 def daemon(
     layout: Layout, name: str, env: dict[str, str], probe_path: str, venv: str = "nextdoor"
 ) -> tuple[Daemon, Path]:
-    """Serve `NAME.wsgi.api:application` from that environment; the settings' file comes with it."""
+    """Return the daemon that serves `NAME.wsgi.api:application` from the environment, and its settings' file."""
     file = layout.etc / name / "gunicorn.conf.py"
     write_private(file, settings(layout, name), owner=SERVICE_USER)
     served = Daemon(

@@ -1,4 +1,4 @@
-"""Horizon in a stack: whose cloud it shows, what Glance must have for it, its daemon."""
+"""Horizon of a stack: the site for the stack's cloud, the metadata definitions in Glance, and its daemon."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def site_of(layout: Layout, secrets: Secrets) -> Site:
 
 
 def start(stack: Stack) -> str:
-    """What Glance shows its forms from, and its daemon."""
+    """Load the metadata definitions for its forms into Glance, and start its daemon."""
     for names in (("etc", "horizon"), ("etc", "horizon", "local")):
         stack.directory(*names, owner=SERVICE_USER)
     words = glance.load_metadefs(stack)

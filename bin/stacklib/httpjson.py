@@ -1,4 +1,4 @@
-"""A small JSON client for set-up calls: one request, a timeout, an error that names the service."""
+"""A small JSON client for set-up calls: each sends one request with a timeout; errors name the service."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Service:
         return self.call("POST", path, body).body
 
     def call(self, method: str, path: str, body: dict | None = None, accept: tuple[int, ...] = ()) -> Answer:
-        """Raises StackError unless the status is below 400 or one of `accept`."""
+        """Send a JSON request. Raises StackError unless the status is below 400 or one of `accept`."""
         payload = None if body is None else json.dumps(body).encode()
         return self.send(method, path, payload, "application/json", accept)
 
     def send(
         self, method: str, path: str, payload: bytes | Iterable[bytes] | None, kind: str, accept: tuple[int, ...] = ()
     ) -> Answer:
-        """As call; a payload that is an iterable goes out in chunks."""
+        """Send any payload; an iterable is sent in chunks. Raises StackError like `call`."""
         url = urlsplit(self.base)
         connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=TIMEOUT)
         headers = {"Content-Type": kind, "Accept": "application/json", "Connection": "close", **dict(self.headers)}

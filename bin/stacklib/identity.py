@@ -1,4 +1,4 @@
-"""What stands in Keystone: projects, users, roles, services and their endpoints, as tables; made where missing."""
+"""Contents of Keystone: tables of projects, users, roles, services and endpoints, created where they are missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .stack import Stack
 
 ROLES = ("admin", "manager", "member", "reader", "service")
 PROJECTS = ("admin", "demo", "service")
-# user: the (project, role) pairs that it has
+# user: its (project, role) pairs
 USERS = {
     "admin": (("admin", "admin"),),
     "demo": (("demo", "member"),),
@@ -21,7 +21,7 @@ USERS = {
 }
 NEUTRON_USERS = {"neutron": (("service", "admin"), ("service", "service"))}
 CINDER_USERS = {"cinder": (("service", "admin"), ("service", "service"))}
-# type: name and the endpoint's path at the layout's service
+# type: service name, port name in the layout, path of the endpoint
 SERVICES = {
     "image": ("glance", "glance", ""),
     "compute": ("nova", "compute", "/v2.1"),
@@ -50,7 +50,7 @@ def fingerprint(layout: Layout) -> str:
 
 
 def prepare(stack: Stack) -> str:
-    """Raises StackError when Keystone refuses something."""
+    """Create the missing projects, users, services and endpoints. Raises StackError if Keystone refuses a request."""
     if stack.done("identity", fingerprint(stack.layout)):
         return "unchanged"
     stack.at_controller(lambda: _fill(stack))
@@ -59,7 +59,7 @@ def prepare(stack: Stack) -> str:
 
 
 def token(layout: Layout, user: str, project: str, password: str) -> tuple[str, dict]:
-    """A token scoped to the project, and its body."""
+    """Return a token scoped to the project, and its body."""
     domain = {"id": "default"}
     identity = {"methods": ["password"], "password": {"user": {"name": user, "domain": domain, "password": password}}}
     scope = {"project": {"name": project, "domain": domain}}
@@ -89,7 +89,7 @@ def _fill(stack: Stack) -> None:
 
 
 def _ensure(keystone: Service, kind: str, wanted: list[dict]) -> dict[str, str]:
-    """Names to ids."""
+    """Create the missing rows of a kind, and return the ids of all by name."""
     found = {row["name"]: row["id"] for row in keystone.get(f"/{kind}s")[f"{kind}s"]}
     for row in wanted:
         if row["name"] not in found:

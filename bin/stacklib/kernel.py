@@ -1,4 +1,4 @@
-"""The few system calls that Python 3.11 has no name for."""
+"""System calls that Python 3.11 does not provide."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID, NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
-# The file in /proc/PID/ns of each kind, in the order to enter them: mounts last, since paths change with them.
+# The file in /proc/PID/ns of each kind, in the order to enter them: mounts last, since they change all paths.
 NAMESPACES = {"ipc": NEWIPC, "uts": NEWUTS, "net": NEWNET, "cgroup": NEWCGROUP, "mnt": NEWNS}
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -29,12 +29,12 @@ def setns(fd: int, kind: int) -> None:
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Has to be called by the child itself; holds over exec."""
+    """Send this process a signal when its parent ends. Called by the child itself; persists across exec."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
 
 
 def adopt_orphans() -> None:
-    """Descendants that lose their parent become children of this process, and so are ours to end."""
+    """Make this process the parent of orphaned descendants, so that it can end them."""
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
@@ -47,7 +47,7 @@ def enter(pid: int, kinds: tuple[str, ...] = tuple(NAMESPACES)) -> None:
 
 
 class PidNamespaceForChildren:
-    """`with` this, the next fork makes a child in the pid namespace of a process, or in a new one when pid is None."""
+    """Context in which a fork creates the child in the PID namespace of a process, or in a new one if pid is None."""
 
     def __init__(self, pid: int | None) -> None:
         self._pid = pid
@@ -71,7 +71,8 @@ def _set_pid_namespace(path: str) -> None:
 
 
 def start_time(pid: int) -> int | None:
-    """In clock ticks since boot: with the pid, it names a process for good. None: no such process, or a dead one."""
+    """Return a process' start time in clock ticks since boot; together with the PID, it identifies a process uniquely.
+    None if the process does not exist or is dead."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

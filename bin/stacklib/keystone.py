@@ -1,4 +1,4 @@
-"""Keystone: its files, its database and keys, and the first administrator."""
+"""Keystone: its files, database, keys and first administrator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REGION = "RegionOne"
 
 def settings(layout: Layout, secrets: Secrets) -> str:
     keys = layout.data / "keystone"
-    # a test cloud makes users by the hundred: the cheapest hash it allows
+    # tests create hundreds of users in a sandbox: use the cheapest hash that Keystone allows
     rounds = "password_hash_rounds = 4" if layout.sandbox else ""
     return f"""\
 [DEFAULT]
@@ -54,7 +54,7 @@ def _fingerprint(stack: Stack) -> str:
 
 
 def prepare(stack: Stack) -> str:
-    """Files, keys, tables and the administrator; what has been done with this release is not done again."""
+    """Create files, keys, tables and the administrator; skip the steps that were done with this release."""
     layout = stack.layout
     stack.directory("etc", "keystone", owner=SERVICE_USER)
     stack.directory("data", "keystone", owner=SERVICE_USER)

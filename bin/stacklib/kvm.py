@@ -1,4 +1,4 @@
-"""Does KVM work on this machine? Asked of nova itself: the stack and nova-compute never say different things."""
+"""Check of KVM on this machine, by nova's own code, so that the stack and nova-compute always agree."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nova.privileged.runner import SystemRunner  # noqa: E402
 
 SECONDS = 5.0
 ARCHITECTURE = "x86_64"
-logging.getLogger("nova").addHandler(logging.NullHandler())  # the stage says it
+logging.getLogger("nova").addHandler(logging.NullHandler())  # the stage prints the result
 
 
 def answer(layout: Layout) -> kvm.KvmState:
-    """Kept where this machine's nova-compute looks for it: the trial runs once a boot."""
+    """Return the state of KVM. The result is stored where nova-compute reads it: the test runs once for each boot."""
     return kvm.answer(ARCHITECTURE, layout.nova_state(layout.controller_host), SystemRunner(SECONDS))
 
 
 def must_be_hidden(layout: Layout) -> bool:
-    """Whether a /dev/kvm is there that guests must not be given."""
+    """Return whether /dev/kvm exists, but must not be given to guests."""
     return answer(layout) not in (kvm.KvmState.WORKS, kvm.KvmState.ABSENT)
 
 
 def sentence(layout: Layout) -> str:
-    """For the operator."""
+    """Return the state of KVM as a sentence for the operator."""
     return kvm.SENTENCES[answer(layout)]

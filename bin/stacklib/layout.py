@@ -1,6 +1,6 @@
-"""Where everything is: every path, port, address and name of one stack, as one value.
+"""The layout of one stack, as one value: every path, port, address and name.
 
-Nothing else in this package joins a path to the state directory or knows a port number.
+No other module joins a path to the state directory or defines a port number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLAIN_STATE = Path("/var/lib/nova-stack")
 SANDBOX_STATE = Path("/var/lib/nova-sandbox")
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-# Own ports for what stands behind the APIs, so that a broker or a database that the machine runs anyway is never met.
+# The services behind the APIs use non-default ports, to avoid a conflict with the machine's own broker or database.
 PORTS = {
     "s3": 3333,
     "keystone": 5000,
@@ -44,12 +44,12 @@ PORTS = {
     "epmd": 4370,
     "erlang": 25673,
 }
-# Not everywhere served; `novaconf.proxies` tells where.
+# Not every stack runs all of them; see `novaconf.proxies`.
 PROXIES = ("novncproxy", "xvpvncproxy", "spicehtml5proxy", "serialproxy")
 SERVER_PORTS = {"mariadb": "mariadb", "postgresql": "postgresql"}
 
 CONTROLLER, SWITCH = "controller", "switch"
-SHARED = "shared"  # in place of a host's name: the directory that all of them see
+SHARED = "shared"  # replaces a host's name in the path of the directory that all hosts share
 BRIDGE = "br100"
 GUEST_CIDR, GUEST_GATEWAY = "10.11.12.0/24", "10.11.12.1"
 UNIX_PATH_MAX = 107  # bytes in sockaddr_un.sun_path, less the terminating zero
@@ -58,7 +58,7 @@ LONGEST_SOCKET = len("/run/notify/nova-placement-api-00000000.sock")
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What the operator asked `up` for; kept in the state directory, for every later command."""
+    """The operator's options for `up`, saved in the state directory for all later commands."""
 
     sandbox: bool = False
     name: str = "default"
@@ -69,14 +69,14 @@ class Choices:
     auth: str = "keystone"
     demo: bool = True
     shared_storage: bool = False
-    neutron: str = ""  # how: `api` alone, or with agents; empty: networks are nova-network's
-    volumes: str = ""  # Cinder's back end: `nfs` or `ceph`; empty: there is no Cinder
+    neutron: str = ""  # mode: `api`, or with agents; empty: nova-network provides networks
+    volumes: str = ""  # Cinder's back end: `nfs` or `ceph`; empty: no Cinder
     dashboard: bool = False
     ec2: bool = False  # the EC2 API, with the object store and the certificates for bundled images
-    as_upstream: bool = False  # in upstream security mode, configured the way that deployment tools do it
+    as_upstream: bool = False  # upstream security mode, configured as by deployment tools
 
     def differences(self, other: Choices) -> list[str]:
-        """Options in which two stacks cannot be the same one. The demo may come and go; a dashboard may come."""
+        """Return the options whose change needs a new stack. The demo may change, and a dashboard may be added."""
         fine = {"demo", "dashboard"} if other.dashboard else {"demo"}
         names = [f.name for f in fields(self) if f.name not in fine]
         return [name for name in names if getattr(self, name) != getattr(other, name)]
@@ -96,13 +96,13 @@ class Compute:
 
 
 def broker_user(host: str) -> str:
-    """In the hosts' vhost."""
+    """Return the name of a host's user in the hosts' vhost."""
     return f"host-{host}"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One stack. `state` holds all that `up` makes; `venvs` the Python environments that stacks share."""
+    """One stack. `state` has all files that `up` creates; `venvs` has the Python environments that stacks share."""
 
     state: Path
     choices: Choices
@@ -168,12 +168,13 @@ class Layout:
 
     @property
     def address(self) -> str:
-        """Where the controller's services listen."""
+        """Address that the controller's services listen on."""
         return "10.200.0.1" if self.sandbox else "127.0.0.1"
 
     @property
     def metadata_address(self) -> str:
-        """Guests must reach it: a sandbox's controller address, or else the guests' gateway on the bridge."""
+        """Address of the metadata service, which guests must reach: the controller in a sandbox, otherwise the guests'
+        gateway on the bridge."""
         return self.address if self.sandbox else GUEST_GATEWAY
 
     @property
@@ -182,7 +183,7 @@ class Layout:
 
     @property
     def management_network(self) -> str:
-        """Where hosts have their addresses, and console proxies find guests' consoles."""
+        """Network of the hosts' addresses, where console proxies reach guests' consoles."""
         return f"{self.address.rpartition('.')[0]}.0/24" if self.sandbox else f"{self.address}/32"
 
     def url(self, service: str, path: str = "", scheme: str = "http") -> str:
@@ -199,7 +200,7 @@ class Layout:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Room (a host's name too) to address on the management network."""
+        """Addresses on the management network by room, whose names are also hosts' names."""
         hosts = {room: f"10.200.0.{10 + n}" for n, room in enumerate(self.host_rooms, 1)}
         return {CONTROLLER: self.address, **hosts} if self.sandbox else {}
 
@@ -219,12 +220,12 @@ class Layout:
 
     @property
     def hypervisor_rooms(self) -> tuple[str | None, ...]:
-        """Where a libvirtd of the stack runs."""
+        """Rooms in which a libvirtd of the stack runs; None for the machine itself."""
         if self.choices.driver != "libvirt":
             return ()
         return self.host_rooms if self.sandbox else (None,)
 
-    # --- what `up` was asked for -------------------------------------------------------------------------------------
+    # --- the options of `up` -----------------------------------------------------------------------------------------
     @property
     def choices_file(self) -> Path:
         return self.state / "stack.json"
@@ -236,8 +237,7 @@ class Layout:
 def write_private(
     path: Path, text: str, mode: int = 0o600, owner: str | None = None, group: str | None = None
 ) -> None:
-    """Write a file whole or not at all; nobody else can read it, not even for a moment. `group`: the owner's, if not
-    said."""
+    """Write a file atomically; it has its final mode from the start. `group`: default is the owner's group."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
@@ -254,12 +254,12 @@ def default_state(sandbox: bool, name: str = "default") -> Path:
     if not sandbox:
         return PLAIN_STATE
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,19}", name):
-        raise StackError(f"not a name for a sandbox: {name!r}", "use up to 20 lower-case letters, digits and dashes")
+        raise StackError(f"not a name for a sandbox: {name!r}", "use at most 20 lower-case letters, digits and dashes")
     return SANDBOX_STATE if name == "default" else SANDBOX_STATE.with_name(f"{SANDBOX_STATE.name}-{name}")
 
 
 def load(state: Path) -> Layout | None:
-    """The stack that was made there, or None."""
+    """Return the stack of a state directory, or None."""
     try:
         values = json.loads((state / "stack.json").read_text())
     except FileNotFoundError:
@@ -271,20 +271,20 @@ def load(state: Path) -> Layout | None:
 
 
 def find(state: Path | None, sandbox: bool, name: str) -> Layout:
-    """The stack that a command means: the one named, or else the only one there is."""
+    """Return the stack for a command: the selected one, otherwise the only one on the machine."""
     named = state or (default_state(True, name) if sandbox or name != "default" else None)
     if named:
         found = load(named.resolve())
         if not found:
-            raise StackError(f"there is no stack in {named}", "make one with `bin/stack up`, or see --state and --name")
+            raise StackError(f"there is no stack in {named}", "create it with `bin/stack up`, or use --state or --name")
         return found
     stacks = [layout for layout in map(load, (PLAIN_STATE, *known_sandboxes())) if layout]
     if not stacks:
-        raise StackError("there is no stack on this machine yet", "make one with `bin/stack up`")
+        raise StackError("there is no stack on this machine yet", "create one with `bin/stack up`")
     if len(stacks) > 1:
         raise StackError(
             "there are several stacks: " + ", ".join(str(layout.state) for layout in stacks),
-            "say which with --state DIR",
+            "select one with --state DIR",
         )
     return stacks[0]
 

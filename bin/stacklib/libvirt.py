@@ -1,4 +1,4 @@
-"""libvirtd and virtlogd: one pair in each host's room; on the machine itself only where none runs already."""
+"""libvirtd and virtlogd: one pair in each host's room; on the machine itself only if none runs already."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stack import Stack
 
 SOCKET = "/run/libvirt/libvirt-sock"
 LOG_SOCKET = "/run/libvirt/virtlogd-sock"
-# directories of the machine's libvirt that each host has its own of
+# directories of the machine's libvirt that each host replaces with its own
 PRIVATE = {
     "/etc/libvirt": "etc-libvirt",
     "/var/lib/libvirt": "lib-libvirt",
@@ -22,7 +22,7 @@ PRIVATE = {
     "/var/log/libvirt": "log-libvirt",
 }
 CONF_FILES = ("libvirtd.conf", "qemu.conf")
-# Inside a room nobody but root goes in and out, and its files lie in directories that only root may enter.
+# Only root enters a room, and its files are in directories that only root may enter.
 QEMU_CONF = """\
 user = "root"
 group = "root"
@@ -33,12 +33,12 @@ stdio_handler = "logd"
 """
 
 
-#: Names of the uuids of libvirt's secrets with Ceph's keys.
+#: Names of the UUIDs of the libvirt secrets that contain Ceph keys.
 SECRETS = ("ceph-secret-nova", "ceph-secret-cinder")
 
 
 def host_binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
-    """Make a host's own libvirt directories; (source, target) pairs to mount."""
+    """Create a host's own libvirt directories, and return their bind mounts as (source, target)."""
     top = stack.directory("rooms", room, mode=0o755)
     for target, name in PRIVATE.items():
         (top / name).mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ log_outputs = "3:stderr"
 
 
 def daemons(stack: Stack, room: str | None) -> list[Daemon]:
-    """virtlogd, then libvirtd. On the machine itself nothing when another one than ours answers there."""
+    """Return virtlogd and libvirtd, in this order; none on the machine itself if another libvirtd runs there."""
     if room is None and not stack.done("own-libvirtd"):
         if probes.passes(Probe("unix", SOCKET)):
             return []
@@ -82,9 +82,9 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
 
 
 def _without_kvm(stack: Stack) -> tuple[str, ...]:
-    """libvirtd where /dev/kvm is there and does not work: it would offer that, so it is hidden, from this daemon alone.
+    """Return the command of a libvirtd with a hidden /dev/kvm, which exists but does not work: libvirt would offer it.
 
-    Guests get no /dev of their own then: libvirt would have to move what hides the device into it, and cannot.
+    Guests then have no private /dev: libvirt would have to move the bind mount that hides the device, and cannot.
     """
     theirs = Path("/etc/libvirt/qemu.conf")
     ours = stack.directory("libvirt", mode=0o755) / theirs.name
@@ -95,7 +95,7 @@ def _without_kvm(stack: Stack) -> tuple[str, ...]:
 
 
 def forget_secrets(stack: Stack) -> None:
-    """Those of Ceph's keys, which nova-compute made on the machine's own libvirt."""
+    """Undefine the secrets with Ceph keys that nova-compute defined in the machine's own libvirt."""
     virsh = shutil.which("virsh")
     if virsh and stack.layout.choices.volumes == "ceph":
         for name in SECRETS:

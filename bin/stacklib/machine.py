@@ -1,4 +1,4 @@
-"""The life of one daemon as a state machine without side effects: events in, orders out.
+"""The life cycle of one daemon, as a state machine without side effects: events in, orders out.
 
 STOPPED --start--> STARTING --ready--> READY
    ^                  |  exit             | exit
@@ -12,8 +12,8 @@ import enum
 from dataclasses import dataclass
 
 BACKOFF_FIRST, BACKOFF_MAX = 1.0, 30.0  # seconds
-STEADY_SECONDS = 60.0  # a daemon that was ready for so long starts its back-off anew
-HOPELESS_AFTER = 3  # exits in a row before it was ever ready: those who wait for it are told
+STEADY_SECONDS = 60.0  # the back-off of a daemon that was ready for this long is reset
+HOPELESS_AFTER = 3  # exits in a row without becoming ready, after which waiting clients get an answer
 
 
 class Phase(enum.Enum):
@@ -32,7 +32,7 @@ class Order(enum.Enum):
 
 @dataclass
 class Machine:
-    """Times are a monotonic clock's seconds; `due` is when `timer` wants to be called."""
+    """State of one daemon. Times are seconds of a monotonic clock; `due` is the time of the next call of `timer`."""
 
     stop_seconds: float
     phase: Phase = Phase.STOPPED
@@ -46,7 +46,7 @@ class Machine:
         if self.phase is Phase.STOPPING:
             self.again = True
             return []
-        self.exits = 0  # who asks now is not told of failures that were before
+        self.exits = 0  # the answer to this request must not include earlier failures
         return [] if self.phase in (Phase.STARTING, Phase.READY) else self._spawn(now)
 
     def ready(self, now: float) -> list[Order]:
@@ -72,7 +72,7 @@ class Machine:
         return orders
 
     def exited(self, now: float) -> list[Order]:
-        """The process is gone, whatever the reason."""
+        """Handle the end of the process, for any reason."""
         if self.phase is Phase.STOPPING:
             self._enter(Phase.STOPPED, now)
             return self.start(now) if self._take_again() else []

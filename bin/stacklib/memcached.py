@@ -1,7 +1,7 @@
-"""memcached: where services keep validated tokens, so that not each request costs a call to Keystone.
+"""memcached: a cache of validated tokens, so that not every request costs a call to Keystone.
 
-It asks nobody for a password, and its clients unpickle what they read: whoever reaches it is an administrator. So it
-listens on a socket in a directory that the services' own user alone may enter, and on no port.
+It has no authentication, and its clients unpickle the values: access to it is equal to administrator rights. Therefore
+it listens on no port, but on a socket in a directory that only the services' user may enter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OWNER_ALONE = "0700"
 
 
 def address(layout: Layout) -> str:
-    """As clients' options say it."""
+    """Return the address in the form of clients' options."""
     return f"unix:{_socket(layout)}"
 
 

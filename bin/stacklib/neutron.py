@@ -1,6 +1,7 @@
-"""Neutron: its files, its tables, its API, and the networks that a new cloud has.
+"""Neutron: its files, tables and API, and the networks of a new cloud.
 
-Without agents ports are bound at once (`bind_at_once`): the whole API, and guests whose frames stay on their host.
+Ports are bound immediately, without agents (`bind_at_once`): the API is complete, but guests' frames do not leave
+their host.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .stack import SERVICE_USER, Stack
 
 PRIVATE, PUBLIC, ROUTER = "private", "public", "router"
 PUBLIC_CIDR, PUBLIC_GATEWAY = "172.24.4.0/24", "172.24.4.1"
-POOL, POOL_CIDR = "guests", "10.220.0.0/16"  # what projects without a network get theirs of, when they ask for one
+POOL, POOL_CIDR = "guests", "10.220.0.0/16"  # subnet pool for auto-allocated networks of projects without a network
 PHYSICAL_NETWORKS = ("public", "physnet1")
 PLUGINS = ("router", "qos", "tag", "auto_allocate", "segments", "network_ip_availability", "revisions", "timestamp")
 EXTENSIONS = ("port_security", "qos", "dns_domain_ports", "uplink_status_propagation", "port_numa_affinity_policy")
@@ -26,7 +27,8 @@ QUOTAS = ("network", "subnet", "port", "router", "floatingip", "security_group",
 
 
 def settings(layout: Layout, secrets: Secrets) -> str:
-    """neutron.conf, ML2's part in it. Events to nova are sent as often as Neutron can: waiting builds need them."""
+    """Return neutron.conf, including ML2's options. Events are sent to nova at the shortest interval, since builds
+    wait for them."""
     state = layout.data / "neutron"
     return f"""\
 [DEFAULT]
@@ -84,7 +86,7 @@ def _credentials(layout: Layout, secrets: Secrets, user: str) -> str:
 
 
 def credentials(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
-    """Options of keystoneauth for a service user."""
+    """Return the keystoneauth options of a service user."""
     return {
         "auth_type": "password",
         "auth_url": layout.url("keystone"),
@@ -133,7 +135,7 @@ def daemon(stack: Stack) -> Daemon:
 
 
 def prepare_networks(stack: Stack) -> str:
-    """The demo project's own network behind a router, and the outside, where floating addresses come from."""
+    """Create the demo project's network behind a router, and the external network with the floating addresses."""
     if stack.done("neutron-networks", GUEST_CIDR):
         return "unchanged"
     stack.at_controller(lambda: _make_networks(stack))
@@ -152,7 +154,7 @@ def _make_networks(stack: Stack) -> None:
     private = _ensure(demo, "network", {"name": PRIVATE})
     subnet = _ensure_subnet(demo, private, GUEST_CIDR, GUEST_GATEWAY, dhcp=True)
     router = _ensure(demo, "router", {"name": ROUTER, "external_gateway_info": {"network_id": public}})
-    # 400: it is plugged in already
+    # 400: the interface exists already
     demo.call("PUT", f"/routers/{router}/add_router_interface", {"subnet_id": subnet}, accept=(400,))
 
 
@@ -163,7 +165,7 @@ def _as(stack: Stack, user: str) -> Service:
 
 
 def _ensure(neutron: Service, kind: str, wanted: dict) -> str:
-    """The id of the one with that name."""
+    """Return the id of the resource with the wanted name; create it if it is missing."""
     found = neutron.get(f"/{kind}s?name={wanted['name']}")[f"{kind}s"]
     return found[0]["id"] if found else neutron.post(f"/{kind}s", {kind: wanted})[kind]["id"]
 

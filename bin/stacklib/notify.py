@@ -1,4 +1,4 @@
-"""The receiving end of sd_notify: a datagram socket a daemon."""
+"""The receiving end of sd_notify: one datagram socket for each daemon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pwd
 import socket
 from pathlib import Path
 
-#: A daemon that waits tells systemd that it is ready, for others to be started. Its status says that it is not.
+#: Status of a daemon that is not ready, but has sent READY=1 so that systemd starts other units.
 WAITS = b"STATUS=still waits"
 
 
@@ -23,7 +23,7 @@ class NotifySocket:
         path.chmod(0o600)
 
     def says_ready(self, pid: int | None) -> bool:
-        """Reads what has come; True when READY=1 is among it. Only the daemon's own user can send here."""
+        """Read all messages and return whether READY=1 is among them. Only the daemon's own user can send here."""
         ready = False
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Our own daemons: which there are, where each runs, what it is given; the databases' tables and the first network."""
+"""nova's daemons: their programs, rooms and files; the database tables and the first network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WARNING, FAILURE = 1, 2  # of nova-status: its exit status, and a check's result
 
 @dataclass(frozen=True)
 class Program:
-    """A control daemon. `root`: it runs as root, and not as its user; `proxy`: it is given the file for consoles."""
+    """A control daemon. `root`: it runs as root instead of its own user; `proxy`: it reads the file for consoles."""
 
     name: str
     root: bool = False
@@ -55,7 +55,7 @@ CONSOLE_AUTH = Program("nova-consoleauth", proxy=True, tier=CLOUD + 1)
 APIS = ("nova-placement-api", "nova-objectstore", "nova-api-ec2", "nova-api")
 COMPUTE = Program("nova-compute", root=True, tier=CLOUD + 1)
 OWN_USERS = "broker-users"  # the stamp of a broker that has a user for each daemon
-#: Below the controller's state, and whose they are.
+#: Directory below the controller's state: its owner.
 STATE = {
     "CA": "nova-cert",
     "keys": "nova-cert",
@@ -66,10 +66,13 @@ STATE = {
 
 
 def write_files(stack: Stack, own_users: bool | None = None) -> None:
-    """`own_users`: whether each daemon has a broker user of its own; None: where the broker has them."""
+    """Write the configuration of all daemons.
+
+    `own_users`: whether each daemon uses its own broker user; None: only if the broker has these users.
+    """
     layout, secrets = stack.layout, stack.secrets
     own_users = stack.done(OWN_USERS) if own_users is None else own_users
-    stack.directory("etc", "nova", owner="root", group=SERVICE_USER)  # its daemons change no file of their own
+    stack.directory("etc", "nova", owner="root", group=SERVICE_USER)  # the daemons do not change their own files
     stack.directory("data", "nova", mode=0o755)
     stack.directory("data", "nova", layout.controller_host, owner=SERVICE_USER, mode=0o755)
     for name, owner in STATE.items() if layout.choices.ec2 else ():
@@ -103,7 +106,7 @@ def _write_as_upstream(stack: Stack) -> None:
 
 
 def prepare_databases(stack: Stack, venv: str = ACTIVE) -> str:
-    """Tables at the version of the environment's release."""
+    """Migrate the tables to the version of the environment's release."""
     release = venvs.stamp(stack.layout, venv) + stack.layout.choices.database
     if stack.done("nova-db", release):
         return "unchanged"
@@ -114,8 +117,8 @@ def prepare_databases(stack: Stack, venv: str = ACTIVE) -> str:
 
 
 def enroll(stack: Stack) -> str:
-    """Let this stack's hosts in: the controller, for nova-network and the metadata service, and each compute host. One
-    that is both is enrolled for all of it."""
+    """Enrol this stack's hosts: the controller, for nova-network and the metadata service, and each compute host. A
+    host with both roles is enrolled for all of these services."""
     layout = stack.layout
     if layout.choices.as_upstream:
         return "hosts enrol themselves"
@@ -132,7 +135,7 @@ def enroll(stack: Stack) -> str:
 
 
 def enroll_alike(stack: Stack, runs: str, names: list[str]) -> None:
-    """Hosts that run the same daemons, by one process: it takes seconds to start on a machine that is busy."""
+    """Enrol hosts that run the same daemons with one process, which takes seconds to start on a busy machine."""
     layout = stack.layout
     folder = stack.directory("data", CONDUCTOR_USER, owner=CONDUCTOR_USER, mode=0o700)
     manage(stack, "host", "enroll", *names, "--runs", runs, "--write", str(folder / "token-{host}"))
@@ -146,7 +149,7 @@ def enroll_alike(stack: Stack, runs: str, names: list[str]) -> None:
 
 def prepare_network(stack: Stack) -> str:
     if stack.layout.choices.neutron:
-        return "Neutron's"
+        return "provided by Neutron"
     if stack.done("nova-network", GUEST_CIDR):
         return "unchanged"
     if GUEST_CIDR not in manage(stack, "network", "list"):  # an `up` that was killed may have made it
@@ -161,7 +164,7 @@ def manage(stack: Stack, *arguments: str, venv: str = ACTIVE) -> str:
 
 
 class Found(NamedTuple):
-    """What a check of nova-status found; ``result`` is its number there."""
+    """The result of one check of nova-status; ``result`` is its number there."""
 
     check: str
     result: int
@@ -169,7 +172,7 @@ class Found(NamedTuple):
 
 
 def upgrade_check(stack: Stack, venv: str) -> list[Found]:
-    """What nova-status of the environment's release says of this stack. StackError: it could not look."""
+    """Return the results of nova-status (of the environment's release) on this stack. Raises StackError if it fails."""
     program = stack.layout.program(venv, "nova-status")
     argv = [program, *_conductors_files(stack), "upgrade", "check", "--json"]
     said = stack.command("nova-status", argv, user=CONDUCTOR_USER, fine=(0, WARNING, FAILURE))
@@ -178,10 +181,11 @@ def upgrade_check(stack: Stack, venv: str) -> list[Found]:
 
 
 def _object_in(said: str, log: Path) -> str:
-    """The line that is a JSON object; a program that breaks ends with 1, too, as for a warning."""
+    """Return the line with the JSON object. Raises StackError if there is none: the exit status of a program that
+    fails is 1, which also means a warning."""
     found = next((line for line in reversed(said.splitlines()) if line.startswith("{")), "")
     if not found:
-        raise StackError(f"nova-status broke; the end of {log}:\n{last_lines(log)}", "nothing was restarted")
+        raise StackError(f"nova-status failed; the end of {log}:\n{last_lines(log)}", "no daemon was restarted")
     return found
 
 
@@ -191,14 +195,14 @@ def _conductors_files(stack: Stack) -> tuple[str, ...]:
 
 
 def upgrade_order(stack: Stack) -> list[Daemon]:
-    """All of ours, as an upgrade restarts them: who is asked before those who ask."""
+    """Return all of nova's daemons in the order of an upgrade: RPC servers before their clients."""
     control = {daemon.name: daemon for daemon in control_daemons(stack)}
     apis = [control.pop(name) for name in APIS if name in control]
     return [*conductors(stack), *control.values(), *apis, *compute_daemons(stack)]
 
 
 def conductors(stack: Stack) -> list[Daemon]:
-    """First: what else there is in nova asks it, `nova-manage network create` too."""
+    """Return the conductors, which start first: all other daemons and `nova-manage network create` call them."""
     return _controllers(stack, (CONDUCTOR,))
 
 
@@ -207,10 +211,10 @@ def control_daemons(stack: Stack) -> list[Daemon]:
 
 
 def programs(layout: Layout) -> tuple[Program, ...]:
-    """All that run at the controller of this stack."""
+    """Return all programs that run on the controller of this stack."""
     proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(layout))
     absent = {"nova-network"} if layout.choices.neutron else set()
-    if layout.choices.as_upstream:  # hosts ask Glance, and conductors check consoles' tokens
+    if layout.choices.as_upstream:  # hosts call Glance directly, and conductors validate console tokens
         absent |= {"nova-imageproxy", CONSOLE_AUTH.name}
     more = EC2 if layout.choices.ec2 else ()
     ours = (*CONTROL, *more, CONSOLE_AUTH)

@@ -1,9 +1,10 @@
-"""The configuration of our own daemons, as tables: section to option to value.
+"""The configuration of nova's daemons, as tables: section to option to value.
 
-`nova.conf` serves the control daemons and has no secret. Beside it each daemon has a file of its name with its secrets,
-and its user alone may read it: `nova-conductor.conf` has the database URLs and the keys of image tickets and of hosts'
-secrets, `nova-imageproxy.conf` the first of these keys. `console-proxies.conf` says where console proxies listen, are
-found and may go. Each compute host has a `nova.conf` of its own: with its own broker user, and with no other password.
+All control daemons read `nova.conf`, which has no secret. Each daemon also has a file of its name with its secrets,
+which only its user may read. `nova-conductor.conf` has the database URLs and the keys of image tickets and of hosts'
+secrets; `nova-imageproxy.conf` has the first of these keys. `console-proxies.conf` sets the listen addresses, the URLs
+and the reachable networks of the console proxies. Each compute host has its own `nova.conf`: with its own broker user,
+and with no other password.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from nova.rpc import control_rights  # noqa: E402
 
 Settings = dict[str, dict[str, str]]
 DRIVERS = {"libvirt": "libvirt.LibvirtDriver", "fake": "fake.FakeDriver"}
-# The interface whose wire the guests' bridge joins. On the machine itself no wire is joined: guests stay in the bridge.
-FAKE_MONITORING_PORTS = 9900  # and those behind it
+FAKE_MONITORING_PORTS = 9900  # first port; each fake host uses the next one
+# The interface that joins the guests' bridge. On the machine itself no interface joins: guests stay in the bridge.
 DATA_INTERFACE = "eth1"
 
 
@@ -38,12 +39,12 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
                 "transport_url": rabbitmq.transport_url(layout, secrets),
                 "hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets, layout.controller_host),
                 **_network(layout),
-                "flat_network_bridge": "",  # `nova-manage network create` says it of each network
+                "flat_network_bridge": "",  # `nova-manage network create` sets it for each network
                 **({} if layout.sandbox else _on_the_machine(layout)),
                 **(_ec2(layout) if layout.choices.ec2 else {}),
-                # no guests: networks are served in the records alone
+                # there are no guests: networks exist only in the database
                 "fake_network": "true" if layout.choices.driver == "fake" else "",
-                # else the first resize that somebody tries finds no host
+                # otherwise the first resize finds no host
                 "allow_resize_to_same_host": "true" if len(layout.computes) == 1 else "",
             },
             "api": _believing(layout),
@@ -56,7 +57,7 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
 
 
 def as_upstream(layout: Layout, secrets: Secrets) -> Settings:
-    """For all control daemons, as deployment tools write it: with one broker URL, the databases and all passwords."""
+    """Return nova.conf of all control daemons, as deployment tools write it: one broker URL, databases, passwords."""
     found = {section: dict(options) for section, options in control(layout, secrets).items()}
     del found["DEFAULT"]["hosts_transport_url"]
     for section, options in (*_database_urls(layout, secrets).items(), *console_proxies(layout).items()):
@@ -65,7 +66,8 @@ def as_upstream(layout: Layout, secrets: Secrets) -> Settings:
 
 
 def compute_as_upstream(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
-    """For a compute host, as deployment tools write it: with the control daemons' broker URL, and with passwords."""
+    """Return nova.conf of a compute host, as deployment tools write it: with the control daemons' broker URL and with
+    passwords."""
     found = {section: dict(options) for section, options in compute(layout, secrets, host).items()}
     del found["DEFAULT"]["hosts_transport_url"]
     found["DEFAULT"]["transport_url"] = rabbitmq.transport_url(layout, secrets)
@@ -79,7 +81,7 @@ def compute_as_upstream(layout: Layout, secrets: Secrets, host: Compute) -> Sett
 
 
 def shared(layout: Layout, secrets: Secrets) -> Settings:
-    """What all control daemons may read: no secret."""
+    """Return the options that all control daemons may read: the control settings without secrets."""
     return _without_empty(
         {
             section: {name: value for name, value in options.items() if (section, name) not in readers.READERS}
@@ -89,7 +91,7 @@ def shared(layout: Layout, secrets: Secrets) -> Settings:
 
 
 def own(layout: Layout, secrets: Secrets, daemon: str, own_user: bool = True) -> Settings:
-    """The secrets of a control daemon. `own_user`: with its own broker user, and not the one that may do everything."""
+    """Return the secrets of a control daemon. `own_user`: with its own broker user instead of the privileged one."""
     whole: dict[str, dict[str, str]] = {section: dict(options) for section, options in control(layout, secrets).items()}
     more = {"nova-conductor": conductor, "nova-imageproxy": image_proxy}.get(daemon)
     own_ones = more(layout, secrets) if more else {}
@@ -107,14 +109,16 @@ def own(layout: Layout, secrets: Secrets, daemon: str, own_user: bool = True) ->
 
 
 def _believing(layout: Layout) -> dict[str, str]:
-    """Without Keystone every caller is believed; a sandbox's rooms are reached from this machine alone."""
+    """Return the options of noauth2, which trusts every caller. In a sandbox it may listen on any address: only this
+    machine reaches the rooms."""
     if layout.choices.auth == "keystone":
         return {}
     return {"auth_strategy": layout.choices.auth, "noauth2_anywhere": "true" if layout.sandbox else ""}
 
 
 def _on_the_machine(layout: Layout) -> dict[str, str]:
-    """Nothing listens where others could reach it; guests go out over the machine's own way to the outside."""
+    """Return the addresses on the machine itself. No service listens on an address that other machines can reach;
+    guests use the machine's default route."""
     outside = plain.outside()
     return {
         "host": layout.controller_host,
@@ -127,7 +131,7 @@ def _on_the_machine(layout: Layout) -> dict[str, str]:
 
 
 def _ec2(layout: Layout) -> dict[str, str]:
-    """Where clients reach it, and (on the machine itself) where it listens."""
+    """Return the address that EC2 clients use, and (on the machine itself) the listen addresses."""
     listening = {} if layout.sandbox else {"ec2_listen": layout.address, "s3_listen": layout.address}
     return {"ec2_host": layout.address, **listening}
 
@@ -149,7 +153,8 @@ def conductor(layout: Layout, secrets: Secrets) -> Settings:
 
 
 def image_proxy(layout: Layout, secrets: Secrets) -> Settings:
-    """What nova-imageproxy alone reads, beside the conductor's own copy of the key. Hosts are sent to `my_ip`."""
+    """Return the options of nova-imageproxy; only the conductor has the key, too. Hosts are given `my_ip` as address
+    of the proxy."""
     return {"image_proxy": {"key": secrets.ticket_key(), "listen": layout.address}}
 
 
@@ -173,12 +178,13 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
 
 
 def _monitoring_port(layout: Layout, host: Compute) -> str:
-    """Pretended hosts share a machine, and the usual port is one daemon's."""
+    """Return a port of its own for each fake host: they share a machine, and only one daemon can use the default."""
     return str(FAKE_MONITORING_PORTS + layout.computes.index(host)) if layout.choices.driver == "fake" else ""
 
 
 def _migrations(layout: Layout, host: Compute) -> dict[str, str]:
-    """Between a sandbox's rooms guests go over the management network, post-copy where it is called for."""
+    """Return the live-migration options: between a sandbox's rooms over the management network, with post-copy where
+    necessary."""
     if not layout.sandbox or layout.choices.driver != "libvirt":
         return {}
     return {
@@ -192,7 +198,7 @@ PROXIES_WAIT_S = "5"
 
 
 class Proxy(NamedTuple):
-    """Options of a console proxy: for its address, and for where users' programs find it."""
+    """Names of a console proxy's options: of its section, of its listen address, and of its URL for users."""
 
     section: str
     listen: str
@@ -210,14 +216,13 @@ CONSOLE_PROXIES = {
 
 
 def proxies(layout: Layout) -> tuple[str, ...]:
-    """A sandbox has consoles of every kind, to try them; on the machine itself there is VNC, as by default."""
+    """Return the console proxies to run: all kinds in a sandbox, to try them; only VNC, the default, otherwise."""
     return PROXIES if layout.sandbox else PROXIES[:1]
 
 
 def console_proxies(layout: Layout) -> Settings:
-    """What only the proxies and nova-consoleauth read: where they listen and are found, where they may go, how long
-    they wait for open consoles at their end: a stack that is told to stop is not held up by a page that somebody left
-    open."""
+    """Return the options that only the proxies and nova-consoleauth read: listen addresses, URLs, reachable networks
+    and the shutdown timeout. The timeout is short, so that an open console page does not delay the end of a stack."""
     settings: Settings = {
         "DEFAULT": {"graceful_shutdown_timeout": PROXIES_WAIT_S},
         "console": {"reachable_networks": layout.management_network},
@@ -233,7 +238,7 @@ def console_proxies(layout: Layout) -> Settings:
 
 
 def _consoles(layout: Layout, host: Compute) -> Settings:
-    """Where QEMU listens and the proxies find it: this host's address."""
+    """Return the console options of a host: QEMU listens, and the proxies connect, on the host's address."""
     served = proxies(layout)
     listening = {"server_listen": host.address, "server_proxyclient_address": host.address}
     settings: Settings = {"vnc": dict(listening)}
@@ -255,15 +260,15 @@ def _network(layout: Layout) -> dict[str, str]:
 
 
 def _neutron(layout: Layout, secrets: Secrets) -> dict[str, str]:
-    """For the conductor, which alone calls it."""
+    """Return the options of the Neutron client, for the conductor: no other daemon calls Neutron."""
     if not layout.choices.neutron:
         return {}
     return {**neutron.credentials(layout, secrets, "nova"), "default_floating_pool": neutron.PUBLIC}
 
 
 def _cinder(layout: Layout, secrets: Secrets) -> Settings:
-    """For the conductor. Cinder gives volumes that are in use back to a service alone: a token of ours goes with each
-    call."""
+    """Return the options of the Cinder client, for the conductor. Each call carries a service token: Cinder accepts
+    the detach of a volume in use only from a service."""
     if not layout.choices.volumes:
         return {}
     ours = cinder.credentials(layout, secrets, "nova")
@@ -274,8 +279,8 @@ def _cinder(layout: Layout, secrets: Secrets) -> Settings:
 
 
 def _services(layout: Layout, secrets: Secrets, checked_tokens: dict[str, str] | None = None) -> Settings:
-    """The credentials with which tokens are checked and other services called; the catalog says where those are.
-    ``checked_tokens``: where they are remembered, for those who check any."""
+    """Return the credentials that validate tokens and call other services; the catalog has their URLs.
+    ``checked_tokens``: options of the token cache, for daemons that validate tokens."""
     if layout.choices.auth == "noauth2":
         return {"glance": {"endpoint_override": layout.url("glance")}}
     return {
@@ -293,13 +298,13 @@ def _services(layout: Layout, secrets: Secrets, checked_tokens: dict[str, str] |
 
 
 def _without_empty(settings: Settings) -> Settings:
-    """Less the options without a value, and the sections without an option."""
+    """Return the settings without empty options and empty sections."""
     filled = {section: {name: value for name, value in rows.items() if value} for section, rows in settings.items()}
     return {section: rows for section, rows in filled.items() if rows}
 
 
 def text(settings: Settings) -> str:
-    """As oslo.config reads it; a `$` in a value would be a reference and is doubled."""
+    """Return the text of a file for oslo.config; a `$` in a value is doubled, since it would start a reference."""
     lines = []
     for section, options in settings.items():
         lines += [f"[{section}]", *(f"{name} = {value.replace('$', '$$')}" for name, value in options.items()), ""]

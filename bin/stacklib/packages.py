@@ -1,4 +1,4 @@
-"""Debian's packages, by part. Their services are not started: the stack runs its own instances."""
+"""Debian packages, by part. Their services are not started: the stack runs its own instances."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "tests": ("bubblewrap", "curl", "dosfstools", "e2fsprogs", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
               "qemu-system-common", "udhcpc", "xorriso"),
 }
-# What Debian 13 has in packages of its own, and Debian 12 within others of the part.
+# Packages that Debian 13 splits from packages of the same part in Debian 12.
 SINCE_DEBIAN_13: dict[str, tuple[str, ...]] = {"hypervisor": ("qemu-system-modules-spice",)}
-# What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
-OPTIONAL = ("ceph", "horizon")  # installed when it is asked for
+# The parts of a stack; `bin/test` installs the tools of the tests.
+OPTIONAL = ("ceph", "horizon")  # installed only on request
 PARTS = tuple(
     name
     for name in PACKAGES
@@ -96,8 +96,8 @@ PARTS = tuple(
 )
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"
-LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched anew
-LOCK_S, LOCK_STEP_S = 600, 3  # how long another apt may take: a killed `up` leaves one that goes on to its end
+LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched again
+LOCK_S, LOCK_STEP_S = 600, 3  # time to wait for another apt: a killed `up` leaves one that continues to its end
 APT = [
     *("apt-get", "-q", "-y"),
     *("-o", f"DPkg::Lock::Timeout={LOCK_S}"),
@@ -109,8 +109,8 @@ LOCK_WAIT = b"Waiting for cache lock"
 LOCKED = re.compile(r"Could not get lock|Unable to (acquire|lock)")
 INTERRUPTED = "dpkg was interrupted"
 UNFETCHED = re.compile(r"(Failed|Unable) to fetch|files failed to download")
-MOST_SAID = 3  # complaints in one line
-UNKNOWN = re.compile(r"Unable to locate package|has no installation candidate")  # without lists none is known
+MOST_SAID = 3  # errors of apt in one line
+UNKNOWN = re.compile(r"Unable to locate package|has no installation candidate")  # the result of missing lists
 
 
 def missing(parts: tuple[str, ...]) -> list[str]:
@@ -118,7 +118,7 @@ def missing(parts: tuple[str, ...]) -> list[str]:
 
 
 def of_part(part: str) -> tuple[str, ...]:
-    """The packages of a part in this machine's release of Debian. One without a number is newer than all that have."""
+    """Return the packages of a part in this machine's release of Debian. A release without a number is the newest."""
     release = platform.freedesktop_os_release().get("VERSION_ID", "")
     if release.isdecimal() and int(release) < 13:
         return PACKAGES[part]
@@ -126,7 +126,7 @@ def of_part(part: str) -> tuple[str, ...]:
 
 
 def not_installed_of(wanted: Sequence[str]) -> list[str]:
-    """Those of these packages that are not installed."""
+    """Return the wanted packages that are not installed."""
     result = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted],
         capture_output=True,
@@ -138,7 +138,7 @@ def not_installed_of(wanted: Sequence[str]) -> list[str]:
 
 
 def install(parts: tuple[str, ...], log: Path) -> str:
-    """Install what is missing. Raises StackError with apt's last words."""
+    """Install the missing packages of the parts. Raises StackError with apt's last errors."""
     names = missing(parts)
     if not names:
         return "nothing to install"
@@ -148,7 +148,7 @@ def install(parts: tuple[str, ...], log: Path) -> str:
         if old := _lists_are_old():
             _apt(["update"], output, LISTS)
         failed = _apt([*wanted, "--download-only"], output, ARCHIVES)
-        if failed and not old:  # lists that name files which the mirror has no more are the usual reason
+        if failed and not old:  # the usual reason is a list with files that the mirror has removed
             _apt(["update"], output, LISTS)
             failed = _apt([*wanted, "--download-only"], output, ARCHIVES)
         failed = failed or _apt(wanted, output)
@@ -158,7 +158,8 @@ def install(parts: tuple[str, ...], log: Path) -> str:
 
 
 def _apt(arguments: list[str], output: IO[bytes], grows: Path | None = None) -> bool:
-    """Run apt-get; whether it failed. Waits for another one's end, and mends what a killed one has left."""
+    """Run apt-get and return whether it failed. Waits for the end of another apt, and repairs the state that a killed
+    one has left."""
     deadline, mended = time.monotonic() + LOCK_S, False
     while True:
         begin = output.tell()
@@ -175,9 +176,9 @@ def _apt(arguments: list[str], output: IO[bytes], grows: Path | None = None) -> 
 
 
 def run(command: list[str], output: IO[bytes], grows: Path | None = None, quiet: float = QUIET_S) -> int:
-    """Its exit status. One that fetches is ended when the directory has not grown for so many seconds.
+    """Run a command and return its exit status. A download is ended if its directory has not grown for `quiet` seconds.
 
-    A mirror that swallows packets would be asked for each of hundreds of files, again and again: for hours.
+    With a mirror that drops packets, apt would otherwise retry each of hundreds of files, for hours.
     """
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "LC_ALL": "C"}
     process = subprocess.Popen(
@@ -193,7 +194,7 @@ def run(command: list[str], output: IO[bytes], grows: Path | None = None, quiet:
         elif time.monotonic() - since > quiet:
             process.terminate()
             process.wait()
-            output.write(f"\nE: Unable to fetch anything: nothing came for {quiet:.0f} s\n".encode())
+            output.write(f"\nE: Unable to fetch anything: no data received for {quiet:.0f} s\n".encode())
             code = 100
             break
     output.flush()
@@ -204,26 +205,27 @@ def run(command: list[str], output: IO[bytes], grows: Path | None = None, quiet:
 def _bytes_below(top: Path) -> int:
     total = 0
     for path in top.rglob("*"):
-        with contextlib.suppress(OSError):  # apt renames what has come
+        with contextlib.suppress(OSError):  # apt renames completed files
             total += path.stat().st_size
     return total
 
 
 def not_installed(words: str, log: Path) -> StackError:
-    """What apt said, as one line. `apt-get update` calls a mirror that did not answer a warning, and goes on."""
+    """Return the error for apt's messages, in one line. For `apt-get update`, a mirror that does not answer is only a
+    warning."""
     said = [line for line in words.splitlines() if line.startswith(("E:", "W:"))]
     unfetched = [line for line in said if UNFETCHED.search(line)]
     other = [line for line in said if line.startswith("E:") and not UNFETCHED.search(line) and not UNKNOWN.search(line)]
-    if unfetched and not other:  # else a source may be away that nobody needs
+    if unfetched and not other:  # with other errors, the unreachable source may be irrelevant
         return StackError(
             f"the package mirror does not answer: {unfetched[0][3:]}",
-            f"mend the network or the package sources (/etc/apt), and run this again; {log} has all",
+            f"fix the network or the package sources (/etc/apt) and run this again; {log} has the full output",
         )
     errors = [line[3:] for line in said if line.startswith("E:")]
     more = f"; and {len(errors) - MOST_SAID} more" if len(errors) > MOST_SAID else ""
     return StackError(
-        f"apt-get failed: {'; '.join(errors[:MOST_SAID]) or 'it does not say why'}{more}",
-        f"see {log}, mend the cause, and run this again: it goes on where it stopped",
+        f"apt-get failed: {'; '.join(errors[:MOST_SAID]) or 'it gives no reason'}{more}",
+        f"see {log}, fix the cause, and run this again: it continues where it stopped",
     )
 
 
@@ -235,11 +237,11 @@ def _lists_are_old() -> bool:
 
 @contextlib.contextmanager
 def services_held_back() -> Iterator[None]:
-    """Debian asks policy-rc.d before it starts a service of a new package; afterwards all is as it was."""
+    """Forbid the start of new packages' services by a policy-rc.d, which Debian consults; restore it afterwards."""
     if POLICY.exists() and POLICY.read_text() != POLICY_TEXT:
         kept: tuple[bytes, int] | None = (POLICY.read_bytes(), POLICY.stat().st_mode & 0o7777)
     else:
-        kept = None  # none, or our own that a killed run left
+        kept = None  # no file, or the one that a killed run of bin/stack left
     POLICY.write_text(POLICY_TEXT)
     POLICY.chmod(0o755)
     try:

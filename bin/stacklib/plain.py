@@ -1,4 +1,5 @@
-"""What `up` makes in the machine's own network, and `clean` removes: the guests' bridge, and nova's iptables chains."""
+"""Changes to the machine's own network: `up` creates the guests' bridge; `clean` removes it and nova's iptables
+chains."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ TABLES = ("filter", "nat", "mangle")
 
 
 def prepare(stack: Stack) -> str:
-    """The bridge with the gateway's address, where the metadata service listens; nova-network finds it made."""
+    """Create the bridge with the gateway's address, where the metadata service listens; nova-network then uses it."""
     there = _ip("link", "show", "dev", BRIDGE).returncode == 0
     if there and not stack.done("bridge"):
         raise StackError(
-            f"the machine has a bridge {BRIDGE} that is not ours",
-            "rename or remove it, or keep apart from it with `bin/stack up --sandbox`",
+            f"the machine has a bridge {BRIDGE} that bin/stack did not create",
+            "rename or remove it, or avoid the conflict with `bin/stack up --sandbox`",
         )
     if not stack.done("bridge"):
         stack.mark_done("forwarding-before", FORWARDING.read_text().strip())
@@ -33,12 +34,12 @@ def prepare(stack: Stack) -> str:
     address = f"{GUEST_GATEWAY}/{GUEST_CIDR.partition('/')[2]}"
     finished = there and GUEST_GATEWAY in _ip("address", "show", "dev", BRIDGE).stdout
     made = [] if there else [("link", "add", "name", BRIDGE, "type", "bridge", "forward_delay", "0")]
-    # an `up` that was killed may have come no further than the bridge: the rest may be said again
+    # an `up` that was killed may have created only the bridge: the other commands can run again
     for command in (*made, ("address", "replace", address, "dev", BRIDGE), ("link", "set", BRIDGE, "up")):
         result = _ip(*command)
         if result.returncode:
             raise StackError(f"ip {' '.join(command)}: {result.stderr.strip()}")
-        # else guests reach what listens on [::] here; later nova-network may have switched it on for guests' networks
+        # otherwise guests reach services on [::]; later nova-network may have enabled IPv6 for guests' networks
         if SPEAKS_NO_IPV6.exists() and not finished:
             SPEAKS_NO_IPV6.write_text("1")
     return "unchanged" if there else f"{BRIDGE} {address}"
@@ -46,7 +47,7 @@ def prepare(stack: Stack) -> str:
 
 @dataclass(frozen=True)
 class Outside:
-    """The machine's way to the outside: the interface of its default route, and the address it has there."""
+    """The machine's default route: its interface, and the machine's address there."""
 
     interface: str
     address: str
@@ -68,12 +69,12 @@ def remove(stack: Stack) -> None:
         _ip("address", "delete", METADATA_ADDRESS, "dev", "lo")
         for table in TABLES:
             _remove_chains(table)
-        if stack.done("forwarding-before", "0"):  # nova-network lets guests' packets through
+        if stack.done("forwarding-before", "0"):  # nova-network enables forwarding for guests' packets
             FORWARDING.write_text("0")
 
 
 def without_chains(rules: str) -> str:
-    """The text of iptables-save less all that is nova's or leads to it."""
+    """Return the iptables-save text without nova's chains and the rules that jump to them."""
     return "".join(line for line in rules.splitlines(keepends=True) if not CHAIN.search(line))
 
 

@@ -1,4 +1,4 @@
-"""Ports that another program has: said before anything is started, since a daemon would only say it in its log."""
+"""Ports that other programs use: reported before any daemon is started, which would report them only in its log."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from .errors import StackError
 from .layout import PORTS, PROXIES, Layout
 
 UNITS_PORTS = {"compute", "metadata", "placement", "ec2", "s3", *PROXIES}
-# Erlang's port mapper listens there whatever it is told, and ends, content, when it finds another one
+# Erlang's port mapper also listens here, in spite of its options, and ends without an error if another one runs
 EPMD_TOO = "::1"
 
 
 def refuse_taken(layout: Layout) -> None:
-    """On the machine itself another program may have our ports; of a stack that runs they are our own."""
+    """Raise StackError if another program on the machine uses a port of the stack. A running stack is not checked: its
+    own daemons use the ports."""
     if layout.sandbox or Control(layout).running():
         return
-    children.end_recorded(layout.run)  # of a supervisor that was killed: they would hold their ports
+    children.end_recorded(layout.run)  # processes of a killed supervisor would still use the ports
     taken = [f"{port} ({name})" for name, port in PORTS.items() if name in wanted(layout) and _taken(layout, name)]
     if taken:
         raise StackError(
             f"in use by other programs on {layout.address}: port {', '.join(taken)}",
-            "stop them (`ss -ltnp` shows which they are), or keep apart with `bin/stack up --sandbox`",
+            "stop them (`ss -ltnp` lists them), or avoid the conflict with `bin/stack up --sandbox`",
         )
 
 
 def wanted(layout: Layout) -> set[str]:
-    """Those that will be listened on, less those of units that outlived a supervisor."""
+    """Return the ports that the stack will listen on, without the ports of units that outlived a supervisor."""
     unserved = set(PROXIES) - set(novaconf.proxies(layout))
     unserved |= set() if layout.choices.neutron else {"neutron"}
     unserved |= set() if layout.choices.volumes else {"cinder"}
@@ -50,6 +51,6 @@ def in_use(address: str, port: int) -> bool:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((address, port))
-    except OSError as error:  # a machine without IPv6 has no ::1: nobody listens there
+    except OSError as error:  # a machine without IPv6 has no ::1: no program listens there
         return error.errno == errno.EADDRINUSE
     return False

@@ -1,4 +1,4 @@
-"""Is it ready? Asked again and again by a small process that stands in the daemon's room."""
+"""Readiness probes of daemons, run by a small process in the daemon's room."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _http(target: str) -> bool:
 
 
 def _alive(_: str) -> bool:
-    """The supervisor would know if it had died meanwhile."""
+    """Wait a second and return True: the supervisor itself notices a daemon that ends in the meantime."""
     time.sleep(1)
     return True
 

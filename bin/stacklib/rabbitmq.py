@@ -1,4 +1,4 @@
-"""RabbitMQ: a node of our own, its users and their permissions given as definitions that it loads at start."""
+"""RabbitMQ: the stack's own node; it loads its users and their permissions as definitions at its start."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have ins
 from nova.rpc import control_rights, host_rights  # noqa: E402
 
 VHOST, HOSTS_VHOST = control_rights.VHOST, host_rights.VHOST
-CONTROL_USER = "nova"  # may do everything: of daemons of a release before each had a user
+CONTROL_USER = "nova"  # has all permissions: for daemons of releases in which daemons had no users of their own
 CONDUCTOR = "nova-conductor"
 OWNER = "rabbitmq"
-NEUTRON, CINDER = "neutron", "cinder"  # a user and a vhost each: they meet nothing of nova's
-# an idle Erlang scheduler that spins would take from the guests the little CPU there is
+NEUTRON, CINDER = "neutron", "cinder"  # each has its own user and vhost, without access to nova's
+# no busy waiting: idle Erlang schedulers that spin would take CPU time from the guests
 CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
 def transport_url(layout: Layout, secrets: Secrets, user: str = CONTROL_USER) -> str:
-    """Where control daemons meet: as a daemon's user."""
+    """Return the URL of the control daemons' vhost, with a daemon's user."""
     return _url(layout, secrets, user, VHOST)
 
 
 def hosts_transport_url(layout: Layout, secrets: Secrets, host: str = "", user: str = CONTROL_USER) -> str:
-    """Where hosts and conductors meet: as that host's user, or the conductors'."""
+    """Return the URL of the vhost of hosts and conductors, with that host's user or the conductors'."""
     return _url(layout, secrets, broker_user(host) if host else user, HOSTS_VHOST)
 
 
@@ -50,13 +50,13 @@ def cinder_url(layout: Layout, secrets: Secrets) -> str:
 
 
 def password_hash(password: str, salt: bytes) -> str:
-    """RabbitMQ's rabbit_password_hashing_sha256: base64 of a salt of 4 bytes and of SHA-256 over salt and password."""
+    """Return RabbitMQ's rabbit_password_hashing_sha256: base64 of a 4-byte salt and of SHA-256 of salt and password."""
     return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
 
 
 def definitions(layout: Layout, secrets: Secrets) -> dict:
-    """A daemon's user has the daemon's rights; a host's user those of hosts in their vhost, and is unknown in all
-    others."""
+    """Return the definitions that RabbitMQ loads. A daemon's user has the daemon's permissions; a host's user has
+    permissions only in the hosts' vhost."""
     rights = [(CONTROL_USER, VHOST, EVERYTHING), (CONTROL_USER, HOSTS_VHOST, EVERYTHING)]
     rights += [(user, VHOST, control_rights.permissions(user)) for user in control_rights.USERS]
     rights.append((CONDUCTOR, HOSTS_VHOST, EVERYTHING))
@@ -104,7 +104,7 @@ def _hash(secrets: Secrets, user: str) -> str:
 
 
 def settings(layout: Layout) -> str:
-    # without a name of its own the node asks DNS for this machine's at each connection: one that nobody answers for
+    # without a cluster name, the node looks up this machine's name in DNS at each connection: without an answer, this
     # takes longer than a client waits
     return f"""\
 cluster_name = nova
@@ -121,7 +121,7 @@ max_message_size = {host_rights.LARGEST_MESSAGE}
 
 
 def daemons(stack: Stack) -> list[Daemon]:
-    """Write the files; epmd first, so that the node finds ours and starts none of its own."""
+    """Write the files and return the daemons, epmd first: the node then finds it and does not start its own."""
     layout = stack.layout
     stack.directory("etc", "rabbitmq", owner=OWNER)
     home = stack.directory("data", "rabbitmq", owner=OWNER)

@@ -1,4 +1,5 @@
-"""The init of a room: reaps its orphans until it is killed. Run as `python3 -IS roominit.py ROOM`, as PID 1."""
+"""The init process of a room: reaps orphaned processes until it is killed. Run as `python3 -IS roominit.py ROOM`, as
+PID 1 of the room."""
 
 import os
 import signal

@@ -1,8 +1,8 @@
 """Rooms: a set of namespaces (network, mounts, UTS, IPC, PID, cgroup) kept by one init process.
 
-A room is a stand-in for a machine: own host name, interfaces, mounts, processes, control groups. Its init is a child
-of the supervisor, reaps the room's orphans and dies with the supervisor; the kernel then ends all that runs inside,
-so that nothing can be left behind.
+A room simulates a machine: own host name, interfaces, mounts, processes, control groups. Its init is a child of the
+supervisor, reaps the room's orphaned processes and dies with the supervisor. The kernel then ends all processes of the
+room, so that none is left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class RoomPlan:
-    """`binds` are (source, target) pairs of files or of directories; `group` is the control group."""
+    """Definition of a room. `binds`: (source, target) pairs of files or directories; `group`: the control group."""
 
     name: str
     group: str
@@ -44,7 +44,7 @@ def plan_from_json(value: dict) -> RoomPlan:
 
 
 def create(plan: RoomPlan) -> int:
-    """Make the room and return its init's pid. Called by the supervisor, which has one thread. Raises StackError."""
+    """Create the room and return the PID of its init. The caller must have one thread only. Raises StackError."""
     ours, theirs = socket.socketpair()
     with kernel.PidNamespaceForChildren(None):
         pid = os.fork()
@@ -74,7 +74,7 @@ def _become_init(plan: RoomPlan, report: socket.socket) -> None:
         groups = cgroups.here()
         cgroups.join(plan.group, groups)
         kernel.unshare(kernel.NEWCGROUP)
-        # A v2 group whose processes sit in it cannot give controllers to the groups below: ours sit in a leaf.
+        # A v2 group that has processes of its own cannot delegate controllers: the room's processes are in a leaf.
         cgroups.join(plan.group, groups, leaf="daemons")
         kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET)
         socket.sethostname(plan.name)
@@ -88,14 +88,14 @@ def _become_init(plan: RoomPlan, report: socket.socket) -> None:
         os.execv(sys.executable, [sys.executable, "-IS", str(INIT), plan.name])
     except subprocess.CalledProcessError as error:
         report.send(f"{' '.join(error.cmd)}: {error.stderr.strip()}".encode())
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the parent has to hear of it and the child to end
+    except BaseException as error:  # noqa: BLE001 - on every error, report it to the parent and end the child
         report.send(f"{type(error).__name__}: {error}".encode())
     finally:
         os._exit(1)
 
 
-# A file that not even root may write to. libvirt takes /dev/null in its place for a usable /dev/kvm, sees QEMU say
-# otherwise, and probes QEMU anew about ten times for each guest's start (12 s instead of 0.4).
+# A file that not even root may write to. With /dev/null in its place, libvirt assumes a usable /dev/kvm, QEMU reports
+# none, and libvirt probes QEMU again about ten times for each guest's start (12 s instead of 0.4).
 HIDE_KVM = [
     ["touch", "/run/no-kvm"],
     ["mount", "--bind", "/run/no-kvm", "/dev/kvm"],
@@ -104,11 +104,11 @@ HIDE_KVM = [
 
 
 def mount_commands(plan: RoomPlan, groups: list[cgroups.Hierarchy]) -> list[list[str]]:
-    """What gives the room its own view of /proc, /sys, /run and of the files that differ from host to host."""
+    """Return the commands that mount the room's own /proc, /sys, /run and the files that differ between hosts."""
     return [
         ["mount", "--make-rprivate", "/"],
         ["mount", "-t", "proc", "proc", "/proc"],
-        # the old tree goes away first: libvirt reads /proc/mounts and would find the machine's cgroups there
+        # unmount the old tree first: libvirt reads /proc/mounts and would find the machine's cgroups there
         ["umount", "-R", "-l", "/sys"],
         ["mount", "-t", "sysfs", "sysfs", "/sys"],
         *cgroups.mount_commands(groups),
@@ -120,11 +120,11 @@ def mount_commands(plan: RoomPlan, groups: list[cgroups.Hierarchy]) -> list[list
     ]
 
 
-# --- for commands: going into a room --------------------------------------------------------------------------------
+# --- for commands: entering a room ----------------------------------------------------------------------------------
 
 
 def in_network(pid: int | None, work: Callable[[], Result]) -> Result:
-    """Do `work` in a thread of its own that stands in the room's network; what it starts stands there too."""
+    """Call `work` in a separate thread in the room's network namespace; its child processes inherit the namespace."""
     if pid is None:
         return work()
     outcome: dict[str, object] = {}
@@ -145,7 +145,7 @@ def in_network(pid: int | None, work: Callable[[], Result]) -> Result:
 
 
 def run_inside(pid: int | None, argv: list[str], env: dict[str, str]) -> int:
-    """Run a command in all namespaces of the room, on this terminal, and return its exit status as a shell would."""
+    """Run a command in all namespaces of the room, on this terminal, and return its exit status like a shell."""
     if pid is None:
         return _wait(_fork_command(argv, env, None))
     with kernel.PidNamespaceForChildren(pid):

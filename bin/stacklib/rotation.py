@@ -1,6 +1,6 @@
-"""Logs stay small: past a size, the text moves to FILE.1 and the file starts anew.
+"""Log rotation: the text of a file above a size limit moves to FILE.1, and the file is truncated.
 
-The daemons keep the file open for appending, so it is copied and cut, not renamed.
+The daemons keep the file open for appending, so it is copied and truncated, not renamed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KEPT = 2
 
 def rotate(logs: Path, limit: int = LIMIT) -> None:
     for log in logs.glob("*.log"):
-        with contextlib.suppress(OSError):  # a full disk: then cutting is the cure, and the copy what is given up
+        with contextlib.suppress(OSError):  # on a full disk the copy fails, but the file is truncated nevertheless
             if log.stat().st_size > limit:
                 _rotate_one(log)
 

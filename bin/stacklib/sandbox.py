@@ -4,8 +4,8 @@
                           | eth0     | eth0     | eth0            | eth1     | eth1     | eth1
                      controller    host1      host2          controller    host1      host2
 
-eth0 carries the services and has the rooms' addresses; eth1 has none: nova puts it into the guests' bridge. Nothing is
-made in the machine's own network, so that nothing there can be met or has to be taken away.
+eth0 carries the services and has the rooms' addresses; eth1 has none: nova puts it into the guests' bridge. The
+machine's own network does not change, so conflicts cannot occur and nothing must be removed later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PREFIX_LENGTH = 24
 
 
 def prepare(stack: Stack) -> str:
-    """Make the rooms and wires that are missing. Raises StackError."""
+    """Create the missing rooms and the missing links between them. Raises StackError."""
     layout = stack.layout
     hosts_file = layout.path("rooms", "hosts")
     hosts_file.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def prepare(stack: Stack) -> str:
 
 
 def group(layout: Layout) -> str:
-    """The control group above those of all the rooms; two state directories of one name have two."""
+    """Return the parent control group of all rooms. It is unique even for state directories of the same name."""
     return f"{layout.state.name}-{hashlib.sha256(str(layout.state).encode()).hexdigest()[:8]}"
 
 
@@ -77,7 +77,7 @@ def switch_script() -> list[str]:
 
 
 def wire_script(room: str, pid: int) -> list[str]:
-    """Run in the switch: a pair of interfaces for each wire, one end put into the room of that init."""
+    """Return `ip` commands for the switch: a veth pair for each bridge, with one end in the room of that init."""
     lines = []
     for bridge, (interface, prefix) in WIRES.items():
         lines += [
@@ -98,7 +98,7 @@ def room_script(address: str) -> list[str]:
 
 
 def batch(pid: int, lines: list[str]) -> None:
-    """Run `ip` commands in the network of a room."""
+    """Run `ip` commands in the network namespace of a room."""
     result = subprocess.run(
         ["nsenter", "-t", str(pid), "-n", "ip", "-batch", "-"],
         input="\n".join(lines) + "\n",
@@ -108,6 +108,6 @@ def batch(pid: int, lines: list[str]) -> None:
     )
     if result.returncode:
         raise StackError(
-            f"the sandbox's network cannot be made: {result.stderr.strip()}",
-            "the kernel needs bridges and veth pairs; `bin/stack clean --sandbox` and try again",
+            f"cannot create the sandbox's network: {result.stderr.strip()}",
+            "the kernel must support bridges and veth pairs; run `bin/stack clean --sandbox` and try again",
         )

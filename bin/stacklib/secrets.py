@@ -1,4 +1,4 @@
-"""Passwords and keys of one stack: random, made when first asked for, in one file that only root can read."""
+"""Passwords and keys of one stack: random, generated at the first request, in one file that only root can read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .layout import write_private
 
 
 class Secrets:
-    """Names to secrets. The file is written before a new secret is handed out."""
+    """Store of secrets by name. The file is written before a new secret is returned."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -23,19 +23,19 @@ class Secrets:
         self._values: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
 
     def password(self, name: str) -> str:
-        """24 letters and digits and the like, safe in a URL and in an ini file."""
+        """Return a password of 24 letters and digits, safe in a URL and in an ini file."""
         return self._get(name, lambda: random_source.token_urlsafe(18).replace("-", "x").replace("_", "y"))
 
     def ticket_key(self) -> str:
-        """What seals image tickets: 32 bytes in URL-safe base64."""
+        """Return the key that encrypts image tickets: 32 bytes in URL-safe base64."""
         return self._get("image-tickets", _key)
 
     def host_secret_key(self) -> str:
-        """What wraps hosts' secrets in the database: as above."""
+        """Return the key that wraps hosts' secrets in the database: 32 bytes in URL-safe base64."""
         return self._get("host-secrets", _key)
 
     def ceph_key(self, name: str) -> str:
-        """As cephx has it: base64 of a kind (1: AES), the time it was made, and 16 bytes with their length."""
+        """Return a cephx key: base64 of a type (1: AES), the creation time, and 16 bytes with their length."""
         return self._get(f"ceph-{name}", _cephx_key)
 
     def uuid(self, name: str) -> str:

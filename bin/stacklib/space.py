@@ -1,4 +1,4 @@
-"""Room on the disks: programs that run out of it say so in their own words, or not at all."""
+"""Checks of free disk space: programs that run out of it report different errors, or none."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from .errors import StackError
 from .layout import Layout
 
-FIRST_MB = 500  # a stack's state after the first `up`, and a little to live on
-LEAST_MB = 60  # below it databases and brokers stop taking anything
+FIRST_MB = 500  # size of a stack's state after the first `up`, and a reserve
+LEAST_MB = 60  # below it, databases and brokers refuse writes
 CACHE = Path("/var/cache/apt/archives")
 
 
 def refuse_little(layout: Layout) -> None:
-    """Raises StackError where `up` cannot get to its end, before it begins."""
+    """Raise StackError before `up` begins, if the free space is too small for it to complete."""
     needed = LEAST_MB if layout.path("stamps").exists() else FIRST_MB
     free = free_mb(layout.state)
     if free < needed:
@@ -23,7 +23,7 @@ def refuse_little(layout: Layout) -> None:
 
 
 def none_left(layout: Layout) -> StackError | None:
-    """What is to be said when a disk that `up` writes to has run full: mostly the cause of a step's failure."""
+    """Return the error for a full disk that `up` writes to, usually the cause of a step's failure; otherwise None."""
     for place in (layout.state, layout.venvs, CACHE):
         if (free := free_mb(place)) < LEAST_MB:
             return _no_space(place, free, LEAST_MB)
@@ -31,7 +31,7 @@ def none_left(layout: Layout) -> StackError | None:
 
 
 def free_mb(place: Path) -> int:
-    """On the disk of the place, or of what is above it where it is not there yet."""
+    """Return the free space, in MB, on the disk of a path or of its first parent that exists."""
     while not place.exists():
         place = place.parent
     return shutil.disk_usage(os.fspath(place)).free >> 20
@@ -40,5 +40,5 @@ def free_mb(place: Path) -> int:
 def _no_space(place: Path, free: int, needed: int) -> StackError:
     return StackError(
         f"no space left on the disk of {place}: {free} MB are free, {needed} MB are needed",
-        f"make room (`df -h {place}` shows the disk), and run `bin/stack up` again: it goes on where it stopped",
+        f"free some space (`df -h {place}` shows the disk), then run `bin/stack up` again to continue",
     )

@@ -1,4 +1,4 @@
-"""Starting one process for the supervisor: its room, its user, its log, its environment."""
+"""Start of one process for the supervisor: its room, user, log and environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Place:
-    """Where the output goes, the room's init (None: the machine itself), the socket for sd_notify if there is one."""
+    """The log file, the PID of the room's init (None: the machine itself), and the sd_notify socket, if any."""
 
     log: Path
     room: int | None
@@ -24,7 +24,7 @@ class Place:
 
 
 def spawn(daemon: Daemon, place: Place) -> int:
-    """Start the daemon in a session of its own; returns its pid as the supervisor sees it. Raises OSError."""
+    """Start the daemon in its own session and return its PID in the supervisor's namespace. Raises OSError."""
     if place.room is None:
         child = os.fork()
     else:
@@ -36,7 +36,7 @@ def spawn(daemon: Daemon, place: Place) -> int:
 
 
 def reset_signals() -> None:
-    """A forked child must not run the supervisor's handlers."""
+    """Restore the default signal handlers: a forked child must not run the supervisor's."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
@@ -58,7 +58,7 @@ def _become(daemon: Daemon, place: Place) -> None:
         if daemon.user:
             _switch_user(daemon.user)
         os.execve(_find(daemon.argv[0]), daemon.argv, _environment(daemon, place))
-    except BaseException as error:  # noqa: BLE001 - the log is the only place left to say it
+    except BaseException as error:  # noqa: BLE001 - only the log is left to report the error
         os.write(2, f"stack: cannot start {daemon.name}: {error}\n".encode())
     finally:
         os._exit(127)
@@ -81,6 +81,6 @@ def _switch_user(name: str) -> None:
 
 
 def _environment(daemon: Daemon, place: Place) -> dict[str, str]:
-    """Nothing of the operator's own environment: a daemon runs the same whoever typed `up`."""
+    """Return the daemon's environment, without the operator's variables: it must not depend on who runs `up`."""
     notify = {"NOTIFY_SOCKET": str(place.notify)} if place.notify else {}
     return {"PATH": BASE_PATH, "LANG": "C.UTF-8", "HOME": "/root", **notify, **daemon.env}

@@ -1,4 +1,4 @@
-"""What the supervisor is told about a daemon: a value that travels as JSON."""
+"""Specification of a daemon, which the supervisor receives as JSON."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import signal
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-# Daemons are stopped by tier, the highest first: what uses a service before the service, that before its store.
+# Daemons are stopped by tier, the highest first: clients before their services, services before their stores.
 STORES, SERVICES, CLOUD = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Probe:
-    """When a daemon counts as ready.
+    """The condition under which a daemon is ready.
 
-    kind `notify`: it says READY=1 on NOTIFY_SOCKET; `tcp`: HOST:PORT accepts; `unix`: the socket at a path accepts;
-    `http`: a GET of the URL is answered with less than 500; `alive`: it is running.
+    kind `notify`: it sends READY=1 to NOTIFY_SOCKET; `tcp`: HOST:PORT accepts connections; `unix`: the socket at a path
+    accepts connections; `http`: a GET of the URL returns a status below 500; `alive`: it runs.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Daemon:
     fingerprint: str = ""
 
     def stamped(self, *files: Path, extra: str = "") -> Daemon:
-        """The same with a fingerprint of all that it starts from: a change of it makes `up` restart the daemon."""
+        """Return a copy with a fingerprint of the specification and the files; `up` restarts a daemon if it changes."""
         digest = hashlib.sha256(json.dumps([asdict(replace(self, fingerprint="")), extra], sort_keys=True).encode())
         for path in files:
             digest.update(path.read_bytes() if path.exists() else b"-")
@@ -51,6 +51,6 @@ class Daemon:
 
 
 def from_json(value: dict) -> Daemon:
-    """Raises TypeError or KeyError for what is no daemon."""
+    """Return the daemon of a JSON value. Raises TypeError or KeyError if the value is not a daemon."""
     probe = Probe(**value["probe"])
     return Daemon(**{**value, "argv": tuple(value["argv"]), "probe": probe})

@@ -1,4 +1,4 @@
-"""What every stage is handed: the layout, the secrets, the way to the supervisor, and what has been done before."""
+"""The context of all stages: the layout, the secrets, the supervisor's client, and the record of completed steps."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have ins
 
 from nova.manage.secret_files import readers  # noqa: E402
 
-# a step that outlives a killed `up` would meet its own second try in the same tables
+# a step that outlived a killed `up` would conflict with its second run in the same tables
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-CONDUCTOR_USER = "nova-conductor"  # alone reads where the databases are
-SERVICE_USER = "nova"  # runs what needs no privileges: Keystone, Glance, and what speaks for the controller as a host
+CONDUCTOR_USER = "nova-conductor"  # the only user that can read the database URLs
+SERVICE_USER = "nova"  # runs services without privileges: Keystone, Glance, and the controller's services as a host
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Stack:
     secrets: Secrets
     control: Control
 
-    # --- stamps: steps that need not be done again -------------------------------------------------------------------
+    # --- stamps: completed steps -------------------------------------------------------------------------------------
     def done(self, step: str, fingerprint: str = "1") -> bool:
         path = self.layout.path("stamps", step)
         return path.exists() and path.read_text() == fingerprint
@@ -47,8 +47,8 @@ class Stack:
     def directory(
         self, *parts: str, owner: str | None = None, mode: int = 0o750, group: str | None = None
     ) -> Path:
-        """Make it where it is missing; owner, group (the owner's, if not said) and mode hold for it, not for its
-        parents."""
+        """Create a directory if it is missing. Owner, group (default: the owner's) and mode are set for it, but not for
+        its parents."""
         path = self.layout.path(*parts)
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(mode)
@@ -57,14 +57,14 @@ class Stack:
         return path
 
     def state_directory(self, path: Path, owner: str) -> None:
-        """A daemon's own, with all that is in it: what another user's daemon wrote before is given to it."""
+        """Create a daemon's own directory; change the owner of its files if a daemon of another user wrote them."""
         path.mkdir(mode=0o700, exist_ok=True)
         if path.owner() != owner:
             for one in (path, *path.rglob("*")):
                 shutil.chown(one, owner, owner)
 
     def at_controller(self, work):
-        """Call `work` where the controller's addresses can be reached."""
+        """Call `work` in a network from which the controller's addresses are reachable."""
         pid = self.control.room_pid(CONTROLLER) if self.layout.sandbox else None
         return rooms.in_network(pid, work)
 
@@ -77,14 +77,14 @@ class Stack:
         seconds: float = 300,
         fine: tuple[int, ...] = (0,),
     ) -> str:
-        """Run a command at the controller; its output goes to logs/setup-NAME.log, and back. Raises StackError where it
-        ends with a status that is not one of ``fine``."""
+        """Run a command on the controller; write its output to logs/setup-NAME.log and return it. Raises StackError if
+        its exit status is not one of ``fine``."""
         log = self.layout.log(f"setup-{name}")
         log.parent.mkdir(parents=True, exist_ok=True)
         return self.at_controller(lambda: _logged(argv, log, env or {}, user, seconds, fine))
 
     def machine_command(self, name: str, argv: list[str], seconds: float = 300) -> str:
-        """The same on the machine itself, for what fetches things: a sandbox's controller has no way to the outside."""
+        """Run a command on the machine itself, for downloads: a sandbox's controller has no external network."""
         log = self.layout.log(f"setup-{name}")
         log.parent.mkdir(parents=True, exist_ok=True)
         return _logged(argv, log, dict(os.environ), None, seconds)
@@ -123,20 +123,20 @@ def _logged(
         how = f"took longer than {seconds:.0f} s" if code == -1 else f"failed with {code}"
         raise StackError(
             f"{_spoken(argv)} {how}; the end of {log}:\n{last_lines(log)}",
-            "mend the cause and run the same command again: it goes on where it stopped",
+            "fix the cause and run the same command again: it continues where it stopped",
         )
     return log.read_bytes()[begin:].decode(errors="replace")
 
 
 def _spoken(argv: list[str]) -> str:
-    """The command as one would say it: without its path and its files."""
+    """Return a short form of the command for messages: without its path and its configuration files."""
     words = [word for word, before in zip(argv[1:], argv, strict=False) if "--config-file" not in (word, before)]
     return " ".join([Path(argv[0]).name, *words[:4]])
 
 
 def ensure_service_users() -> None:
-    """The system user `nova`, as Debian's packages make it, and one for each control daemon, of its group, for
-    nova.conf; left alone where they exist."""
+    """Create the missing system users: `nova`, as in the Debian packages, and one for each control daemon, in the group
+    `nova`, which may read nova.conf."""
     _ensure_user(SERVICE_USER)
     for name in sorted({readers.user_of(daemon) for daemon in readers.DAEMONS} - {SERVICE_USER}):
         _ensure_user(name, "--groups", SERVICE_USER)

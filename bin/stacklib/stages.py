@@ -1,5 +1,4 @@
-"""Stages that depend on each other, run side by side: a line each when it is through, and one every ten seconds until
-then."""
+"""Stages with dependencies, run in parallel. Each prints a line when it ends, and one every ten seconds until then."""
 
 from __future__ import annotations
 
@@ -15,17 +14,17 @@ from pathlib import Path
 from .errors import StackError
 
 WIDTH = 14
-TELL_S = 10.0  # between two lines of a stage that lasts
-END_OF_LOG = 8192  # bytes, among which its last step is looked for
-#: Lines of apt, dpkg, pip and uv that say what is being done.
+TELL_S = 10.0  # between two progress lines of a running stage
+END_OF_LOG = 8192  # bytes at the end of the log that are searched for the last step
+#: Lines of apt, dpkg, pip and uv that name the current step.
 STEP = re.compile(r"^ ?(?:Get:\d+ \S+ \S+ \S+ (?P<fetched>\S+)|(?P<step>(?:Unpacking|Setting up|Collecting|Downloading|"
                   r"Downloaded|Prepared|Building|Built|Installed) [^\n]{1,60}))", re.M)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`work` returns a few words on what it did; it begins when all of `after` have ended. `at` says which step of it
-    is being done, or nothing."""
+    """One stage of a command. `work` returns a short summary; it begins when all of `after` have ended. `at` returns
+    the current step, or an empty string."""
 
     name: str
     work: Callable[[], str]
@@ -34,7 +33,7 @@ class Stage:
 
 
 class Progress:
-    """Prints; keeps what each stage took, in seconds."""
+    """Progress output; `seconds` has the duration of each stage."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.begin = time.monotonic()
@@ -56,7 +55,7 @@ class Progress:
 
     @contextlib.contextmanager
     def _told_again(self, stage: Stage, start: float) -> Iterator[None]:
-        """A user who sees nothing for a minute takes the program for dead."""
+        """Print a progress line every TELL_S seconds: without output, a user would take the program for dead."""
         ended = threading.Event()
 
         def tell() -> None:
@@ -76,7 +75,7 @@ class Progress:
 
 
 def last_step(log: Path) -> str:
-    """The last step that an installer wrote into its log; empty: none yet."""
+    """Return the last step that an installer wrote to its log; empty if there is none yet."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - END_OF_LOG))
@@ -90,7 +89,7 @@ def last_step(log: Path) -> str:
 
 
 def run(stages: list[Stage], progress: Progress, workers: int = 8) -> None:
-    """Run all. After a failure nothing new begins, what runs is waited for, and the first failure is raised."""
+    """Run all stages. After a failure, start no new stage, wait for the running ones and raise the first failure."""
     names = {stage.name for stage in stages}
     left = [Stage(s.name, s.work, tuple(a for a in s.after if a in names)) for s in stages]
     done: set[str] = set()
@@ -111,11 +110,11 @@ def run(stages: list[Stage], progress: Progress, workers: int = 8) -> None:
     if failure:
         raise failure
     if left:
-        raise StackError(f"stages wait for each other: {', '.join(s.name for s in left)}")
+        raise StackError(f"stages depend on each other: {', '.join(s.name for s in left)}")
 
 
 def _note(future: Future, stage: Stage, progress: Progress, before: BaseException | None) -> BaseException | None:
-    """Say that a stage failed; the first failure is the one to raise, later ones are often its consequences."""
+    """Report a failed stage and return the failure to raise: the first one, since later ones often follow from it."""
     error = future.exception()
     if error is None:
         return before

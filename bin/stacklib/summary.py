@@ -1,4 +1,4 @@
-"""What `up` ends with: where everything is and how to use it."""
+"""The summary that `up` prints at its end: the endpoints, and how to use the cloud."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .stages import Progress
 
 
 def command_prefix(layout: Layout) -> str:
-    """How to name this stack on the command line; nothing where it is found by itself."""
+    """Return `bin/stack` with the options that select this stack; without options if it is found automatically."""
     if layout.state in (places.PLAIN_STATE, places.SANDBOX_STATE):
         return "bin/stack"
     if layout.sandbox and layout.state == places.default_state(True, layout.choices.name):
@@ -29,7 +29,7 @@ def endpoints(layout: Layout) -> dict[str, str]:
 
 
 def text(stack: Stack, progress: Progress, whole: bool) -> str:
-    """`whole`: nova runs, not only what is next door."""
+    """Return the summary. `whole`: nova runs, not only its peer services."""
     layout = stack.layout
     lines = ["", f"The cloud is up, after {progress.total():.0f} s. Its files are in {layout.state}.", "", "Endpoints"]
     lines += [f"  {kind:10} {url}" for kind, url in endpoints(layout).items()]
@@ -43,7 +43,7 @@ def text(stack: Stack, progress: Progress, whole: bool) -> str:
     slow = sorted(progress.seconds.items(), key=lambda item: -item[1])
     lines += [
         "",
-        "Seconds a stage (they overlap): " + ", ".join(f"{name} {took:.1f}" for name, took in slow if took >= 0.05),
+        "Seconds per stage (in parallel): " + ", ".join(f"{name} {took:.1f}" for name, took in slow if took >= 0.05),
     ]
     return "\n".join(lines)
 
@@ -56,7 +56,7 @@ def _usage(layout: Layout) -> list[str]:
         f"  {stack} status | logs [DAEMON] [-f] | restart [DAEMON] | down | clean",
     ]
     if layout.sandbox:
-        return [*inside, f"  (the endpoints are inside the sandbox; `{stack} exec bash` is a shell there)"]
+        return [*inside, f"  (the endpoints are inside the sandbox; `{stack} exec bash` opens a shell there)"]
     copy = f"mkdir -p ~/.config/openstack && cp {layout.path('clouds.yaml')} ~/.config/openstack/"
     return [
         *inside,
@@ -66,7 +66,7 @@ def _usage(layout: Layout) -> list[str]:
 
 
 def _dashboard(layout: Layout) -> list[str]:
-    """Passwords are not for the logs of those who run this: they are where root alone can look."""
+    """Return the dashboard's lines, with a command that prints the password: the output of `up` may be logged."""
     asked = f"{command_prefix(layout)} exec --as {credentials.USERS[-1]} printenv OS_PASSWORD"
     return [
         f"  address  {layout.url('horizon', '/')}",
@@ -92,8 +92,8 @@ def _demo(stack: Stack) -> list[str]:
 
 
 def screen_lines(layout: Layout, screen: str) -> list[str]:
-    """The address is a secret for as long as it is good, as `openstack console url show` would print it."""
+    """Return the console's lines. The URL is a secret until it expires, as the one of `openstack console url show`."""
     if not screen.startswith("http"):
         return [f"  console  {screen}"]
     again = f"{command_prefix(layout)} exec --as demo openstack console url show {demo.SERVER}"
-    return [f"  console  {screen}", f"           good for 10 minutes; another: {again}"]
+    return [f"  console  {screen}", f"           valid for 10 minutes; a new one: {again}"]

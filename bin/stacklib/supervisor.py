@@ -1,7 +1,7 @@
-"""The supervisor: one process a stack, which starts, watches, restarts and stops the stack's daemons.
+"""The supervisor: one process for each stack, which starts, monitors, restarts and stops the stack's daemons.
 
-One thread, one loop, no locks. It is told what to do over a unix socket (see control.py): one JSON request a line, one
-JSON answer a line. It ends only processes that it started itself, or that those have left behind.
+It has one thread, one loop and no locks. Clients control it over a unix socket (see control.py): one JSON request and
+one JSON answer for each line. It ends only processes that it started itself, and their orphaned children.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Supervisor:
         self.rooms: dict[str, int] = {}
         self.selector = selectors.DefaultSelector()
         self.buffers: dict[socket.socket, bytes] = {}
-        self.stopping: socket.socket | None = None  # who asked for the shutdown and waits for its end
+        self.stopping: socket.socket | None = None  # the client that requested the shutdown and waits for its end
         self.down = False
         self.next_rotation = time.monotonic() + ROTATE_EVERY
 
@@ -89,7 +89,7 @@ class Supervisor:
                 self._end_probe(entry)
                 entry.pid = None
                 if entry.machine.phase is not Phase.STOPPING:
-                    self._say(entry, f"ended by itself with {code}")
+                    self._say(entry, f"ended unexpectedly with status {code}")
                 self._obey(entry, entry.machine.exited(now))
                 self._record()
                 self._tell_waiters(entry)
@@ -141,8 +141,8 @@ class Supervisor:
             entry.probe = fork_probe(daemon.probe, room, daemon.start_seconds * 10)
 
     def _signal(self, entry: Entry, number: int) -> None:
-        """The stop signal to the daemon alone, so that it ends its workers in order; SIGKILL to its whole session.
-        Nothing while it has no process: 0 would be our own session."""
+        """Send the stop signal only to the daemon, so that it ends its workers in order; SIGKILL to its whole session.
+        Do nothing while it has no process: PID 0 would be the supervisor's own session."""
         if entry.pid is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -228,11 +228,11 @@ class Supervisor:
 
     def _entry(self, name: str) -> Entry:
         if name not in self.entries:
-            raise StackError(f"no daemon is called {name!r}", "`bin/stack status` lists them")
+            raise StackError(f"no such daemon: {name!r}", "`bin/stack status` lists the daemons")
         return self.entries[name]
 
     def do_start(self, _: socket.socket, request: dict) -> dict:
-        """Start it; when it runs already, restart it only if its fingerprint is another one."""
+        """Start a daemon; restart a running one only if its fingerprint has changed."""
         daemon = from_json(request["daemon"])
         now = time.monotonic()
         entry = self.entries.get(daemon.name)
@@ -259,7 +259,7 @@ class Supervisor:
         return {}
 
     def do_kill(self, _: socket.socket, request: dict) -> dict:
-        """Send a signal to a daemon: what fault tests need, without looking for its pid."""
+        """Send a signal to a daemon, for fault tests that do not know its PID."""
         entry = self._entry(request["name"])
         self._signal(entry, int(request["signal"]))
         return {"pid": entry.pid}
@@ -300,7 +300,7 @@ class Supervisor:
         self._stop_next_tier()
 
     def _stop_next_tier(self) -> None:
-        """Stop the highest tier that still runs; the next comes when all of it has ended."""
+        """Stop the highest tier that still runs; the next tier is stopped when all daemons of this one have ended."""
         live = [e for e in self.entries.values() if e.machine.phase is not Phase.STOPPED]
         top = max((e.daemon.tier for e in live), default=None)
         for entry in live:
@@ -319,7 +319,8 @@ class Supervisor:
 
 
 def _end_workers(pid: int) -> None:
-    """A daemon that died may leave workers that hold its port. Not yet buried, so that its number still is its own."""
+    """Kill the workers of a dead daemon, which may keep its port. Called before the daemon is reaped: its PID cannot
+    have been reused."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -328,7 +329,7 @@ REQUESTS = {name.removeprefix("do_"): getattr(Supervisor, name) for name in dir(
 
 
 def main(run: Path, logs: Path) -> int:
-    """Run in the foreground until told to shut down. The socket is the lock: one supervisor a stack."""
+    """Run in the foreground until a shutdown request. The socket is the lock: one supervisor for each stack."""
     kernel.adopt_orphans()
     os.umask(0o027)
     path = run / "supervisor.sock"

@@ -1,4 +1,4 @@
-"""Where systemd runs, nova's daemons are its units; what is next door stays with the supervisor."""
+"""systemd units of nova's daemons, on machines that run systemd; the supervisor keeps running the peer services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nova.manage.secret_files import readers  # noqa: E402
 RUNNING = Path("/run/systemd/system")
 UNITS = Path("/etc/systemd/system")
 SHIPPED = CHECKOUT / "etc" / "systemd"
-#: A stack's hosts share a machine, and their daemons no helper: they are root, as under the supervisor.
+#: Daemons of compute hosts run as root, as under the supervisor: hosts share the machine, without a privileged helper.
 OF_ROOT, AS_ROOT = ("nova-compute", "nova-network"), CHECKOUT / "etc" / "drop-ins" / "as-root.conf"
 
 
@@ -33,26 +33,26 @@ def manages(layout: Layout) -> bool:
 
 
 def user_of(stack: Stack, program: str) -> str:
-    """Who its unit, which is of the active release, runs it as: that one reads its files."""
+    """Return the user of a program in the active release's unit, who must be able to read its files."""
     unit = Releases(stack.layout.venvs).unit(program)
     named = re.search(r"^User=(.+)$", unit.read_text(), re.M) if manages(stack.layout) and unit.exists() else None
     return named[1] if named else readers.user_of(program)
 
 
 def any_runs(layout: Layout) -> bool:
-    """Whether a unit of this stack is up, or about to be."""
+    """Return whether a unit of this stack runs or is starting."""
     names = [f"{name}.service" for name in installed(layout)]
     states = subprocess.run(["systemctl", "is-active", *names], capture_output=True, text=True, check=False).stdout
     return bool(names) and bool({"active", "activating", "reloading"} & set(states.split()))
 
 
 def installed(layout: Layout) -> list[str]:
-    """Names of the units that were made for this stack."""
+    """Return the names of the units that were created for this stack."""
     return sorted(path.name.removeprefix("unit-") for path in layout.path("stamps").glob("unit-*"))
 
 
 class Units:
-    """Does for units what Control does for the supervisor's daemons."""
+    """Client of systemd for the stack's units, with the methods that Control has for the supervisor's daemons."""
 
     def __init__(self, stack: Stack, units: Path = UNITS) -> None:
         self.stack, self.units = stack, units
@@ -62,7 +62,7 @@ class Units:
         if changed:
             self._systemctl("daemon-reload")
         for daemon in daemons:
-            # "start" would wait out the pause of a unit that ended, or be refused after many ends
+            # "start" would wait for the restart delay of a unit that ended, or be refused after many restarts
             verb = "restart" if daemon.name in changed or not self._is_active(daemon.name) else "start"
             self._systemctl("reset-failed", f"{daemon.name}.service", check=False)
             self._start(verb, daemon)
@@ -70,8 +70,10 @@ class Units:
         return f"started {', '.join(changed)}" if changed else "running"
 
     def _start(self, verb: str, daemon: Daemon) -> None:
-        """A daemon that waits for something, such as its hypervisor, lets systemd wait with it for as long as that
-        takes: who waits here is told what its log says."""
+        """Start a unit and wait at most `start_seconds`. Raises StackError with the end of its log.
+
+        A unit stays in its start for as long as the daemon waits, for example for its hypervisor.
+        """
         try:
             unit = f"{daemon.name}.service"
             failed = self._systemctl(verb, unit, check=False, seconds=daemon.start_seconds).returncode
@@ -85,7 +87,7 @@ class Units:
             )
 
     def _install(self, daemon: Daemon) -> bool:
-        """The unit as shipped, and beside it what differs in this stack; False when nothing has changed."""
+        """Write the unit of the release and a drop-in with this stack's settings; return False if nothing changed."""
         unit = self.units / f"{daemon.name}.service"
         program = Path(daemon.argv[0]).name
         own = Releases(self.stack.layout.venvs).unit(program)
@@ -109,7 +111,7 @@ class Units:
         return installed(self.stack.layout)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """For `status`: name, host, state, pid, since, restarts."""
+        """Return the rows for `status`: name, host, state, pid, since, restarts."""
         return [(name, "-", *self._show(name)) for name in self.names()]
 
     def _show(self, name: str) -> tuple[str, str, str, str]:
@@ -140,7 +142,7 @@ class Units:
     def _systemctl(
         self, *arguments: str, check: bool = True, seconds: float | None = None
     ) -> subprocess.CompletedProcess:
-        """subprocess.TimeoutExpired after so many seconds."""
+        """Run systemctl. Raises subprocess.TimeoutExpired after `seconds`."""
         command = ["systemctl", *arguments]
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
         if check and result.returncode:
@@ -158,13 +160,15 @@ class Units:
 
 
 def keeper(stack: Stack) -> Units | Control:
-    """Who starts nova's daemons here and keeps them: systemd, or the supervisor."""
+    """Return the manager of nova's daemons on this machine: systemd or the supervisor."""
     return Units(stack) if manages(stack.layout) else stack.control
 
 
 def dropin(daemon: Daemon, state: Path, watched: bool = True) -> str:
-    """What this stack runs instead: its own environment's program, its own files, the state that it may write.
-    ``watched``: the unit is of the daemon's own release; one that came without units does not feed the watchdog."""
+    """Return the drop-in of a unit with the stack's own program, files and writable state directory.
+
+    ``watched``: the unit is from the daemon's own release; a release without units does not send watchdog messages.
+    """
     environment = "".join(f'Environment="{name}={value}"\n' for name, value in daemon.env.items())
     command = " ".join(daemon.argv)
     paths = f"ReadWritePaths={state}\n" + ("" if watched else "WatchdogSec=0\n")

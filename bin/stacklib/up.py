@@ -1,4 +1,4 @@
-"""`up`: every stage there is, and what it waits for."""
+"""`up`: all stages and their dependencies."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ VENV_PARTS = ("nextdoor", "neutron", "cinder", "horizon", "clients", "nova")
 
 
 def up(layout: Layout, neighbours_only: bool = False) -> None:
-    """Make the stack, or mend it, or find that nothing is to be done. Raises StackError."""
+    """Create the stack or repair it; do nothing if it is complete. Raises StackError."""
     _refuse_another_shape(layout)
     progress = Progress()
     progress.line(describe(layout.choices, layout.state))
     space.refuse_little(layout)
     layout.state.mkdir(parents=True, exist_ok=True)
-    with alone(layout.state / UP_LOCK, "another `bin/stack up` of this stack runs"), _full_disk_said(layout):
+    with alone(layout.state / UP_LOCK, "another `bin/stack up` of this stack is running"), _full_disk_said(layout):
         layout.save()
         layout.logs.mkdir(exist_ok=True)
         install(layout, parts_of(layout, neighbours_only), progress)
@@ -80,7 +80,7 @@ def describe(choices: Choices, state: Path) -> str:
 
 
 def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
-    """What this stack needs installed."""
+    """Return the parts that this stack needs to be installed."""
     parts = ["broker", "databases", "nextdoor", "clients"]
     parts += ["neutron"] if layout.choices.neutron else []
     parts += ["cinder"] if layout.choices.volumes else []
@@ -92,8 +92,10 @@ def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
 
 
 def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
-    """All that `up` needs of a network: packages, then environments, then what the guest image is built from. One
-    installation at a time on a machine."""
+    """Install everything that `up` needs a network for: packages, environments, and the packages of the guest image.
+
+    Only one installation can run on a machine at a time.
+    """
     layout.venvs.mkdir(parents=True, exist_ok=True)
     log = layout.venvs / "install.log"
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
@@ -203,14 +205,14 @@ def _refuse_another_shape(layout: Layout) -> None:
     before = load(layout.state)
     if before and (names := before.choices.differences(layout.choices)):
         raise StackError(
-            f"the stack in {layout.state} was made otherwise: {', '.join(sorted(names))}",
-            f"run `{summary.command_prefix(layout)} clean` first, or make another one with --state DIR",
+            f"the stack in {layout.state} was created with other options: {', '.join(sorted(names))}",
+            f"run `{summary.command_prefix(layout)} clean` first, or create another stack with --state DIR",
         )
 
 
 @contextlib.contextmanager
 def _full_disk_said(layout: Layout) -> Iterator[None]:
-    """A step that fails on a full disk has many words, and seldom these."""
+    """Add the full disk, if there is one, to the error of a step that failed: its own error seldom names it."""
     try:
         yield
     except (StackError, OSError) as error:
@@ -221,10 +223,10 @@ def _full_disk_said(layout: Layout) -> Iterator[None]:
 
 @contextlib.contextmanager
 def alone(path: Path, refusal: str, patient: bool = False) -> Iterator[None]:
-    """Hold the lock. StackError: who is not patient finds it held, and is refused with these words."""
+    """Hold the lock. Raises StackError, with the `refusal`, if it is held and the caller is not `patient`."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
         except BlockingIOError as error:
-            raise StackError(refusal, "wait for its end") from error
+            raise StackError(refusal, "wait until it ends") from error
         yield

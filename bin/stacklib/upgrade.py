@@ -1,4 +1,4 @@
-"""`upgrade`: nova of a stack that runs goes to this checkout's release daemon by daemon, or back to the one before."""
+"""`upgrade`: upgrade nova of a running stack to this checkout's release, one daemon after the other, or back."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NAME_WIDTH = 20
 
 
 def upgrade(layout: Layout, back: bool = False) -> None:
-    """Each step may be interrupted, and said again. Raises StackError."""
+    """Upgrade the stack, or go back. An interrupted command can be run again. Raises StackError."""
     stack = stack_of(layout)
     if not stack.control.running():
         raise StackError(f"the stack in {layout.state} is not running", f"start it with `{_say(layout, 'up')}`")
-    with alone(layout.state / UP_LOCK, "another `bin/stack up` or `upgrade` of this stack runs"):
+    with alone(layout.state / UP_LOCK, "another `bin/stack up` or `upgrade` of this stack is running"):
         (_back if back else _forward)(stack, Releases(layout.venvs), Progress())
 
 
@@ -39,7 +39,7 @@ def _forward(stack: Stack, releases: Releases, progress: Progress) -> None:
     nova.write_files(stack)
     changed = _restart(
         stack, nova.upgrade_order(stack), progress,
-        f"`{_say(layout, 'upgrade')}` goes on where it stopped; `{_say(layout, 'upgrade --back')}` goes back",
+        f"`{_say(layout, 'upgrade')}` continues where it stopped; `{_say(layout, 'upgrade --back')}` goes back",
     )  # fmt: skip
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         releases.remove_older()
@@ -55,26 +55,26 @@ def _back(stack: Stack, releases: Releases, progress: Progress) -> None:
     layout, name = stack.layout, releases.previous
     none = StackError(
         f"there is no release to go back to: nova of {layout.state} runs the oldest that {layout.venvs} has",
-        f"from a checkout of the release that you want, `{_say(layout, 'upgrade')}` goes to it",
+        f"to change to another release, run `{_say(layout, 'upgrade')}` in its checkout",
     )
     if not name:
         raise none
     before = releases.active
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         releases.go_back()
-    nova.write_files(stack, own_users=False)  # the release before may not keep to the rights of a user of its own
+    nova.write_files(stack, own_users=False)  # the older release may need more permissions than a daemon's user has
     changed = _restart(
         stack, nova.upgrade_order(stack)[::-1], progress,
-        f"mend the cause; `{_say(layout, 'upgrade --back')}` goes on where it stopped",
+        f"fix the cause; `{_say(layout, 'upgrade --back')}` continues where it stopped",
     )  # fmt: skip
     if not changed and before == name:
         raise none
-    print(f"Went back: release {releases.described(name)} runs, after {progress.total():.0f} s. The tables are as they "
-          f"were. `{_say(layout, 'upgrade')}` and `up` of this checkout go forward again.")  # fmt: skip
+    print(f"Went back: release {releases.described(name)} runs, after {progress.total():.0f} s. The tables did not "
+          f"change. `{_say(layout, 'upgrade')}` or `up` in this checkout upgrades again.")  # fmt: skip
 
 
 def _build(stack: Stack, progress: Progress) -> str:
-    """The name of the new environment; daemons run on from theirs."""
+    """Build the new environment and return its name; daemons continue to run from their own."""
     layout = stack.layout
     log = layout.venvs / "install.log"
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
@@ -86,13 +86,16 @@ def _build(stack: Stack, progress: Progress) -> str:
 
 
 def _ask(stack: Stack, releases: Releases, name: str, progress: Progress) -> None:
-    """Whether the upgrade may begin. Where the tables are behind, nova-status can look at nothing else: so they come
-    first, as daemons of the release before work on them. StackError: it may not."""
+    """Check whether the upgrade may begin. Raises StackError if it may not.
+
+    With old tables, nova-status cannot check anything else. Therefore the tables are migrated first: the daemons of the
+    previous release work with the new ones.
+    """
     changed = "nothing was changed"
     found = nova.upgrade_check(stack, name)
     if [one.check for one in found if one.result == FAILURE] == [BEHIND]:
         progress.timed(Stage("nova tables", lambda: nova.prepare_databases(stack, name)))
-        changed = "the tables alone are new, and the daemons that run work on them"
+        changed = "only the tables were migrated, and the running daemons work with them"
         found = nova.upgrade_check(stack, name)
     for one in found:
         if one.result == WARNING:
@@ -101,9 +104,9 @@ def _ask(stack: Stack, releases: Releases, name: str, progress: Progress) -> Non
         said = "\n".join(f"  {_spoken(one)}" for one in failures)
         raise StackError(
             f"nova-status of release {releases.described(name)} refuses the upgrade; {changed}:\n{said}",
-            f"do what it says, and run `{_say(stack.layout, 'upgrade')}` again",
+            f"follow its advice, and run `{_say(stack.layout, 'upgrade')}` again",
         )
-    progress.line("nova-status upgrade check: it may begin")
+    progress.line("nova-status upgrade check: passed")
 
 
 def _spoken(found: Found) -> str:
@@ -111,7 +114,7 @@ def _spoken(found: Found) -> str:
 
 
 def _restart(stack: Stack, daemons: list[Daemon], progress: Progress, hint: str) -> list[str]:
-    """Those that do not run as they should, one after the other, each until it is ready; their names."""
+    """Restart the daemons that do not run the wanted release, each until it is ready, and return their names."""
     keeper, changed = systemd.keeper(stack), []
     for daemon in daemons:
         begin = time.monotonic()

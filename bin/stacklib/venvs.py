@@ -1,7 +1,7 @@
-"""The Python environments: Keystone and Glance in one; Neutron, Cinder, Horizon and the clients in one each; our own in
-one a release.
+"""The Python environments: Keystone and Glance share one; Neutron, Cinder, Horizon and the clients have one each; nova
+has one for each release.
 
-Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
+Each has a stamp with a digest of its sources, and is rebuilt only if the digest changes.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from .releases import ACTIVE, PREFIX, Releases
 
 PYTHON = "/usr/bin/python3"
 PINS = Path(__file__).with_name("pins")
-# What of the checkout makes our package: a change of one of these rebuilds it.
+# The checkout's sources of nova's package: a change of one of them rebuilds it.
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.rst")
 DISTRIBUTION = "nova-iaas"
 UV = "uv==0.13.9"
-# Neutron's mechanism driver for clouds without agents: our own, installed beside it.
+# This project's mechanism driver for Neutron without agents, installed next to Neutron.
 MECHANISM_DRIVER = Path(__file__).with_name("bind_at_once")
 
 
-# as uv and pip speak of an index that they cannot reach
+# messages of uv and pip about an index that they cannot reach
 UNFETCHED = re.compile(r"Failed to (fetch|download)|dns error|error sending request|ConnectionError|ConnectTimeout")
 
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds environments for a layout; output goes to a log."""
+    """Builder of a layout's environments; the output of its commands goes to a log."""
 
     layout: Layout
     log: Path
@@ -45,7 +45,7 @@ class Builder:
         return self._pinned("nextdoor")
 
     def neutron(self) -> str:
-        """An environment of its own, so that clouds without Neutron don't wait for it."""
+        """Build Neutron's own environment, which clouds without Neutron do not need."""
         words = self._pinned("neutron")
         wanted = self._stamp("neutron") + digest(MECHANISM_DRIVER, ("bind_at_once.py", "pyproject.toml"))
         if self._driver_stamp.exists() and self._driver_stamp.read_text() == wanted:
@@ -68,7 +68,7 @@ class Builder:
         return self._pinned("cinder")
 
     def horizon(self) -> str:
-        """With the scripts and styles of its pages, which are made once for all stacks."""
+        """Build Horizon's environment, with the scripts and styles of its pages, one time for all stacks."""
         words = self._pinned("horizon")
         wanted = self._stamp("horizon") + dashboard.static_digest()
         if static_stamp(self.layout) == wanted:
@@ -98,7 +98,7 @@ class Builder:
         return self._pinned("ansible")
 
     def nova(self) -> str:
-        """The checkout's release, and the link `nova` leads to it."""
+        """Build the checkout's release, and point the link `nova` to it."""
         name, words = self.release()
         there = Releases(self.layout.venvs)
         there.activate(name)
@@ -106,8 +106,10 @@ class Builder:
         return words
 
     def release(self) -> tuple[str, str]:
-        """Our own package from the checkout, with libvirt-python of the installed libvirt's version: the name of its
-        environment, and what was done. The active one stays as it is."""
+        """Build nova's package from the checkout, with libvirt-python of the installed libvirt's version.
+
+        Returns the name of its environment and a summary. The active environment does not change.
+        """
         if not (CHECKOUT / "setup.cfg").exists() and not (CHECKOUT / "pyproject.toml").exists():
             raise StackError(f"{CHECKOUT} has no setup.cfg or pyproject.toml", "run bin/stack from a checkout of nova")
         libvirt = _libvirt_version()
@@ -120,7 +122,7 @@ class Builder:
         if kept:
             self._copy_active(name)
         else:
-            self._create(name, "--relocatable")  # its programs are run through a link
+            self._create(name, "--relocatable")  # its programs are started through a link
         extra = [f"libvirt-python=={libvirt}"] if libvirt else []
         source = self.layout.venvs / ".source-nova"
         copy_source(source)
@@ -133,7 +135,7 @@ class Builder:
         return name, "updated the package" if kept else f"built, libvirt-python {libvirt or 'left out'}"
 
     def _copy_active(self, name: str) -> None:
-        """By hard links: uv removes the files that it replaces, and writes new ones; the active one keeps its own."""
+        """Copy the active environment by hard links: uv replaces files by new ones, so the active one keeps its own."""
         active, target = (self.layout.venvs / ACTIVE).resolve(), self.layout.venvs / name
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(
@@ -141,7 +143,8 @@ class Builder:
         )
 
     def test(self) -> str:
-        """What the tests run in: the package's dependencies and its ``test`` extra; our code is the checkout's."""
+        """Build the tests' environment: the package's dependencies and its ``test`` extra; the tests use the checkout's
+        code."""
         libvirt = _libvirt_version()
         wanted = dependencies(CHECKOUT) + libvirt
         if self._stamp("test") == wanted:
@@ -153,7 +156,7 @@ class Builder:
         return f"built the test environment, libvirt-python {libvirt or 'left out'}"
 
     def oldest(self) -> str:
-        """As ``test``, with the oldest versions that setup.cfg allows of what the package itself needs."""
+        """Build a tests' environment with the oldest versions of the package's dependencies that setup.cfg allows."""
         libvirt = _libvirt_version()
         wanted = dependencies(CHECKOUT) + libvirt
         if self._stamp("oldest") == wanted:
@@ -171,7 +174,7 @@ class Builder:
         return "built"
 
     def newest(self) -> str:
-        """As ``test``, with the newest versions that the index has now."""
+        """Build a tests' environment with the newest versions in the package index."""
         libvirt = _libvirt_version()
         self._create("newest")
         extra = [f"libvirt-python=={libvirt}"] if libvirt else []
@@ -235,23 +238,23 @@ class Builder:
 
 
 def not_built(command: list[str], words: str, log: Path) -> StackError:
-    """What pip or uv said: in one line where it is the network."""
+    """Return the error for the output of pip or uv, as one line if the cause is the network."""
     lines = [line.strip() for line in words.splitlines()]
     unfetched = next((line for line in lines if UNFETCHED.search(line)), "")
     if unfetched:
         return StackError(
             f"the index of Python packages does not answer: {unfetched}",
-            "mend the network or the index's address (pip's settings, UV_DEFAULT_INDEX), and run this again; "
-            f"{log} has all",
+            "fix the network or the index's address (pip's settings, UV_DEFAULT_INDEX), and run this again; "
+            f"{log} has the full output",
         )
     return StackError(
         f"{Path(command[0]).name} {' '.join(command[2:4])} failed:\n" + "\n".join(f"  {line}" for line in lines[-12:]),
-        f"mend the cause, and run this again: it goes on where it stopped; the whole output is in {log}",
+        f"fix the cause, and run this again: it continues where it stopped; the full output is in {log}",
     )
 
 
 def copy_source(target: Path) -> None:
-    """Building leaves build/ and *.egg-info beside the source: so not in the operator's checkout."""
+    """Copy the sources to a directory: a build leaves build/ and *.egg-info, which must not be in the checkout."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for name in (*SOURCES, "LICENSE"):
@@ -263,12 +266,12 @@ def copy_source(target: Path) -> None:
 
 
 def stamp(layout: Layout, venv: str) -> str:
-    """What the environment was made from; a daemon that runs from it restarts when this changes."""
+    """Return the digest of the environment's sources; a daemon that runs from it is restarted if this changes."""
     return Builder(layout, Path("/dev/null"))._stamp(venv)
 
 
 def static_stamp(layout: Layout) -> str:
-    """What the dashboard's static files were made from; empty: they are not there, or not whole."""
+    """Return the digest of the dashboard's static files' sources; empty if the files are missing or incomplete."""
     path = _static_stamp_file(layout)
     return path.read_text() if path.exists() else ""
 
@@ -278,7 +281,8 @@ def _static_stamp_file(layout: Layout) -> Path:
 
 
 def dependencies(top: Path) -> str:
-    """Of what setup.cfg asks for from others: a new version of our own rebuilds nothing under tests that run."""
+    """Return a digest of the dependencies in setup.cfg. It does not include nova's own version: a new one must not
+    rebuild an environment while tests run in it."""
     found = configparser.ConfigParser(interpolation=None)
     found.read(top / "setup.cfg")
     asked = (found["options"]["install_requires"], *sorted(found["options.extras_require"].items()))
@@ -286,7 +290,7 @@ def dependencies(top: Path) -> str:
 
 
 def required(top: Path) -> frozenset[str]:
-    """The packages that setup.cfg asks for, by their normalized names."""
+    """Return the packages that setup.cfg requires, by their normalized names."""
     found = configparser.ConfigParser(interpolation=None)
     found.read(top / "setup.cfg")
     lines = found["options"]["install_requires"].split()
@@ -294,7 +298,7 @@ def required(top: Path) -> frozenset[str]:
 
 
 def digest(top: Path, names: tuple[str, ...]) -> str:
-    """Of all files below, by path and content; caches apart."""
+    """Return a digest of all files below a directory, by path and content, without caches."""
     total = hashlib.sha256()
     for name in names:
         start = top / name
@@ -306,7 +310,7 @@ def digest(top: Path, names: tuple[str, ...]) -> str:
 
 
 def _libvirt_version() -> str:
-    """Of the installed library, like 9.0.0; empty without it."""
+    """Return the version of the installed libvirt, like 9.0.0; empty if it is not installed."""
     result = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Version}", "libvirt-dev"], capture_output=True, text=True, check=False
     )
@@ -314,7 +318,7 @@ def _libvirt_version() -> str:
 
 
 def _index_settings() -> dict[str, str]:
-    """uv does not read pip's configuration: a mirror or a certificate that pip was given holds for uv too."""
+    """Return pip's mirror and certificate as variables for uv, which does not read pip's configuration."""
     result = subprocess.run([PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     values = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
     plain = {key.rpartition(".")[2]: value.strip("'\"") for key, value in values.items()}

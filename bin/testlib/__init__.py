@@ -1,1 +1,1 @@
-"""What `bin/test` is made of."""
+"""Implementation of `bin/test`."""

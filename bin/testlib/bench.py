@@ -1,4 +1,4 @@
-"""The test environment, and what runs in it."""
+"""The test environment, and the parts that run in it."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ from testlib.shares import Share, changed_in, seed_of, shares_of
 from testlib.turns import places
 
 TOP = Path(__file__).resolve().parents[2]
-UNSTEADY = 4  # so many failures may be a busy machine's; more are not
+UNSTEADY = 4  # up to this many failures may be the effect of a busy machine
 NOTHING_RAN = 5  # as pytest's exit status
 RAN = (0, 1, NOTHING_RAN)
-SLOWEST = 12  # files named at a part's end
+SLOWEST = 12  # number of files that the end of a part lists
 
 
 class Failed(NamedTuple):
-    """A test, and the mode of the process in which it failed (None: what the environment says)."""
+    """A test, and the mode of the process in which it failed (None: the environment's default)."""
 
     name: str
     mode: str | None
 
 
 def results_file() -> Path:
-    """What passed on this machine, of all checkouts; it outlives the environments beside it."""
+    """Return the file of the turns that passed on this machine, for all checkouts. A rebuild of the environments does
+    not remove it."""
     return Layout(PLAIN_STATE, Choices()).venvs / "turns.jsonl"
 
 
 def _for(share: Share, options: list[str]) -> list[str]:
-    """Where all that the process has is of a turn, all of it runs."""
+    """Return pytest's options for a share; without --only-turns if all of its files belong to a turn."""
     return [word for word in options if not share.turns or not word.startswith("--only-turns")]
 
 
@@ -52,19 +53,19 @@ class Bench:
         self.log = Path(tempfile.gettempdir()) / f"nova-test-install-{os.getuid()}.log"
         self.long = False  # everything, no samples
         self.seed = seed_of(TOP) if seed is None else seed
-        self.output: IO[bytes] | None = None  # where pytest prints, for whoever runs beside another part
-        self.cycles: tuple[int, ...] = ()  # only cases with a turn in one of these; none: all, and those without
+        self.output: IO[bytes] | None = None  # pytest's output, of a part that runs while another one prints
+        self.cycles: tuple[int, ...] = ()  # run only cases with a turn in one of these; empty: all cases
         self.seconds: Counter[str] = Counter()  # of a part's files
         self.left_out: Counter[str] = Counter()  # of a part
         self.covered = Covered()  # by a part
         self.processor_s: list[float] = []  # of each process of a part, with its children
-        self.slower = budgets.slowness()  # than the machine of the budgets, before anything runs
+        self.slower = budgets.slowness()  # slowness factor against the machine of the budgets, measured before all runs
         self.bin = self.layout.venvs / "test" / "bin"
-        # not in the checkout; with none at all each process compiles all modules, and rewrites all assertions
+        # outside of the checkout; without a cache, each process compiles all modules and rewrites all assertions
         self.bytecode = self.layout.venvs / "test" / "bytecode"
 
     def beside(self) -> Bench:
-        """Another one for the same samples, for a part that runs while this one runs others. It prints at its end."""
+        """Return a second bench for the same samples, for a part that runs in parallel. It prints at its end."""
         other = Bench(self.seed)
         other.output = tempfile.TemporaryFile()  # noqa: SIM115 - it ends with the process
         return other
@@ -72,7 +73,7 @@ class Bench:
     def install(self, parts: tuple[str, ...], environments: tuple[str, ...] = ()) -> None:
         progress, builder = Progress(), venvs.Builder(self.layout, self.log)
         at = functools.partial(last_step, self.log)
-        print(f"-- installing what the tests need; the whole output is in {self.log}", flush=True)
+        print(f"-- installing the tests' dependencies; the full output is in {self.log}", flush=True)
         if os.getuid() == 0:
             progress.timed(Stage("packages", lambda: packages.install(("nova", *parts), self.log), at=at))
         for name in ("test", *environments):
@@ -82,7 +83,7 @@ class Bench:
     def run(self, command: tuple[str, ...], output: IO[bytes] | None = None, **environment: str) -> int:
         program = str(self.bin / command[0]) if (self.bin / command[0]).exists() else command[0]
         path = f"{self.bin}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-        # a machine that says so would have each process compile the whole of its libraries: there is none at the prefix
+        # this variable would make each process compile all its libraries: there is no bytecode at the cache prefix
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         env = {**kept, "PATH": path, "PYTHONPATH": str(TOP), "PYTHONPYCACHEPREFIX": str(self.bytecode), **environment}
         process = subprocess.Popen([program, *command[1:]], cwd=TOP, env=env, stdin=subprocess.DEVNULL,
@@ -119,7 +120,7 @@ class Bench:
         return count
 
     def known(self, name: str) -> Covered:
-        """All turns of a part, by a collection of its tests, and none that passed."""
+        """Return all turns of a part, by collecting its tests; none of them has passed."""
         found = Covered()
         for of in (*CYCLES.get(name, ()), *([GREEN_NATIVE_IN] if PARTS[name].green else [])):
             found.known.update(places(of, 0, every=True))
@@ -135,7 +136,7 @@ class Bench:
         return self.run(("python", "-m", module, *extra))
 
     def fuzz(self, extra: list[str]) -> Count:
-        """The API fuzzed for so many seconds; ``--nova-seed N`` behind them repeats a run."""
+        """Fuzz the API for the given seconds; ``--nova-seed N`` after them repeats a run."""
         seconds = extra.pop(0) if extra and extra[0].isdigit() else FUZZ_S
         os.environ["NOVA_FUZZ_SECONDS"] = seconds
         print(f"-- fuzz: {seconds} s", flush=True)
@@ -158,8 +159,8 @@ class Bench:
         return Count(1, 0, 0) if self.run(("python", "-m", "tests.docs", *extra)) == 0 else Count(0, 1, 0)
 
     def told(self, name: str, whole: bool) -> bool:
-        """Print what a part cost, and what of it did not run. False: it cost too much (asked where it ran as a
-        ``whole``)."""
+        """Print the cost of a part and the number of tests that did not run. Return False if it exceeds its budget,
+        which is checked only if the part ran as a ``whole``."""
         kept = True
         if self.output is not None:
             self.output.seek(0)
@@ -168,7 +169,7 @@ class Bench:
             slowest = ", ".join(f"{file} {spent:.0f}" for file, spent in self.seconds.most_common(SLOWEST))
             print(f"-- {name}: slowest files, in seconds: {slowest}", flush=True)
         if whole and not self.long and not self.cycles and name in BUDGETS_S:
-            slower = max(self.slower, budgets.slowness())  # a neighbour may have come, or gone
+            slower = max(self.slower, budgets.slowness())  # the load by other processes may have changed
             kept, line = budgets.verdict(name, sum(self.processor_s), BUDGETS_S[name], slower)
             print(line, flush=True)
         if line := reports.in_words(self.left_out):
@@ -190,26 +191,26 @@ class Bench:
         return [f"--changed={','.join(changed_in(TOP))}"]
 
     def _shares(self, part: Part) -> list[Share]:
-        """Those of the part's processes that have something to do."""
+        """Return the part's shares that have tests to run."""
         shares = shares_of(part, TOP, self.seed, self.long)
         if not self.cycles:
             return shares
         others = [one for one in shares if not one.turns] if {*self.cycles} != {GREEN_NATIVE_IN} else []
         chosen = others + [one for one in shares if {place.of for place in one.turns} & {*self.cycles}]
-        self.covered.complete &= len(chosen) == len(shares)  # turns that the others have are not gone
+        self.covered.complete &= len(chosen) == len(shares)  # turns of the other shares still exist
         return chosen
 
     def _counted(self, module: str, words: list[str]) -> Count:
-        """Of a module that runs others' tests, and writes how many to ``--counts``."""
+        """Run a module that runs other projects' tests, and return the numbers that it writes to ``--counts``."""
         with tempfile.TemporaryDirectory() as folder:
             counts = Path(folder, "counts")
             code = self.run(("python", "-m", module, f"--counts={counts}", *words))
             count = Count(*map(int, counts.read_text().split())) if counts.exists() else Count()
-        # a test that must pass was skipped, or it did not get as far as a result
+        # a test that must pass was skipped, or the module ended without a result
         return count + (0, 1, 0) if code and not count.failed else count
 
     def _side_by_side(self, shares: list[Share], options: list[str]) -> tuple[Count, list[Failed]]:
-        """Each share's files in a process of its own; what the others print comes after what the first one does."""
+        """Run each share's files in its own process; print the output of the first one directly, the others' later."""
         with contextlib.ExitStack() as stack:
             outputs = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in shares[1:])]
             pool = stack.enter_context(ThreadPoolExecutor(len(shares)))
@@ -228,7 +229,8 @@ class Bench:
 
     def _pytest(self, words: list[str], output: IO[bytes] | None = None,
                 mode: str | None = None, core: bool = False) -> tuple[Count, list[Failed]]:
-        """(numbers, tests that failed). ``core``: where the core alone can be imported (``tests/core_only.py``)."""
+        """Run pytest; return the counts and the failed tests. ``core``: make only the core importable
+        (``tests/core_only.py``)."""
         with tempfile.TemporaryDirectory() as folder:
             report, told = Path(folder, "report.xml"), Path(folder, "told")
             chosen = {**({"NOVA_CONCURRENCY": mode} if mode else {}), **({"NOVA_TEST_CORE": "1"} if core else {})}
@@ -239,12 +241,12 @@ class Bench:
             self.left_out += left_out
             self.covered.add(turns if code in RAN else {})
         if code not in (0, NOTHING_RAN) and not count.failed:
-            count += (0, 1, 0)  # it did not get as far as a report
+            count += (0, 1, 0)  # it ended without a report
         return count, [Failed(name, mode) for name in failed]
 
     def _once_more(self, count: Count, failed: list[Failed]) -> Count:
-        """A few failures among many tests on a busy machine: run those alone, and say which were only unsteady."""
-        print(f"-- once more, alone: {' '.join(one.name for one in failed)}", flush=True)
+        """Run a few failed tests again, alone, and report how many of them were unsteady because of a busy machine."""
+        print(f"-- run again, alone: {' '.join(one.name for one in failed)}", flush=True)
         again = 0
         for mode in dict.fromkeys(one.mode for one in failed):
             names = [one.name for one in failed if one.mode == mode]
@@ -252,5 +254,5 @@ class Bench:
             again += second.failed
             self.covered.excuse({*names} - {one.name for one in still} if len(still) >= second.failed else ())
         steady = len(failed) - again
-        print(f"-- unsteady: {steady} of {len(failed)} passed at the second try", flush=True)
+        print(f"-- unsteady: {steady} of {len(failed)} passed at the second attempt", flush=True)
         return Count(count.passed + steady, count.failed - steady, count.skipped)

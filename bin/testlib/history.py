@@ -1,4 +1,4 @@
-"""What git says of the checkout. Each answer is empty where there is no history, or a part of it only."""
+"""Queries of the checkout's git history. Results are empty without a history or with a shallow one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def git(top: Path, *words: str) -> str:
-    """Its answer; nothing where it has none."""
+    """Run git and return its output; empty if it fails."""
     try:
         return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -15,12 +15,12 @@ def git(top: Path, *words: str) -> str:
 
 
 def is_cut_off(top: Path) -> bool:
-    """A shallow clone: the number of its commits says nothing."""
+    """Return whether the clone is shallow: its number of commits is then meaningless."""
     return git(top, "rev-parse", "--is-shallow-repository") == "true"
 
 
 def number(top: Path) -> int | None:
-    """How many commits lead to this one, it included."""
+    """Return the number of commits up to this one, including it; None if it is unknown."""
     return None if is_cut_off(top) else int(git(top, "rev-list", "--count", "HEAD") or 0) or None
 
 
@@ -29,10 +29,10 @@ def commit(top: Path) -> str:
 
 
 def is_changed(top: Path, besides: str) -> bool:
-    """Whether files differ from the commit's, ``besides`` this one."""
+    """Return whether any file, except ``besides``, differs from the commit."""
     return bool(git(top, "status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}"))
 
 
 def ancestors(top: Path, count: int) -> set[str]:
-    """The last commits that lead to this one, in the form of ``commit``."""
+    """Return the last commits up to this one, in the form of ``commit``."""
     return {one[:12] for one in git(top, "rev-list", f"--max-count={count}", "HEAD").split()}

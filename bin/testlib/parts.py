@@ -1,4 +1,4 @@
-"""The parts of the tests as tables: where each is, what it needs, how it is run, and what it may cost."""
+"""The parts of the tests as tables: the folder, the dependencies, the processes and the budget of each."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """Where a part's tests are, what must be installed for them, and how many run side by side.
+    """The folders of a part's tests, their dependencies, and the number of parallel processes.
 
-    ``plain``: in so many processes of their own, each with every so-many-th file. Thousands of quick tests take half
-    the time so: each result that xdist sends about costs more than most of them.
+    ``plain``: run ``workers`` separate processes instead of xdist, each with every n-th file. This halves the time of
+    thousands of quick tests: each result that xdist transfers costs more than most of them.
 
-    ``beside``: files that run in a process of their own beside all others: the two have no sandbox in common.
+    ``beside``: files that run in a separate process in parallel with all others: the two do not share a sandbox.
 
-    ``green``: files and folders whose tests run in one more process, in the mode of the daemons that have their modules
-    (eventlet's); one more plain process has some of their files, too.
+    ``green``: files and folders whose tests run in one more process in eventlet's mode, which the daemons with these
+    modules use; one more plain process also runs some of their files.
     """
 
     folders: tuple[str, ...]
@@ -27,17 +27,17 @@ class Part(NamedTuple):
     green: tuple[str, ...] = ()
 
 
-#: Machine tests that run beside those of the sandbox with two hosts, in this order: they want none, or (last) others.
-#: Both sides take about the same time.
+#: Machine tests that run in parallel with the tests of the sandbox with two hosts, in this order: they need no sandbox,
+#: or (last) other ones. Both groups take about the same time.
 BESIDE = ("libvirt_driver", "actions_on_guests", "console_vencrypt", "devices", "floating_host", "guest_bridges",
           "guest_image", "host_firewall", "interfaces_live", "network_host", "network_kinds", "network_restart",
           "volumes", "neutron_live", "dashboard_live", "moves", "moves_by_api", "networks_live")
-#: What runs in patched processes: modules that wait, for programs, sockets, clients or guests.
+#: Tests that run in patched processes: their modules wait for programs, sockets, clients or guests.
 GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "metadata", "network", "privileged",
                                              "rpc", "virt")),
          "tests/unit/test_http_server.py", "tests/unit/test_http_chunks.py", "tests/unit/test_service.py",
          "tests/unit/test_service_start.py", "tests/unit/cmd/test_console_proxy.py")
-#: Of the files of these, so many have one that a run tries with native threads as well: the next run has the next ones.
+#: One of this many of their files also runs with native threads; the next run takes the next ones.
 GREEN_NATIVE_IN = 8
 GREEN_WORKERS = 3  # and one more: they wait for programs and sockets half of the time
 PARTS = {
@@ -55,28 +55,28 @@ PARTS = {
     "clients": Part((), ("gophercloud",), venvs=("judges", "ansible")),
     "mutations": Part((), ("tests", "broker", "databases")),
 }
-#: part -> what its processes may use, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Those
-#: whose daemons belong to somebody else (systemd, a sandbox) are not measured. A quarter more is said: make it cheaper,
-#: or say in the commit that raises the number what the seconds are for. Twice as much fails the part.
+#: part -> budget of its processes, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Parts whose
+#: daemons have other parents (systemd, a sandbox) are not measured. A quarter more prints a warning: make the part
+#: cheaper, or give the reason in the commit that raises the number. Twice as much fails the part.
 BUDGETS_S = {"unit": 410.0, "functional": 470.0}
 FUZZ_S = "600"
 ORDER = ("check", "unit", "functional", "machine", "fresh", "installers", "tempest")
-#: Part -> the part that CI begins with it: that waits for downloads and installers, and this one for daemons.
+#: Part -> the part that CI starts in parallel: it waits for downloads and installers, the key for daemons.
 BEGINS = {"functional": "fresh"}
 LONG = (*ORDER, "clients")
-#: Parts that have everything whenever they are named.
+#: Parts that run all tests if they are named.
 ALWAYS_LONG = ("fresh", "installers", "books")
-#: part -> lengths of its cycles, where it draws by other means than pytest's: of tempest, its classes (``TURNS`` of
-#: tests/tempest), and whether the cloud is one process.
+#: part -> lengths of its cycles, if it does not sample by pytest: for tempest, of its classes (``TURNS`` of
+#: tests/tempest), and of the choice whether the cloud is one process.
 CYCLES = {"tempest": (5, 2)}
-#: Part -> its one test; a case's name follows in brackets.
+#: Part -> its only test; a case's name follows in brackets.
 CASES = {
     "fresh": "tests/fresh/test_fresh.py::"
              "test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do",
     "installers": "tests/installers/test_installers.py::"
                   "test_installer_when_its_whole_order_is_played_then_a_server_boots_and_again_nothing_changes",
 }
-#: part -> the module that it is
+#: part -> its module
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
            "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole",
@@ -94,8 +94,8 @@ CHECKS = {
 
 
 def needs(chosen: tuple[str, ...], quick: bool = False) -> tuple[str, ...]:
-    """Debian's packages, by the stack's names for them. ``quick``: of clients none, only Python's are judged; for
-    mutations those of unit tests."""
+    """Return the Debian packages, by the stack's part names. ``quick``: none for clients, since only Python clients
+    run; for mutations, the packages of the unit tests."""
     quickly = {"clients": (), "mutations": PARTS["unit"].needs}
     others = {"bench-consoles": ("hypervisor",), **(quickly if quick else {})}
     functional = PARTS["functional"].needs
@@ -105,5 +105,5 @@ def needs(chosen: tuple[str, ...], quick: bool = False) -> tuple[str, ...]:
 
 
 def environments(chosen: tuple[str, ...]) -> tuple[str, ...]:
-    """Python environments beside the tests' own."""
+    """Return the Python environments of the parts, other than the tests' own."""
     return tuple(dict.fromkeys(name for part in chosen if part in PARTS for name in PARTS[part].venvs))

@@ -1,4 +1,4 @@
-"""Turns that passed on this machine: a line of JSON for each run of a part, outside of any checkout."""
+"""Turns that passed on this machine: one line of JSON for each run of a part, outside of any checkout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ KEPT = 5_000  # lines
 
 
 class Run(NamedTuple):
-    """``known``: all turns of the part. ``complete``: none of its files was left out by what the machine lacks."""
+    """One run of a part. ``known``: all turns of the part. ``complete``: no file was skipped because the machine lacks
+    a dependency."""
 
     part: str
     number: int
@@ -25,14 +26,14 @@ class Run(NamedTuple):
 
 
 def append(path: Path, run: Run) -> None:
-    """OSError where it cannot be written."""
+    """Append a run to the file. Raises OSError if it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         file.write(json.dumps(run._asdict()) + "\n")
 
 
 def read(path: Path, commits: set[str]) -> list[Run]:
-    """The runs of these commits, oldest first. A line that was cut off is left out."""
+    """Return the runs of these commits, oldest first. A truncated line is ignored."""
     found = []
     for line in path.read_text().splitlines()[-KEPT:] if path.exists() else ():
         try:
@@ -46,8 +47,8 @@ def read(path: Path, commits: set[str]) -> list[Run]:
 
 
 def merged(table: Table, runs: Iterable[Run]) -> Table:
-    """The table with what the runs add: later commits, and turns that are new. What the newest run with all files of a
-    part does not know any more is taken out."""
+    """Return the table with the later commits and the new turns of the runs. Turns that the newest complete run of a
+    part does not have are removed."""
     found = dict(table)
     newest: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: run.number):
@@ -64,5 +65,5 @@ def merged(table: Table, runs: Iterable[Run]) -> Table:
 
 
 def unknown(table: Table, part: str, known: Iterable[Place]) -> list[turns.Turn]:
-    """Turns that a part has, and the table has not."""
+    """Return the turns of a part that the table lacks."""
     return sorted({Turn(part, *place) for place in known} - set(table))

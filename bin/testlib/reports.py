@@ -1,4 +1,4 @@
-"""What processes of pytest left behind: JUnit reports, and the file that tests/conftest.py writes."""
+"""Reports of pytest processes: JUnit reports, and the file that tests/conftest.py writes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class Count(NamedTuple):
 
 
 class Told(NamedTuple):
-    """``failed``: names of tests. ``left_out``: how many cases wait for a later run, by the number of runs in which all
-    have had their turn ("0": those that only a long run has). ``turns``: as `testlib.covered` takes them."""
+    """The report of tests/conftest.py. ``failed``: names of tests. ``left_out``: number of cases that were not run, by
+    the number of runs in which all have their turn ("0": only a long run has them). ``turns``: see `testlib.covered`.
+    """
 
     failed: list[str]
     left_out: Counter[str]
@@ -29,7 +30,7 @@ class Told(NamedTuple):
 
 
 def told(path: Path) -> Told:
-    """Nothing, where the process did not get so far."""
+    """Read the report; return an empty one if the process ended before it was written."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -38,7 +39,7 @@ def told(path: Path) -> Told:
 
 
 def count_of(report: Path) -> Count:
-    """The numbers of a JUnit report; zeros where there is none."""
+    """Return the counts of a JUnit report; zeros if there is none."""
     try:
         suites = ET.parse(report).getroot().iter("testsuite")
     except (OSError, ET.ParseError):
@@ -52,7 +53,7 @@ def count_of(report: Path) -> Count:
 
 
 def seconds_by_file(report: Path) -> Counter[str]:
-    """How long each file's tests took, with what was set up for them; none where there is no report."""
+    """Return the time of each file's tests, with their set-up; empty without a report."""
     found: Counter[str] = Counter()
     with contextlib.suppress(OSError, ET.ParseError):
         for case in ET.parse(report).getroot().iter("testcase"):
@@ -62,7 +63,7 @@ def seconds_by_file(report: Path) -> Counter[str]:
 
 
 def in_words(left_out: Counter[str]) -> str:
-    """What did not run, in a line."""
+    """Return one line about the cases that were not run; empty if there are none."""
     rotating = {int(runs): count for runs, count in left_out.items() if runs != "0" and count}
     words = []
     if rotating:

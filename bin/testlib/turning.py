@@ -1,4 +1,4 @@
-"""`bin/test turns`: what passed when, what did not for too long, and the runs that catch up."""
+"""`bin/test turns`: the commits at which turns passed last, overdue turns, and the runs that execute them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from testlib.parts import CYCLES, PARTS
 from testlib.passed import Run
 from testlib.turns import Place, Table
 
-SOON = 100  # commits after which a turn runs again, if it is asked for
+SOON = 100  # commits after which a turn is due, by default
 #: Parts that have turns.
 TURNING = tuple(name for name in PARTS if PARTS[name].folders and name != "books" or name in CYCLES)
 
 
 class Record:
-    """The table of a checkout, and what passed on this machine since."""
+    """The table of a checkout, and the turns that have passed on this machine since."""
 
     def __init__(self, top: Path, results: Path) -> None:
         self.top, self.results = top, results
@@ -27,21 +27,21 @@ class Record:
         self.number = history.number(top)
 
     def table(self) -> Table:
-        """As committed."""
+        """Return the table as committed."""
         return turns.read(self.path)
 
     def now(self) -> Table:
-        """With what passed since. What passed only in other branches does not count."""
+        """Return the table with the turns that have passed since. Passes of commits in other branches are ignored."""
         return passed.merged(self.table(), passed.read(self.results, history.ancestors(self.top, passed.KEPT)))
 
     def keep(self, part: str, covered: Covered) -> str:
-        """Write down what a run had. A line to print, empty where there is nothing to say."""
+        """Record the turns of a run. Return a line to print, or an empty one."""
         if not covered.known or covered.broken:
             return ""
         if self.number is None:
-            return "turns are not recorded: the history of the checkout is cut off, or there is none"
+            return "turns are not recorded: the checkout has a shallow history, or none"
         if history.is_changed(self.top, besides=turns.FILE):
-            return "turns are not recorded: files differ from the commit's"
+            return "turns are not recorded: files differ from the commit"
         run = Run(part, self.number, history.commit(self.top), covered.passed(), sorted(covered.known),
                   covered.complete)
         try:
@@ -51,19 +51,19 @@ class Record:
         return f"turns that passed: {', '.join(map(str, run.passed)) or 'none'}"
 
     def strange(self, part: str, covered: Covered) -> str:
-        """Turns that the committed table lacks, so that nobody would see if they never passed."""
+        """Return a line with the turns that the committed table lacks: the check would not notice their failures."""
         lacking = passed.unknown(self.table(), part, covered.known)
         if not lacking:
             return ""
         return (f"{turns.FILE} lacks {'; '.join(map(str, lacking))}: "
                 "run `bin/test turns --record`, and commit the file")
 
-    # --- what is asked for
+    # --- commands
 
     def check(self) -> int:
-        """The exit status: 1 where a turn of the committed table has not passed within the limit."""
+        """Return the exit status: 1 if a turn of the committed table has not passed within the limit."""
         if self.number is None:
-            print("turns: not checked: the history of the checkout is cut off, or there is none")
+            print("turns: not checked: the checkout has a shallow history, or none")
             return 0
         table = self.table()
         old = turns.stale(table, self.number, turns.LIMIT)
@@ -87,7 +87,7 @@ class Record:
         return 0
 
     def wanted(self, part: str, known: set[Place], within: int) -> set[Place]:
-        """Those of a part that did not pass within so many commits."""
+        """Return the turns of a part that did not pass within this number of commits."""
         found = {Place(turn.of, turn.place): last for turn, last in self.now().items() if turn.part == part}
         return {place for place in known if place not in found or not found[place].commit
                 or (self.number or 0) - found[place].number > within}
@@ -95,12 +95,12 @@ class Record:
 
 def arguments(words: list[str], fail: Callable[[str], object]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"bin/test {TURNS}", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="run what is due of it, and nothing else")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="run only the turns of this part that are due")
     parser.add_argument("--within", type=int, default=SOON, metavar="N",
-                        help=f"a turn that passed within so many commits is not due ({SOON}; -1: all are)")
-    parser.add_argument("--plan", action="store_true", help="of the parts, say what would run, and run nothing")
-    parser.add_argument("--record", action="store_true", help=f"take what passed here over into {turns.FILE}")
-    parser.add_argument("--check", action="store_true", help="fail if a turn has not passed for too long")
+                        help=f"a turn that passed within N commits is not due (default: {SOON}; -1: all are due)")
+    parser.add_argument("--plan", action="store_true", help="print the runs of the parts without running them")
+    parser.add_argument("--record", action="store_true", help=f"add the turns that passed here to {turns.FILE}")
+    parser.add_argument("--check", action="store_true", help="fail if a turn is overdue")
     found = parser.parse_args(words)
     if strange := [name for name in found.parts if name not in TURNING]:
         fail(f"{strange[0]} has no turns; parts with turns are {', '.join(TURNING)}")

@@ -1,7 +1,7 @@
-"""Turns of parts, and the table of when each passed last: ``tests/turns.csv``.
+"""Turns of parts, and the table of the commits at which each passed last: ``tests/turns.csv``.
 
-A part has cycles of several lengths, which go round independently. So a turn is a part, the length of a cycle (``of``),
-and a ``place`` in it. The run whose seed modulo ``of`` is ``place`` has it.
+A part has cycles of several lengths, which advance independently. A turn is a part, the length of a cycle (``of``) and
+a ``place`` in it. It belongs to the run whose seed modulo ``of`` is ``place``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Turn(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """The commit, by its place in the history and by name. Of a turn that never passed: ``number`` is the commit at
-    which it became known, and there is no name."""
+    """The commit of the last pass, by its number in the history and by name. For a turn that never passed, ``number``
+    is the commit at which the turn was added, and the name is empty."""
 
     number: int
     commit: str = ""
@@ -45,18 +45,18 @@ Table = dict[Turn, Passed]
 
 
 def places(of: int, seed: int, every: bool) -> tuple[Place, ...]:
-    """Those of a cycle that a run with this seed has, or that one with everything has."""
+    """Return the places of a cycle that belong to the run with this seed, or all of them for ``every``."""
     return tuple(Place(of, place) for place in (range(of) if every else [seed % of]))
 
 
 def place_of(text: str) -> Place:
-    """``5:1`` -> Place(5, 1)."""
+    """Parse a place: ``5:1`` is Place(5, 1)."""
     of, _, place = text.partition(":")
     return Place(int(of), int(place))
 
 
 def read(path: Path) -> Table:
-    """Empty where there is no file."""
+    """Read the table; empty if the file does not exist."""
     if not path.exists():
         return {}
     with path.open(newline="") as file:
@@ -72,19 +72,20 @@ def write(path: Path, table: Table) -> None:
 
 
 def stale(table: Mapping[Turn, Passed], number: int, within: int) -> list[Turn]:
-    """Those that did not pass within so many commits before this one; what never passed is given as long."""
+    """Return the turns that did not pass within this number of commits. A turn that never passed is given the same
+    number of commits since it was added."""
     return [turn for turn, passed in sorted(table.items()) if number - passed.number > within]
 
 
 class Round(NamedTuple):
-    """A run that has some of the turns that are wanted: those of these cycles."""
+    """A run with some of the wanted turns: the ones in these cycles."""
 
     seed: int
     cycles: tuple[int, ...]
 
 
 def rounds(wanted: Iterable[Place], first: int) -> list[Round]:
-    """Few runs that together have each turn once; seeds from ``first`` on."""
+    """Return few runs that together have each turn one time; their seeds start at ``first``."""
     left, found = set(wanted), []
     while left:
         seeds = range(first, first + max(one.of for one in left))

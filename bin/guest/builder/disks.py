@@ -1,4 +1,4 @@
-"""The guest's disks: file systems, partitions, boot loader, and the files they become."""
+"""The guest's disks: file systems, partitions, boot loader, and output files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from guest.builder.shared import SECTOR, BuildError, run
 MAX_BYTES = 40 * 1000 * 1000
 BOOT_START = 2048  # sectors, as the next two; 2048 are 1 MiB
 BOOT_SECTORS = 24 * 2048
-ROOT_SECTORS = 48 * 2048  # some 38 MiB of it free; the guest fills a larger disk by itself
+ROOT_SECTORS = 48 * 2048  # about 38 MiB of it are free; the guest grows it to the size of its disk
 ROOT_LABEL = "nova-guest"
-# tty1 is the VNC screen; the last console named is the one programs write to
+# tty1 is the VNC screen; programs write to the last console in the list
 KERNEL_ARGUMENTS = f"root=LABEL={ROOT_LABEL} console=tty1 console=ttyS0 quiet panic=10"
 BOOT_CONFIG = f"""\
 DEFAULT linux
@@ -28,17 +28,17 @@ LOADER_PACKAGES = ("syslinux", "syslinux-common", "mtools")
 
 
 def make_filesystem(tree: Path, image: Path) -> None:
-    """Bare ext4 of ROOT_SECTORS with the tree in it."""
+    """Write a bare ext4 of ROOT_SECTORS that contains the tree."""
     image.unlink(missing_ok=True)
     with image.open("wb") as file:
         file.truncate(ROOT_SECTORS * SECTOR)
-    # 1 KiB blocks would be the default of so small a disk, and keep it from growing well
+    # the default of 1 KiB blocks for such a small disk would limit its later growth
     run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-L", ROOT_LABEL,
          "-E", "root_owner=0:0,lazy_itable_init=1,resize=67108864", "-d", tree, image])  # fmt: skip
 
 
 def make_boot_partition(packages: Packages, kernel: Path, ramdisk: Path, image: Path) -> None:
-    """FAT with syslinux, kernel and ramdisk, written by mtools."""
+    """Write a FAT partition with syslinux, kernel and ramdisk, by mtools."""
     with image.open("wb") as file:
         file.truncate(BOOT_SECTORS * SECTOR)
     config = image.with_suffix(".cfg")
@@ -48,18 +48,18 @@ def make_boot_partition(packages: Packages, kernel: Path, ramdisk: Path, image: 
          "-c", "16", "-v", "NOVA-BOOT", "::"])  # fmt: skip
     for source, name in ((kernel, "vmlinuz"), (ramdisk, "initrd.img"), (config, "syslinux.cfg")):
         run([tools / "mcopy", "-i", image, source, f"::{name}"])
-    # it calls mtools, too
+    # syslinux calls mtools, too
     path = f"{tools}:{os.environ.get('PATH', '/usr/bin:/bin')}"
     run([packages.unpacked("syslinux") / "usr/bin/syslinux", "--install", image], env={**os.environ, "PATH": path})
 
 
 def partition_entry(active: bool, kind: int, start: int, sectors: int) -> bytes:
-    """One of the four in a boot sector; the cylinder fields say "see the sector numbers"."""
+    """Return one of the four partition entries of a boot sector; the cylinder fields refer to the sector numbers."""
     return struct.pack("<B3sB3sII", 0x80 if active else 0, b"\xfe\xff\xff", kind, b"\xfe\xff\xff", start, sectors)
 
 
 def make_disk(packages: Packages, boot: Path, root: Path, disk: Path) -> None:
-    """Raw disk. The root is partition 1 although it comes last, where it can grow; the boot partition is 2."""
+    """Write the raw disk. The root is partition 1, but at the end, where it can grow; the boot partition is 2."""
     boot_code = (packages.unpacked("syslinux-common") / "usr/lib/syslinux/mbr/mbr.bin").read_bytes()
     root_start, root_sectors = BOOT_START + BOOT_SECTORS, root.stat().st_size // SECTOR
     entries = partition_entry(False, 0x83, root_start, root_sectors)
@@ -71,7 +71,7 @@ def make_disk(packages: Packages, boot: Path, root: Path, disk: Path) -> None:
 
 
 def put(source: Path, target: Path) -> None:
-    """Make the file appear under its name whole or not at all. Disks become qcow2 unless named *.raw or *.img."""
+    """Write the output file atomically. Disks are converted to qcow2 unless the name ends with .raw or .img."""
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.with_name(f".{target.name}.new")
     try:

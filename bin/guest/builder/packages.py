@@ -1,4 +1,4 @@
-"""Debian packages: unpacked into a cache for the guest, installed only where the builder itself runs them."""
+"""Debian packages: unpacked into a cache for the guest, installed only if the builder itself runs them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from guest.builder.shared import BuildError, run, say
 
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
 HOST_TOOLS = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
-TIME64 = "t64"  # Debian 13 names a library so whose time_t has 64 bits since
+TIME64 = "t64"  # Debian 13's suffix of libraries whose time_t now has 64 bits
 CANDIDATE = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (?!\(none\))", re.MULTILINE)
 
 
 class Packages:
-    """Debian packages, downloaded and unpacked below a cache directory; nothing of them is installed."""
+    """Debian packages, downloaded and unpacked below a cache directory, but not installed."""
 
     APT = ("-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3")
 
@@ -37,7 +37,7 @@ class Packages:
         self.index_is_fresh = True
 
     def kernel_package(self) -> str:
-        """Name of the package that the kernel metapackage stands for now, e.g. linux-image-6.1.0-37-cloud-amd64."""
+        """Return the package that the kernel metapackage depends on now, like linux-image-6.1.0-37-cloud-amd64."""
         kept = sorted(self.directory.glob("linux-image-*-cloud-amd64"))
         if kept:
             return kept[-1].name
@@ -52,19 +52,19 @@ class Packages:
 
     @staticmethod
     def _apt_cache(*words: str) -> str:
-        """What it prints, in English; nothing where it fails."""
+        """Run apt-cache and return its output, in English; empty if it fails."""
         environment = {**os.environ, "LC_ALL": "C"}
         return subprocess.run(["apt-cache", *words], capture_output=True, text=True, check=False,
                               env=environment).stdout  # fmt: skip
 
     def unpacked(self, name: str) -> Path:
-        """Directory with the package's files, downloaded if need be."""
+        """Return the directory with the package's files; download the package if necessary."""
         if not (self.directory / name).is_dir():
             self.fetch([name])
         return self.directory / name
 
     def file(self, name: str, path: str) -> Path:
-        """A file of the package, by its path before Debian 13 moved /bin, /sbin and /lib below /usr."""
+        """Return a file of the package by its path before Debian 13 moved /bin, /sbin and /lib below /usr."""
         top = self.unpacked(name)
         return top / path if (top / path).exists() else top / "usr" / path
 
@@ -84,14 +84,14 @@ class Packages:
         command = ["apt-get", *self.APT, "download"]
         try:
             run([*command, *self._named_here(names)], cwd=directory)
-        except BuildError:  # lists absent, or older than what the mirror still has
+        except BuildError:  # lists are missing, or name versions that the mirror has removed
             if self.index_is_fresh:
                 raise
             self.update_index()
             run([*command, *self._named_here(names)], cwd=directory)
 
     def _named_here(self, names: Sequence[str]) -> list[str]:
-        """As this release of Debian names them."""
+        """Return the names of the packages in this release of Debian."""
         renamed = {name: f"{name}{TIME64}" for name in names}
         known = set(CANDIDATE.findall(self._apt_cache("policy", *names, *renamed.values())))
         return [new if new in known and name not in known else name for name, new in renamed.items()]

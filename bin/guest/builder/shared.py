@@ -1,4 +1,4 @@
-"""What the parts of build-guest share: running a command, saying what is done, its one error."""
+"""Shared code of build-guest: running a command, printing progress, and its error."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SECTOR = 512
 
 
 class BuildError(Exception):
-    """The image cannot be built; the message says why."""
+    """A failed build; the message has the reason."""
 
 
 def run(command: Sequence[str | Path], **options: object) -> str:
-    """Run a command and return its output; BuildError with what it printed when it fails."""
+    """Run a command and return its output. Raises BuildError, with the output, if it fails."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, check=False, **options)  # type: ignore[call-overload]
     except FileNotFoundError as error:

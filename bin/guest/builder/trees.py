@@ -1,4 +1,4 @@
-"""What is inside the guest: the kernel's modules, the ramdisk, the root file system's tree."""
+"""Contents of the guest: the kernel's modules, the ramdisk, the root file system's tree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GUEST_FILES = (  # (package, path in it, path in the guest's root)
     ("bsdutils", "usr/bin/script", "usr/bin/script"),
     ("qemu-guest-agent", "usr/sbin/qemu-ga", "usr/sbin/qemu-ga"),
 )
-LIBRARY_PACKAGES = {  # what else those programs load: file name -> package
+LIBRARY_PACKAGES = {  # libraries of these programs: file name -> package
     "libc.so.6": "libc6",
     "ld-linux-x86-64.so.2": "libc6",
     "libatomic.so.1": "libatomic1",
@@ -51,18 +51,18 @@ LIBRARY_PACKAGES = {  # what else those programs load: file name -> package
 
 
 def wanted_modules() -> dict[str, bool]:
-    """modules.txt: module name -> whether the ramdisk needs it."""
+    """Return the modules of modules.txt: module name -> whether the ramdisk needs it."""
     lines = [line.split("#")[0].split() for line in (GUEST / "modules.txt").read_text().splitlines()]
     return {words[0].replace("-", "_"): "ramdisk" in words[1:] for words in lines if words}
 
 
 def module_name(path: str) -> str:
-    """As modprobe knows it."""
+    """Return a module's name in modprobe's form."""
     return Path(path).stem.replace("-", "_")
 
 
 class Kernel:
-    """A kernel package: its image, its modules, uncompressed, and what these depend on (busybox's depmod finds it)."""
+    """A kernel package: its image, its uncompressed modules, and their dependencies (found by busybox's depmod)."""
 
     def __init__(self, package: Path, busybox: Path) -> None:
         self.busybox = busybox
@@ -79,8 +79,8 @@ class Kernel:
         self.built_in = {module_name(path) for path in (self.modules / "modules.builtin").read_text().splitlines()}
 
     def paths(self, names: Sequence[str]) -> set[str]:
-        """Paths below lib/modules/VERSION of these modules and all they need, but for what is built in; BuildError for
-        one that is not there."""
+        """Return the paths below lib/modules/VERSION of these modules and their dependencies, without built-in ones.
+        Raises BuildError for a missing module."""
         by_name = {module_name(path): path for path in self.needs}
         names = [name for name in names if name not in self.built_in]
         unknown = sorted(set(names) - set(by_name))
@@ -104,8 +104,8 @@ class Kernel:
 
 
 def decompress(modules: Path) -> None:
-    """Debian 13 compresses them. Busybox's modprobe cannot be relied on to load them so, and the disk is compressed
-    as a whole."""
+    """Decompress the modules of Debian 13: busybox's modprobe cannot load all of them otherwise, and the whole disk is
+    compressed anyway."""
     for packed in modules.rglob("*.ko.xz"):
         new = packed.with_suffix(".new")
         new.write_bytes(lzma.decompress(packed.read_bytes()))
@@ -114,7 +114,7 @@ def decompress(modules: Path) -> None:
 
 
 def make_ramdisk(kernel: Kernel, tree: Path, archive: Path) -> None:
-    """Uncompressed: read in a moment, and unpacking costs an emulated processor more than reading."""
+    """Build the ramdisk, uncompressed: for an emulated processor, decompression costs more than a longer read."""
     for name in ("bin", "sbin", "dev", "proc", "sys", "root"):
         (tree / name).mkdir(parents=True)
     shutil.copy2(kernel.busybox, tree / "bin/busybox")
@@ -131,12 +131,12 @@ def make_ramdisk(kernel: Kernel, tree: Path, archive: Path) -> None:
 def find_library(packages: Packages, name: str) -> Path:
     package = LIBRARY_PACKAGES.get(name)
     if package is None:
-        raise BuildError(f"a guest program needs {name}, and LIBRARY_PACKAGES does not say where that is")
+        raise BuildError(f"a guest program needs {name}, but LIBRARY_PACKAGES does not name its package")
     return next(packages.unpacked(package).rglob(name)).resolve()
 
 
 def needed_libraries(program: Path) -> list[str]:
-    """The NEEDED entries of a 64-bit little-endian ELF file, read here because a bare Debian has no readelf."""
+    """Return the NEEDED entries of a 64-bit little-endian ELF file; a minimal Debian has no readelf."""
     data = program.read_bytes()
     offset, entry_size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
     headers = [struct.unpack_from("<IIQQQQQQ", data, offset + index * entry_size) for index in range(count)]
@@ -162,7 +162,7 @@ def install_libraries(packages: Packages, root: Path, programs: Sequence[Path]) 
 
 
 def make_root(packages: Packages, kernel: Kernel, root: Path) -> None:
-    """The root file system's tree, without kernel and ramdisk."""
+    """Build the root file system's tree, without kernel and ramdisk."""
     for name in ("bin", "sbin", "lib", "usr/bin", "usr/sbin", "dev", "proc", "sys", "run", "tmp", "mnt",
                  "var/lib/nova-guest", "var/log"):  # fmt: skip
         (root / name).mkdir(parents=True, exist_ok=True)

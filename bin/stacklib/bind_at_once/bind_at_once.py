@@ -1,6 +1,6 @@
-"""Ports that are ACTIVE as soon as they are bound to a host: Neutron's API whole, without an agent on any host.
+"""Mechanism driver whose ports are ACTIVE when they are bound: the complete Neutron API, without agents on hosts.
 
-Guests' interfaces stand on a Linux bridge a network, as an agent would have made it; no frame leaves its host.
+Guests' interfaces are in one Linux bridge for each network, as with an agent, but frames do not leave their host.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from neutron_lib.plugins.ml2 import api
 from neutron_lib.services.qos import base as qos
 from neutron_lib.services.qos import constants as rules
 
-BRIDGE_PREFIX, BRIDGE_LENGTH = "brq", 14  # as long as an interface's name can be, less one
+BRIDGE_PREFIX, BRIDGE_LENGTH = "brq", 14  # the maximum length of an interface's name, minus one
 VNIC_TYPES = {
     portbindings.VNIC_NORMAL: portbindings.VIF_TYPE_BRIDGE,
     portbindings.VNIC_DIRECT: portbindings.VIF_TYPE_HW_VEB,
     portbindings.VNIC_MACVTAP: portbindings.VIF_TYPE_HW_VEB,
 }
 _AMOUNT = {"type:range": [0, sizes.DB_INTEGER_MAX_VALUE]}
-# What ports may promise and demand; with no agent nothing limits traffic.
+# QoS rules that ports accept; they do not limit traffic, since there is no agent.
 QOS_RULES = {
     rules.RULE_TYPE_BANDWIDTH_LIMIT: {rules.MAX_KBPS: _AMOUNT, rules.MAX_BURST: _AMOUNT,
                                       rules.DIRECTION: {"type:values": constants.VALID_DIRECTIONS}},
@@ -33,7 +33,7 @@ QOS_RULES = {
 
 
 class BindAtOnce(api.MechanismDriver):
-    """Binds the vnic types it knows on every host; of others it leaves the binding to fail, as a real cloud does."""
+    """Driver that binds its vnic types on every host; the binding of other types fails, as in a real cloud."""
 
     def initialize(self) -> None:
         self.qos = qos.DriverBase("bind_at_once", list(set(VNIC_TYPES.values())), list(VNIC_TYPES), QOS_RULES)
@@ -43,7 +43,7 @@ class BindAtOnce(api.MechanismDriver):
         return portbindings.CONNECTIVITY_L2
 
     def responsible_for_ports_allocation(self, context: api.PortContext) -> bool:
-        """Whatever provider a port's bandwidth was claimed of: there is no other driver."""
+        """Return True for the bandwidth of every provider: there is no other driver."""
         return True
 
     def bind_port(self, context: api.PortContext) -> None:

@@ -320,7 +320,7 @@ def test_command_when_constraints_are_not_there_then_it_says_so(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     monkeypatch.setattr(cli, "LOG", tmp_path / "log")
     assert cli.main(["--constraints", str(tmp_path / "none")]) == 1
-    assert "is no file" in capsys.readouterr().err
+    assert "is not a file" in capsys.readouterr().err
 
 
 def test_command_when_the_folder_has_another_version_then_it_is_refused_and_the_same_is_written_over(
@@ -347,7 +347,7 @@ def test_command_when_interrupted_then_it_leaves_nothing(monkeypatch: pytest.Mon
 def test_command_when_a_revision_is_no_number_then_it_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main([f"--revision={word}"])
-    assert "is no number from 1 on" in capsys.readouterr().err
+    assert "is not a positive number" in capsys.readouterr().err
 
 
 # -- dpkg-deb

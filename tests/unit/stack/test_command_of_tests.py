@@ -35,9 +35,9 @@ def test_words_when_long_leads_then_everything_of_the_named_parts_runs(given: st
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ("units", "'units' is no part"), ("-x", "'-x' is no part"), ("check unit -k ledger", "must follow the one part"),
-    ("check fresh unit", "must follow the one part"), ("check long", "long goes before"),
-    ("long -x", "bin/test long PART"),
+    ("units", "'units' is not a part"), ("-x", "'-x' is not a part"),
+    ("check unit -k ledger", "must follow the one part"), ("check fresh unit", "must follow the one part"),
+    ("check long", "long must precede"), ("long -x", "bin/test long PART"),
     ("unit turns", "turns runs alone"), ("unit bench", "bench runs alone")])
 def test_words_when_it_is_unclear_what_they_are_for_then_they_are_refused(given: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -38,7 +38,7 @@ def test_up_when_volumes_are_said_then_their_back_end_and_without_it_none():
 @pytest.mark.parametrize("words", [("--auth", "noauth2"), ("--sandbox", "--auth", "noauth2"),
                                    ("--sandbox", "--database", "postgresql")])
 def test_up_when_volumes_are_said_beside_what_they_were_not_tried_with_then_refused(words):
-    with pytest.raises(StackError, match="tried with Keystone and MariaDB alone"):
+    with pytest.raises(StackError, match="tested only with Keystone and MariaDB"):
         cli.choices(parse("up", "--volumes", "nfs", *words))
 
 

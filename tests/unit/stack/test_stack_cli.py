@@ -101,7 +101,7 @@ def test_stages_when_one_fails_then_nothing_new_begins_and_the_first_error_is_ra
 
 
 def test_stages_when_they_wait_for_each_other_then_an_error_instead_of_for_ever():
-    with pytest.raises(StackError, match="wait for each other"):
+    with pytest.raises(StackError, match="depend on each other"):
         run(Stage("a", lambda: "", ("b",)), Stage("b", lambda: "", ("a",)))
 
 
@@ -127,5 +127,5 @@ def test_shared_storage_when_there_is_one_machine_then_it_is_refused():
 def test_summary_when_the_demo_server_has_a_console_then_its_address_and_how_to_get_another(make_layout):
     first, second = summary.screen_lines(make_layout(sandbox=True), "http://10.200.0.1:6080/vnc_auto.html?path=t")
     assert first == "  console  http://10.200.0.1:6080/vnc_auto.html?path=t"
-    assert "good for 10 minutes" in second and "exec --as demo openstack console url show demo" in second
+    assert "valid for 10 minutes" in second and "exec --as demo openstack console url show demo" in second
     assert summary.screen_lines(make_layout(), "nova-api refused it: 409") == ["  console  nova-api refused it: 409"]

@@ -48,7 +48,7 @@ def test_up_when_a_dashboard_is_said_then_neutron_is_there_which_it_cannot_do_wi
 
 @pytest.mark.parametrize("words", [("--auth", "noauth2"), ("--database", "postgresql")])
 def test_up_when_a_dashboard_is_said_beside_what_it_was_not_tried_with_then_refused(words):
-    with pytest.raises(StackError, match="--dashboard is tried with Keystone and MariaDB alone"):
+    with pytest.raises(StackError, match="--dashboard is tested only with Keystone and MariaDB"):
         cli.choices(parse("up", "--dashboard", *words))
 
 

@@ -129,7 +129,7 @@ def test_upgrade_when_nova_status_refuses_then_it_says_why_and_nothing_is_change
 def test_upgrade_when_the_tables_alone_are_behind_then_they_are_made_and_it_is_asked_again(cloud):
     behind, refused = [Found("Schemas", FAILURE, "behind")], [Found("Enrolled hosts", FAILURE, "Not enrolled: h1.")]
     cloud.found = [behind, refused]
-    with pytest.raises(StackError, match="the tables alone are new.*\n.*Not enrolled: h1"):
+    with pytest.raises(StackError, match="only the tables were migrated.*\n.*Not enrolled: h1"):
         cloud.upgrade()
     assert (cloud.done, cloud.releases.active) == (["check", "tables of nova-2", "check"], "nova-1")
     cloud.found = [[WELL]]
@@ -167,7 +167,7 @@ def test_back_when_it_was_interrupted_then_a_second_one_goes_on(cloud):
     cloud.keeper.ails = "nova-api"
     with pytest.raises(StackError) as caught:
         cloud.upgrade(back=True)
-    assert "upgrade --back` goes on where it stopped" in caught.value.hint
+    assert "upgrade --back` continues where it stopped" in caught.value.hint
     cloud.keeper.ails, begun = "", list(cloud.keeper.started)
     assert begun + cloud.upgrade(back=True) == forward[::-1]
 
@@ -217,7 +217,7 @@ def test_nova_status_then_what_it_found_is_read_beside_what_it_logs(asked, resul
 
 @pytest.mark.parametrize(("script", "words"), [
     ("echo 'nova-status: The database does not answer.'; exit 255", "failed with 255.*\n.*does not answer"),
-    ("echo 'KeyError: x'; exit 1", "nova-status broke.*\n.*KeyError: x")])
+    ("echo 'KeyError: x'; exit 1", "nova-status failed.*\n.*KeyError: x")])
 def test_nova_status_when_it_could_not_look_then_that_is_not_taken_for_a_warning(asked, script, words):
     with pytest.raises(StackError, match=words):
         asked(script)
