@@ -2,8 +2,8 @@
 
     python -m tests.code_prose [PATH ...]    print each fault as PATH:LINE: ADVICE; exit status 1 if there is one
 
-The rules name grammar rather than words. A docstring begins with a verb or a noun phrase, so its first word belongs to
-no closed class (pronouns, relatives, prepositions, conjunctions, auxiliaries), and it says more than which errors are
+The rules name grammar rather than words. A docstring begins with a verb or a noun phrase: its first word belongs to
+no closed class (pronouns, relatives, prepositions, conjunctions, auxiliaries). It says more than the errors that are
 raised. A sentence has no indefinite or free relative pronoun for a person or a thing that has a name. The rules of
 :mod:`tests.prose` for pages hold as well.
 """
@@ -95,7 +95,7 @@ def _texts_of_call(call: ast.Call) -> Iterator[Passage]:
 
 
 def _text(node: ast.expr) -> str:
-    """A literal's text; of an f-string or a sum, its literal parts. Empty for other expressions."""
+    """Return a literal's text, or the literal parts of an f-string or a sum. Empty for other expressions."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -127,14 +127,14 @@ def _advice_on_opening(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Each sentence of plain paragraphs and items; code and tables are left out."""
+    """Yield each sentence of plain paragraphs and items, without code and tables."""
     for paragraph in re.split(r"\n\s*\n|\n\s*[*-] ", text):
         if not paragraph.startswith((" ", "=", "+", "|")):
             yield from re.split(r"(?<=[.?!;:])\s+", re.sub(r"\s+", " ", paragraph).strip())
 
 
 def main(argv: list[str]) -> int:
-    """Print the faults of the modules that are named, of all of nova's if none is."""
+    """Print the faults of the named modules; without arguments, of all modules of nova."""
     found = 0
     for top in map(Path, argv) if argv else (CODE,):
         for path in sorted(top.rglob("*.py")) if top.is_dir() else (top,):

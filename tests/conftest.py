@@ -1,4 +1,4 @@
-"""Options of the whole suite, and the mode its process runs in."""
+"""Options of the whole suite, and the concurrency mode of its process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-# what tests share asserts, too, and says by it what was found; ahead of its import
+# shared modules of the tests assert, too; register them before their import, for detailed messages
 pytest.register_assert_rewrite("tests.books", "tests.clients", "tests.contract", "tests.fakes", "tests.fresh",
                                "tests.functional", "tests.machine", "tests.tempest", "tests.unit")
 
@@ -24,7 +24,7 @@ core_only.install()
 from nova import concurrency  # noqa: E402
 from tests import sampling, turns, turns_told  # noqa: E402
 
-concurrency.patch(prefer="threads")  # ahead of all that is imported from here on
+concurrency.patch(prefer="threads")  # before all other imports
 
 from tests.fakes import old_boto, pools  # noqa: E402
 
@@ -34,34 +34,34 @@ old_boto.make_importable()
 
 @pytest.fixture(autouse=True)
 def in_order() -> Iterator[None]:
-    """No thread takes connections in an order in which threads can wait for each other."""
+    """Fail a test whose threads take connections in an order that can lead to a deadlock."""
     pools.forget()
     yield
     assert not pools.WRONG, "\n".join(sorted(set(pools.WRONG)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="everything: tests marked 'long', and matrices unsampled")
+    parser.addoption("--long", action="store_true", help="run everything: tests marked 'long', and complete matrices")
     parser.addoption("--nova-seed", type=int, default=1, metavar="N",
-                     help="chooses what a sampled matrix runs (0: the day's number; bin/test: the commit's)")
-    parser.addoption("--in-turn", action="store_true", help="leave out files and cases whose turn is another seed's")
+                     help="seed that selects the samples of a matrix (0: the day's number; bin/test: the commit's)")
+    parser.addoption("--in-turn", action="store_true", help="skip files and cases whose turn belongs to another seed")
     parser.addoption("--only-turns", default="", metavar="N,...",
-                     help="of cases with a turn only those whose cycle has one of these lengths, and no others")
+                     help="run only cases with a turn in a cycle of one of these lengths")
     parser.addoption("--changed", default="", metavar="FILE,...",
-                     help="tests that have to do with these files run whole, whoever's turn it is")
-    parser.addoption("--told-to", metavar="FILE", help="write what failed, and how much this run left out, as JSON")
+                     help="run all tests that are related to these files, independent of turns")
+    parser.addoption("--told-to", metavar="FILE", help="write failed tests and numbers of omitted cases as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     sampling.LONG, sampling.IN_TURN = config.getoption("--long"), config.getoption("--in-turn")
     sampling.SEED = config.getoption("--nova-seed") or datetime.date.today().toordinal()
     sampling.CHANGED = frozenset(filter(None, config.getoption("--changed").split(",")))
-    config.addinivalue_line("markers", "in_turn(place, of): slow; one of so many runs has it, and each with --long")
-    config.addinivalue_line("markers", "one_in(of): of a file's tests each run has one of so many, the next run the "
-                                       "next ones, and each all with --long and where its subject changed")
+    config.addinivalue_line("markers", "in_turn(place, of): slow; one in `of` runs has it, and each with --long")
+    config.addinivalue_line("markers", "one_in(of): each run has one in `of` of a file's tests, the next run the next "
+                                       "ones; all of them run with --long, and if their subject changed")
 
 
-#: Files that take minutes begin first: else one process has them when the other has nothing left to do.
+#: Files that take minutes start first: otherwise one process still runs them when the other has finished.
 LONGEST = ("test_client_life", "test_live_contract", "test_client_openstack", "test_backups", "test_operations")
 FAILED: list[str] = []
 VERDICTS = turns_told.Verdicts()
@@ -70,7 +70,7 @@ LEFT_BEHIND_S = 60
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """A thread that a failed test left behind may wait for ever, and the process with it, its report long written."""
+    """End the process after LEFT_BEHIND_S seconds: a thread of a failed test may block it after its report."""
     faulthandler.dump_traceback_later(LEFT_BEHIND_S, exit=True, file=sys.__stderr__)
 
 
@@ -81,7 +81,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workerinput"):  # a worker of xdist, which reports to who started it
+    if hasattr(session.config, "workerinput"):  # a worker of xdist, which reports to its controller
         session.config.workeroutput.update(left_out=dict(sampling.LEFT_OUT), turns=VERDICTS.own())
         return
     path = session.config.getoption("--told-to")
@@ -92,7 +92,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Each worker of xdist has collected the same."""
+    """Add the report of an xdist worker; the omitted cases count once, since all workers collect the same."""
     output = getattr(node, "workeroutput", {})
     sampling.LEFT_OUT.update({} if sampling.LEFT_OUT else output.get("left_out", {}))
     if "turns" in output:
@@ -104,8 +104,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was collected stays: the collector of garbage need not walk over a million objects again and again. And it
-    comes rarely: a test leaves little, and a fourteenth of the time was the collector's."""
+    """Freeze the collected objects, so that the garbage collector does not traverse a million objects repeatedly, and
+    run it rarely: a test leaves little garbage, and the collector used a fourteenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
@@ -123,7 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _leave_out(config, items, [item for item in items if not _has_its_turn(item)])
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
-        if item.get_closest_marker("long"):  # not of its keywords: a folder of the checkout may be called so
+        if item.get_closest_marker("long"):  # not its keywords: a folder of the checkout may have this name
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs with --long"))
             sampling.LEFT_OUT[0] += 1
 
@@ -135,7 +135,7 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], others: list[pyt
 
 
 def _has_its_turn(item: pytest.Item) -> bool:
-    """Neighbours of what changed all have theirs in each run of their file."""
+    """Return whether an item runs with this seed; related to a change, all tests of a `one_in` file run."""
     due = turns.without_neighbours(item) if sampling.touched(item.path) else item.stash[turns.DUE]
     if due is None or due.comes(sampling.SEED):
         return True

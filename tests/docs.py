@@ -1,10 +1,10 @@
-"""The generated parts of the documentation: are they what the code says?
+"""Check of the generated documentation against the code.
 
-    python -m tests.docs            check; names what is out of date, with exit status 1
+    python -m tests.docs            check; lists files that are out of date, with exit status 1
     python -m tests.docs --write    write them
 
-The tables in ``nova`` are the source; the texts are for people who do not read Python. Nothing of the machine that
-writes them gets in (no host name, CPU count or path: an option whose default depends on those has a sample_default).
+The tables in ``nova`` are the source; the texts are for readers who do not read Python. They do not depend on the
+machine (no host name, CPU count or path: an option whose default depends on those has a sample_default).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tests.docs_parts import (
 )
 
 TOP = Path(__file__).resolve().parent.parent
-SHOWN = 12  # lines of difference a file
+SHOWN = 12  # lines of difference for each file
 
-#: file -> what writes its text
+#: file -> function that writes its text
 PAGES: dict[str, Callable[[], str]] = {
     "etc/completion/nova-manage": completion.script,
     "etc/nova/nova.conf.sample": conf.sample,
@@ -50,7 +50,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def stale(top: Path = TOP) -> dict[str, str]:
-    """The files that are missing or say something else than the code: name -> the beginning of the difference."""
+    """Return the files that are missing or differ from the code: name -> the beginning of the difference."""
     found = {}
     for name, make in PAGES.items():
         path, wanted = top / name, make()
@@ -63,7 +63,7 @@ def stale(top: Path = TOP) -> dict[str, str]:
 
 
 def write(top: Path = TOP) -> list[str]:
-    """Write what is stale; the names."""
+    """Write the stale files and return their names."""
     names = list(stale(top))
     for name in names:
         path = top / name

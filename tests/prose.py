@@ -1,8 +1,8 @@
-"""The words of the documents: which sentences are too long, and which phrases stop a reader who learnt English late.
+"""Check of the documents' prose: too long sentences, and phrases that are difficult for non-native readers.
 
-    python -m tests.prose [PAGE ...]     what to change in each page; exit status 1 if there is something
+    python -m tests.prose [PAGE ...]     print the faults of each page; exit status 1 if there is one
 
-Only prose is read: paragraphs, items of lists and cells of tables. Code and literals are not: a literal is one word.
+It reads only prose: paragraphs, items of lists and cells of tables. It does not read code; a literal is one word.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from docutils import frontend, nodes, utils
 from docutils.parsers import rst
 
 TOP = Path(__file__).resolve().parent.parent
-#: Pages that people write, and those whose words are tables of ``tests/docs_parts`` and of ``nova.manage``.
+#: Pages that are written by hand, and pages with texts from tables of ``tests/docs_parts`` and ``nova.manage``.
 GENERATED = ("commands", "devices", "errors", "notifications", "options", "rpc", "states")
 PAGES = (TOP / "README.rst", *sorted((TOP / "doc").glob("*.rst")),
          *(TOP / "doc" / "generated" / f"{name}.rst" for name in GENERATED))
-LONGEST = 30  # words a sentence
-#: phrase, as a regular expression -> what to write in its place.
+LONGEST = 30  # words in a sentence
+#: phrase, as a regular expression -> replacement, or advice.
 IDIOMS = {
     r"comes? along": "is part of nova",
     r"on (its|their) way": "name what is being done",
@@ -85,17 +85,17 @@ IDIOMS = {
 WHOLE = r"(?<![\w-])(?:{})(?![\w-])"  # not a part of a longer word
 PATTERNS = tuple((re.compile(WHOLE.format(phrase), re.IGNORECASE), advice) for phrase, advice in IDIOMS.items())
 _ANY_IDIOM = re.compile(WHOLE.format("|".join(f"(?:{phrase})" for phrase in IDIOMS)), re.IGNORECASE)
-#: A sentence begins with a large letter, a literal, the name of a program, or an option's value and a colon.
+#: A sentence begins with a capital letter, a literal, the name of a program, or an option's value and a colon.
 _BEGIN = r"(?=[^a-z ]|[a-z_]+: |(?:nova|libvirtd?|systemd|dnsmasq|ebtables|os-vif|uWSGI|noVNC)\b)"
 _END = re.compile(rf"(?<=[.?!]) +{_BEGIN}|(?<=[.?!][\")]) +{_BEGIN}")
 _SETTINGS = frontend.get_default_settings(rst.Parser)
-_SETTINGS.report_level = 5  # whether it is good reStructuredText is looked at elsewhere
+_SETTINGS.report_level = 5  # another test checks the reStructuredText
 _SETTINGS.file_insertion_enabled = False
-_STUCK = "\N{NO-BREAK SPACE}"  # between the words of a literal: it counts as a word, and holds no end of a sentence
+_STUCK = "\N{NO-BREAK SPACE}"  # between the words of a literal, which counts as one word and does not end a sentence
 
 
 class Fault(NamedTuple):
-    """A sentence, and what to do about it."""
+    """A sentence, and advice for its change."""
 
     sentence: str
     advice: str
@@ -105,13 +105,13 @@ class Fault(NamedTuple):
 
 
 def faults(text: str) -> Iterator[Fault]:
-    """What to change in a page of reStructuredText, in the page's order."""
+    """Yield the faults in a page of reStructuredText, in the page's order."""
     for sentence in sentences(text):
         yield from _of_sentence(sentence)
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Each sentence of the page's prose, on one line."""
+    """Yield each sentence of the page's prose, on one line."""
     tree = utils.new_document("page", _SETTINGS)
     rst.Parser().parse(text, tree)
     for paragraph in tree.findall(nodes.paragraph):
@@ -120,7 +120,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _words(node: nodes.Node) -> Iterator[str]:
-    """What stands in a paragraph; each literal is one word, and no phrase is looked for in it."""
+    """Yield the text of a paragraph; each literal is one word and is not searched for phrases."""
     if isinstance(node, nodes.literal):
         yield f"`{_STUCK.join(node.astext().split())}`"
     elif isinstance(node, nodes.Text):

@@ -1,5 +1,5 @@
-"""How much of a product of cases a run tries: a spread that is the same in every run (or, of what is slow, a few that
-its seed chooses), or with ``--long`` all of it."""
+"""Samples of products of cases: the same spread in every run (or, for slow cases, a few that the seed selects); with
+``--long``, all cases."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from typing import Any
 from tests import turns
 
 TOP = Path(__file__).resolve().parents[1]
-#: What an operation does, and what carries it out.
+#: Workflows of operations, and the engine that runs them.
 STORIES = ("nova/conductor/actions/", "nova/conductor/steps/")
 MACHINERY = tuple(f"nova/conductor/engine/{name}.py" for name in ("workflow", "runner", "journal"))
 #: Set by tests/conftest.py before the tests are collected.
 LONG = False
 #: The seed of the run, as given with ``--nova-seed``. Set in the same place.
 SEED = 1
-#: Whether files and cases with a turn have it by the seed. Set in the same place.
+#: True if the seed selects files and cases with a turn. Set in the same place.
 IN_TURN = False
 #: Files that the change under test touches, as paths within the checkout. Set in the same place.
 CHANGED: frozenset[str] = frozenset()
-#: Whether the tests are collected: what is drawn from then on can give no test a turn. Set in the same place.
+#: True after the collection of tests: later draws cannot give a turn to a test. Set in the same place.
 COLLECTED = False
-#: How many cases this run leaves out, by the number of runs in which all have their turn; 0: only a long run has them.
+#: Number of cases that this run omits, by the number of runs in which all have their turn; 0: only long runs have them.
 LEFT_OUT: Counter[int] = Counter()
 
 
 def examples(usual: int, long: int) -> int:
-    """How many examples hypothesis draws."""
+    """Return the number of examples that hypothesis draws."""
     return long if LONG else usual
 
 
 def turn(values: Sequence[Any], number: int, few: int) -> list[Any]:
-    """``few`` of the values for the case with this number; the next case has the next few, and so on in a ring."""
+    """Return ``few`` of the values for the case with this number; the next case has the next few, in a ring."""
     chosen = _next(values, number, few)
     LEFT_OUT[0] += len(values) - len(chosen)
     return chosen
 
 
 def drawn(values: Sequence[Any], few: int, every: int = 1) -> list[Any]:
-    """A few of what takes seconds each: a run with the next seed has the next few, so that all get their turn, and each
-    the same few in each of its turns.
+    """Return a few of the values, for cases that take seconds each: the next seed has the next few, so that all get
+    their turn, and each turn has the same few.
 
-    ``every``: one of so many runs has the file; the next of these has the next few.
+    ``every``: one in ``every`` runs has the file; the next of these has the next few.
     """
     runs = -(-len(values) // few)
     chosen = _next(values, SEED // every % max(runs, 1), few)
@@ -55,30 +55,30 @@ def drawn(values: Sequence[Any], few: int, every: int = 1) -> list[Any]:
 
 
 def upstream_turn() -> bool:
-    """Whether this run's clouds are in upstream security mode: every second run's are, and so is every second turn of
-    a file that one of ten runs has."""
+    """Return whether this run's clouds are in upstream security mode: in every second run, and in every second turn of
+    a file that one in ten runs has."""
     return (SEED + SEED // 10) % 2 == 1
 
 
 def seeds(few: int) -> list[int]:
-    """Of what is drawn at random from a seed: the run's own seed first, and the next ones."""
+    """Return seeds for random draws: the run's own seed first, and then the next ones."""
     return [SEED + number for number in range(few)]
 
 
 def fifth(values: Sequence[Any]) -> list[Any]:
-    """A fifth of a long product whose every case another test tries on whole hosts."""
+    """Return a fifth of a long product, all of whose cases another test runs on complete hosts."""
     return drawn(values, -(-len(values) // 5))
 
 
 def one_in(every: int, values: Sequence[Any]) -> list[Any]:
-    """Of so many neighbours in a product one each; a run with the next seed has the next ones."""
+    """Return one in ``every`` adjacent values of a product; the next seed has the next ones."""
     chosen = list(values) if LONG else list(values[SEED % every::every])
     LEFT_OUT[every] += len(values) - len(chosen)
     return _rotating(every, chosen)
 
 
 def _rotating(of: int, chosen: list[Any]) -> list[Any]:
-    """Drawn by one of so many runs: the tests of the file that draws have their turns by it."""
+    """Record a draw that rotates over ``of`` runs: the tests of the drawing file get their turns from it."""
     if COLLECTED:
         turns.checked(of)
     else:
@@ -94,8 +94,8 @@ def _next(values: Sequence[Any], number: int, few: int) -> list[Any]:
 
 @functools.cache
 def touched(test: Path) -> bool:
-    """Whether the change has to do with a matrix: with its file, a module that it imports, the machinery of workflows,
-    or a story or step that it names; where it names none, with any of them."""
+    """Return whether the change is related to a matrix: to its file, a module that it imports, the workflow engine, or
+    a workflow or step that it names; if it names none, to any of them."""
     stories = [path for path in _imported(test) if _is_story(path)]
     for path in stories:
         stories += [one for one in _imported(TOP / path) if _is_story(one) and one not in stories]
@@ -111,7 +111,7 @@ def _is_story(path: str) -> bool:
 
 @functools.cache
 def _imported(path: Path) -> tuple[str, ...]:
-    """The modules of `nova` that a file imports; a name that a package has from a module of its own stands for that."""
+    """Return the modules of `nova` that a file imports; re-exported names are resolved to their module."""
     found: dict[str, None] = {}
     for node in _imports(path):
         place = TOP.joinpath(*str(node.module).split("."))

@@ -1,7 +1,7 @@
-"""Sizes of rooms: files and functions of ``nova`` that no longer fit in a head. Tables of data are exempt from lines.
+"""Size limits of ``nova``: files and functions that are too large to understand. Tables of data have no line limit.
 
-Prints the largest, and fails when a limit is passed: 400 lines a file, 50 a function, 7 parameters; and 25 times
-``Any`` in signatures. What has no type by its nature has a name that says so: ``Json``, ``Options`` (of nova.conf),
+Prints the largest, and fails if a limit is exceeded: 400 lines for a file, 50 for a function, 7 parameters, and 25
+times ``Any`` in signatures. Values without a type have named aliases: ``Json``, ``Options`` (of nova.conf),
 ``AnyColumn`` and ``Clause`` (SQL), ``Library`` (an object of a library without types).
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent
 FILE_LINES, FUNCTION_LINES, PARAMETERS, ANY = 400, 50, 7, 25
-#: Where values are of any type by their work.
+#: Modules that handle values of any type.
 OF_ANY_TYPE = ("nova/db/sql/types.py", "nova/rpc/codec.py")
 #: Files that are data tables by nature.
 TABLES = ("nova/conf/", "nova/policies/", "nova/api/schemas/", "nova/api/routes.py", "nova/api/absent.py",
@@ -40,7 +40,7 @@ def functions(path: Path) -> Iterator[Function]:
 
 
 def of_any(path: Path) -> Iterator[str]:
-    """Annotations of parameters and results that say ``Any``."""
+    """Yield the annotations of parameters and results that contain ``Any``."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             given = node.args

@@ -1,9 +1,9 @@
-"""Which turns a test has. Of ``of`` runs with successive seeds, one has a turn: the run whose seed modulo ``of`` is its
-``place``. Cycles of different lengths go round independently.
+"""The turns of tests. One of ``of`` runs with successive seeds has a turn: the run whose seed modulo ``of`` is its
+``place``. Cycles of different lengths advance independently.
 
-A test has the turn of its marks, ``in_turn`` and ``one_in``. Where its file draws a sample when it is imported, the
-tests whose parameters are of the sample have its turns, too. Where there are none, all tests of the file have them:
-they use the sample in another way.
+A test has the turn of its marks, ``in_turn`` and ``one_in``. If its file draws a sample during its import, tests with
+parameters from the sample also have the sample's turns. Without such tests, all tests of the file have them: they use
+the sample in another way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 
 TOP = Path(__file__).resolve().parents[1]
-#: A test's own modules, whose draws are those of whoever calls them.
+#: Modules whose draws belong to their caller.
 OWN = (str(TOP / "tests/sampling.py"), __file__)
 
 
@@ -36,36 +36,36 @@ class Turn(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """``values``: what was drawn, as parameters of tests; None: something else, for all tests of the file."""
+    """A draw. ``values``: the drawn parameters of tests; None: another kind of sample, for all tests of the file."""
 
     turns: frozenset[Turn]
     values: tuple[Any, ...] | None = None
 
     def is_of(self, item: pytest.Item) -> bool:
-        """Whether a test's parameters are of the sample."""
+        """Return whether a test's parameters are from the sample."""
         given = list(item.callspec.params.values()) if hasattr(item, "callspec") else []
-        parts = [getattr(value, "values", value) for value in self.values or ()]  # of a pytest.param
+        parts = [getattr(value, "values", value) for value in self.values or ()]  # the values of a pytest.param
         return any(part in given or isinstance(part, (tuple, list)) and all(one in given for one in part)
                    for part in parts)
 
 
-#: File -> what it draws.
+#: File -> its draws.
 DRAWS: defaultdict[str, list[Draw]] = defaultdict(list)
-#: Every turn of a collected test, whoever's turn it is.
+#: All turns of collected tests, of this run and of others.
 KNOWN: set[Turn] = set()
-#: Of a test.
+#: Stash keys of a test.
 TURNS = pytest.StashKey[frozenset[Turn]]()
 DUE = pytest.StashKey[Turn | None]()
 
 
 def read(text: str) -> Turn:
-    """What ``str`` made of one."""
+    """Parse a turn from its ``str`` form."""
     of, _, place = text.partition(":")
     return Turn(int(of), int(place))
 
 
 def joint(one: Turn | None, other: Turn) -> Turn | None:
-    """When both come; None if they never do."""
+    """Return the turn at which both come; None if there is none."""
     if one is None:
         return other
     of = math.lcm(one.of, other.of)
@@ -73,7 +73,7 @@ def joint(one: Turn | None, other: Turn) -> Turn | None:
 
 
 def rotating(of: int, places: Iterable[int] | None = None, values: Iterable[Any] | None = None) -> int:
-    """``of``; the file that calls this draws something else in each of so many runs (or in these of them)."""
+    """Record that the calling file draws another sample in each of ``of`` runs (or ``places``), and return ``of``."""
     if of > 1:
         turns = frozenset(Turn(of, place) for place in (range(of) if places is None else places))
         DRAWS[_caller()].append(Draw(turns, None if values is None else tuple(values)))
@@ -81,16 +81,16 @@ def rotating(of: int, places: Iterable[int] | None = None, values: Iterable[Any]
 
 
 def also(file: str, found: Iterable[str]) -> None:
-    """The file has cases that another process collected, with these turns."""
+    """Record that a file has cases with these turns that another process collected."""
     DRAWS[file].append(Draw(frozenset(map(read, found))))
 
 
 def checked(of: int) -> None:
-    """A draw while tests run: its file must have said ``rotating(of)``, or its turns would be unknown.
-    AssertionError."""
+    """Check a draw while tests run: raises AssertionError unless its file has called ``rotating(of)``, since its turns
+    would be unknown otherwise."""
     file = _caller()
     assert of == 1 or any(one.of == of for draw in DRAWS[file] for one in draw.turns), (
-        f"{file} draws one of {of} while a test runs: say tests.turns.rotating({of}) where it is imported")
+        f"{file} draws one of {of} while a test runs: call tests.turns.rotating({of}) at its import")
 
 
 def _caller() -> str:
@@ -101,7 +101,7 @@ def _caller() -> str:
 
 
 def assign(items: Iterable[pytest.Item], seed: int, every: bool = False) -> None:
-    """Give each test its turns: those that the run with this seed has (``every``: all) are told with its result."""
+    """Give each test its turns; the turns of the run with this seed (``every``: all) are reported with its result."""
     files: defaultdict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
@@ -118,23 +118,25 @@ def assign(items: Iterable[pytest.Item], seed: int, every: bool = False) -> None
 
 
 def without_neighbours(item: pytest.Item) -> Turn | None:
-    """The turn of a test of which each run of its file has all neighbours."""
+    """Return the turn of a test's file alone, without ``one_in``."""
     mark = item.get_closest_marker("in_turn")
     return Turn(mark.args[1], mark.args[0]) if mark else None
 
 
 class Drawn(NamedTuple):
-    """Of a test, by what its file and those that it imports from draw. ``cycle``: of the sample that its parameters are
-    of; 1 if they are of none."""
+    """The turns of a test from the draws of its file and of files that it imports. ``cycle``: of the sample with its
+    parameters; 1 if there is no such sample."""
 
     turns: set[Turn]
     cycle: int
 
 
 def _marked(tests: Iterable[pytest.Item], drawn: Mapping[pytest.Item, Drawn]) -> list[list[Turn]]:
-    """By the marks of a file's tests; one of these turns is a test's. Those with ``one_in`` have a place each. They are
-    counted in the runs that have the file, and that draw them: else two cycles of one length would always leave out the
-    same ones."""
+    """Return the turns from the marks of a file's tests. Tests with ``one_in`` have one place each.
+
+    Only runs that have the file and draw these tests count: otherwise two cycles of the same length would always omit
+    the same tests.
+    """
     found: list[list[Turn]] = []
     seen = 0
     for item in tests:
@@ -165,7 +167,7 @@ def _drawn(path: Path, tests: list[pytest.Item]) -> dict[pytest.Item, Drawn]:
 
 @functools.cache
 def _imported(path: Path, files: frozenset[str]) -> frozenset[str]:
-    """Those of the files that a test's file imports from."""
+    """Return the files from which a test's file imports."""
     text = path.read_text()
     near = {file for file in files if Path(file).stem in text}
     if not near:

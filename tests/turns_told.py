@@ -1,4 +1,4 @@
-"""What became of a run's turns, for who started the process: in which of them tests passed, and which failed."""
+"""Results of a run's turns, reported to the process that started pytest: passed turns, and failed tests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PHASES = ("setup", "call", "teardown")
 
 
 class Verdicts:
-    """Of all processes of a run, as their results arrive."""
+    """The results of all processes of a run, collected as they arrive."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
         self.passed: set[str] = set()
         self.failed: defaultdict[str, list[str]] = defaultdict(list)  # names of tests
-        self.broken = False  # a process died: what else it had is not known
+        self.broken = False  # a process died: its other results are unknown
         self.complete = True  # all files were collected, none was skipped as a whole
 
     def add(self, report: pytest.TestReport) -> None:
@@ -32,12 +32,12 @@ class Verdicts:
                 self.passed.add(str(value))
 
     def collected(self, output: dict[str, Any]) -> None:
-        """What a worker said of its collection."""
+        """Add a worker's report of its collection."""
         self.known.update(output["known"])
         self.complete &= output["complete"]
 
     def own(self) -> dict[str, Any]:
-        """What this process says of its collection."""
+        """Return this process' report of its collection."""
         return {"known": sorted(map(str, turns.KNOWN)), "complete": self.complete}
 
     def shown(self) -> dict[str, Any]:
@@ -46,5 +46,5 @@ class Verdicts:
 
 
 def has_one_of(item: pytest.Item, cycles: Iterable[int], seed: int) -> bool:
-    """Whether the run with this seed is a turn of the test in one of these cycles."""
+    """Return whether the run with this seed is a turn of the test in one of these cycles."""
     return any(one.of in cycles and one.comes(seed) for one in item.stash[turns.TURNS])

@@ -166,7 +166,7 @@ class VolumeCases:
         attach(driver, order, one)
         driver.lifecycle.shut_down(server, 0)
         mine = swap_order(order, one, new_volume())
-        with pytest.raises(errors.Conflict, match="does not run"):
+        with pytest.raises(errors.Conflict, match="is not running"):
             driver.volumes.swap_volume(mine, lambda: False)
         assert driver.volumes.unswap_volume(mine) == SHUTDOWN
 

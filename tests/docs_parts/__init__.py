@@ -1,1 +1,1 @@
-"""What writes each generated page."""
+"""Writers of the generated pages."""

@@ -11,32 +11,32 @@ from nova.api.routing import Route
 from tests.docs_parts import operations, rst
 
 INTRO = """\
-What the compute API serves, under ``/v2.1`` (and, as version {lowest}, under ``/v2``). A version is asked for with the
-header ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; there are {lowest} to {highest}.
-*Since* and *until* are the first and the last version that have an operation. Its policy is the rule that is asked
-first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``. Below ``/v2`` it
-speaks `XML, too <../migrating.rst#clients-that-speak-xml>`_.
+Operations of the compute API under ``/v2.1`` (and, as version {lowest}, under ``/v2``). Clients request a version with
+the header ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; versions {lowest} to
+{highest} are served. *Since* and *until* are the first and the last version that have an operation. *Policy* is the
+first access rule that is checked; ``etc/nova/policy.yaml.sample`` has the defaults of all rules. Under ``/v2``, the API
+also supports `XML <../migrating.rst#clients-that-speak-xml>`_.
 
-Below the tables of all operations is an entry for each, with its parameters, body, answer and codes. For programs there
-is the same as an OpenAPI document of any version: ``nova-manage api schema --version 2.96``.
+Below the tables of all operations is an entry for each, with its parameters, body, answer and codes. Programs can use
+an OpenAPI document of any version instead: ``nova-manage api schema --version 2.96``.
 """
 
 REFERENCE = """\
-Paths of fields: ``.`` steps into an object, ``[]`` into a list's items, ``/regex/`` and ``*`` stand for keys of the
-user's. *Sometimes*: what the caller may see, or what there is to tell, decides whether a field is shown. Any operation
-may answer 400, 401, 403, 404, 406, 501 and 503; what they mean:
+Paths of fields: ``.`` separates an object from its key, ``[]`` means a list's items, ``/regex/`` and ``*`` mean keys
+that the user chooses. *Sometimes*: the field depends on the caller's rights, or on the data. Any operation may answer
+400, 401, 403, 404, 406, 501 and 503, with these meanings:
 """
 
 LATER = """\
-These operations exist in the contract and come with a later release. Until then they answer 501.
+These operations are part of the contract and are planned for a later release. Until then they answer 501.
 """
 
 NEVER = """\
-These were removed from the API for good. They answer 410 at every version.
+These operations were removed from the API permanently. They answer 410 at every version.
 """
 
 OLD_CLIENTS = """\
-Below ``/v2``, which has no versions, these of them work as they once did: see `certificates <../certificates.rst>`_.
+Under ``/v2``, which has no versions, these removed operations still work: see `certificates <../certificates.rst>`_.
 """
 
 

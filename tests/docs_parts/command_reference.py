@@ -1,4 +1,4 @@
-"""The page of commands: all programs that people call, from their command lines."""
+"""The page of commands: all programs that users call, from their command lines."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bin"))
 from stacklib import cli  # noqa: E402
 
 INTRO = """\
-This page has every command of the programs that people call. ``PROGRAM --help`` and ``PROGRAM COMMAND --help`` print
-the same. ``man PROGRAM`` has it too, with the files that the program reads. Square brackets are around arguments that
-you may leave out.
+This page lists all commands of the programs that operators call. ``PROGRAM --help`` and ``PROGRAM COMMAND --help``
+print the same. ``man PROGRAM`` has it too, with the files that the program reads. Square brackets mark optional
+arguments.
 
-`Operating <../operating.rst>`_ says when to use which command; `troubleshooting <../troubleshooting.rst>`_ starts from
-what you see. Users work with ``openstack``: its own documents describe it.
+`Operating <../operating.rst>`_ describes the use of the commands; `troubleshooting <../troubleshooting.rst>`_ starts
+from symptoms. Users work with ``openstack``, which has its own documentation.
 """
 
 
 class Program(NamedTuple):
-    """``about``: paragraphs. ``statuses``: exit status -> what it means."""
+    """A program's description. ``about``: paragraphs. ``statuses``: exit status -> its meaning."""
 
     parser: Callable[[], argparse.ArgumentParser]
     about: tuple[str, ...]
@@ -39,7 +39,7 @@ PROGRAMS = {
     **{name: Program(parser, programs.ABOUT[name], programs.EXIT[name]) for name, parser in (
         ("nova-manage", main.parser), ("nova-status", status.parser), ("nova-policy", policy.parser))},
     "bin/stack": Program(cli.parser, ("It installs, starts and controls a cloud on one machine, from a checkout.",), {
-        "0": "Done.", "1": "It did not work; the last line says why.", "2": "The command line is wrong.",
+        "0": "Success.", "1": "The command failed; the last line has the reason.", "2": "The command line is wrong.",
         "3": "A daemon is not ready (`status`)."}),
 }
 
@@ -73,7 +73,7 @@ def _arguments(heading: str, line: CommandLine) -> Iterator[str]:
 
 
 def usage(program: str, line: CommandLine) -> str:
-    """As it is typed."""
+    """Return a command's usage line."""
     return " ".join([program, *line.words, *map(_use, line.arguments)])
 
 

@@ -1,4 +1,4 @@
-"""Command lines as values: what ``argparse`` and ``oslo.config`` were told, for man pages, the reference and bash."""
+"""Command lines as values, from ``argparse`` and ``oslo.config``, for man pages, the reference and bash completion."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from oslo_config import cfg
 
 
 class Argument(NamedTuple):
-    """``flags``: none where it is known by its place. ``value``: what follows or stands there, empty for a switch.
-    ``choices``: the only values that it may have, if not empty."""
+    """An argument. ``flags``: empty for a positional one. ``value``: the name of its value, empty for a switch.
+    ``choices``: the valid values, if not empty."""
 
     flags: tuple[str, ...]
     value: str
@@ -21,7 +21,7 @@ class Argument(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """``words``: what is typed behind the program's name, empty for the program itself."""
+    """A command. ``words``: the words after the program's name, empty for the program itself."""
 
     words: tuple[str, ...]
     help: str
@@ -29,13 +29,13 @@ class CommandLine(NamedTuple):
 
 
 def own(parser: argparse.ArgumentParser) -> CommandLine:
-    """What stands before any command."""
+    """Return the arguments of the program itself, which precede any command."""
     return CommandLine((), parser.description or "", tuple(map(_argument, _plain(parser))))
 
 
 def commands(parser: argparse.ArgumentParser, words: tuple[str, ...] = (),
              known: frozenset[str] = frozenset({"help"})) -> Iterator[CommandLine]:
-    """Each command that does something, without the options that its program has, too."""
+    """Yield each command, without its groups and without the options that its program also has."""
     known |= {action.dest for action in _plain(parser)}
     for name, below in ((name, below) for action in _actions(parser) for name, below in _parsers(action).items()):
         if any(map(_parsers, _actions(below))):
@@ -46,7 +46,7 @@ def commands(parser: argparse.ArgumentParser, words: tuple[str, ...] = (),
 
 
 def meaning(argument: Argument) -> str:
-    """What it is for, in sentences."""
+    """Return the description of an argument, in sentences."""
     notes = [argument.help, "required" if argument.must else ""]
     if any(choice not in argument.help for choice in argument.choices):
         notes.append(f"one of {', '.join(argument.choices)}")
@@ -54,12 +54,12 @@ def meaning(argument: Argument) -> str:
 
 
 def sentence(text: str) -> str:
-    """Helps of ``argparse`` are written without the capital letter and the period."""
+    """Return a help text as a sentence: help texts of ``argparse`` have no capital letter and no period."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def switches(options: Sequence[cfg.Opt]) -> Iterator[Argument]:
-    """Options of a daemon's command line. One that is on or off has an inverse, by ``--no``."""
+    """Yield the options of a daemon's command line. A boolean option also has its ``--no`` form."""
     for option in sorted(options, key=lambda option: option.name):
         flags = [f"--{option.name}", *(f"-{option.short}" for _ in range(bool(option.short)))]
         flags += [f"--{old.name}" for old in option.deprecated_opts if old.name]
@@ -70,11 +70,11 @@ def switches(options: Sequence[cfg.Opt]) -> Iterator[Argument]:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
-    return parser._actions  # there is no public way to ask a parser what it takes
+    return parser._actions  # argparse has no public API for this
 
 
 def _parsers(action: argparse.Action) -> dict[str, argparse.ArgumentParser]:
-    """Of a word that names a command: what takes the words behind it."""
+    """Return the parsers of an action's subcommands, by name; empty if it has none."""
     found = action.choices if isinstance(action.choices, dict) else {}
     return {name: parser for name, parser in found.items() if isinstance(parser, argparse.ArgumentParser)}
 
@@ -92,7 +92,7 @@ def _argument(action: argparse.Action) -> Argument:
 
 
 def _repeated(name: str, number: int | str | None) -> str:
-    """In the manner of usage lines."""
+    """Return a value's name with its number of repetitions, as in usage lines."""
     if number == 0:
         return ""
     return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(str(number), name)

@@ -18,7 +18,7 @@ _nova_manage() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         case ${COMP_WORDS[index]} in
 """
-#: ``valued``: options behind which a value stands. Where nothing is offered, bash offers files.
+#: ``valued``: options with a value. Without candidates, bash completes file names.
 MIDDLE = """\
                 [[ ${COMP_WORDS[index + 1]} == "=" ]] && ((index++))
                 ((index++)) ;;
@@ -47,7 +47,7 @@ complete -o default -F _nova_manage nova-manage
 
 
 def script() -> str:
-    """The file."""
+    """Return the text of the file."""
     parser = main.parser()
     before, rows = commands.own(parser), list(commands.commands(parser))
     valued = [flag for argument in before.arguments if argument.value for flag in argument.flags]
@@ -56,7 +56,7 @@ def script() -> str:
 
 
 def _cases(before: CommandLine, rows: list[CommandLine]) -> Iterator[str]:
-    """What may stand next, by what stands there already."""
+    """Yield the candidates of the next word, by the words before it."""
     by_category: dict[str, list[CommandLine]] = {}
     for row in rows:
         by_category.setdefault(row.words[0], []).append(row)
@@ -76,12 +76,12 @@ def _case(pattern: str, words: list[str], valued: list[str]) -> str:
 
 
 def _flags(row: CommandLine, valued: bool) -> list[str]:
-    """All of a command's options, or those with a value."""
+    """Return all of a command's options, or only the options with a value."""
     return [flag for argument in row.arguments for flag in argument.flags if argument.value or not valued]
 
 
 def _values(rows: list[CommandLine]) -> Iterator[str]:
-    """The values of options that have only some."""
+    """Yield the candidates for values of options with choices."""
     for row in rows:
         for argument in row.arguments:
             for flag in argument.flags if argument.choices else ():

@@ -23,7 +23,7 @@ KINDS: tuple[tuple[type[cfg.Opt], str], ...] = (
 
 
 class Library(NamedTuple):
-    """An option of a library we use. Those have many more; these are the ones operators set."""
+    """An option of a library. Libraries have many more; the listed ones are set by operators."""
 
     group: str
     name: str
@@ -36,36 +36,36 @@ LIBRARY = (
             "The message broker: rabbit://USER:PASSWORD@HOST:5672/VHOST; several hosts are separated by commas. Every "
             "daemon needs it. Give each compute host a broker user of its own."),
     Library("DEFAULT", "rpc_response_timeout", "60",
-            "Seconds to wait for the answer of a call that is neither very short nor work on a host."),
-    Library("oslo_messaging_rabbit", "ssl", "false", "Speak TLS with the broker."),
+            "Timeout, in seconds, of an RPC call that is neither very short nor work on a host."),
+    Library("oslo_messaging_rabbit", "ssl", "false", "Use TLS for connections to the broker."),
     Library("oslo_messaging_rabbit", "rabbit_interval_max", "2",
-            "The longest wait, in seconds, between two tries to reach the broker again (the library's own default "
-            "is 30)."),
-    Library("keystone_authtoken", "auth_type", "<None>", "How we prove to Keystone who we are: password."),
-    Library("keystone_authtoken", "auth_url", "<None>", "Keystone, for example http://controller:5000."),
+            "The longest interval, in seconds, between two attempts to reconnect to the broker (the library's own "
+            "default is 30)."),
+    Library("keystone_authtoken", "auth_type", "<None>", "Authentication plug-in for Keystone: password."),
+    Library("keystone_authtoken", "auth_url", "<None>", "URL of Keystone, for example http://controller:5000."),
     Library("keystone_authtoken", "www_authenticate_uri", "<None>",
-            "Keystone's public address, named to clients whose token is refused."),
-    Library("keystone_authtoken", "username", "<None>", "Our own user: nova."),
-    Library("keystone_authtoken", "password", "<None>", "Its password."),
-    Library("keystone_authtoken", "user_domain_name", "<None>", "Its domain: Default."),
-    Library("keystone_authtoken", "project_name", "<None>", "The project it works in: service."),
-    Library("keystone_authtoken", "project_domain_name", "<None>", "That project's domain: Default."),
+            "Public URL of Keystone, returned to clients whose token is refused."),
+    Library("keystone_authtoken", "username", "<None>", "User of this service: nova."),
+    Library("keystone_authtoken", "password", "<None>", "Password of this user."),
+    Library("keystone_authtoken", "user_domain_name", "<None>", "Domain of this user: Default."),
+    Library("keystone_authtoken", "project_name", "<None>", "Project of this user: service."),
+    Library("keystone_authtoken", "project_domain_name", "<None>", "Domain of this project: Default."),
     Library("keystone_authtoken", "memcached_servers", "<None>",
-            "Where checked tokens are remembered: unix:/path of a socket that the services' user alone may use, or "
-            "HOST:PORT, which asks nobody for a password (whoever reaches it is an administrator). Hosts need none. "
-            "Needs the extra `memcached` of our package."),
+            "Cache of validated tokens: unix:/path of a socket that only the services' user may use, or HOST:PORT, "
+            "which has no authentication (access to it is equal to administrator rights). Hosts do not need it. "
+            "Needs the extra `memcached` of nova's package."),
     Library("oslo_policy", "policy_file", "policy.yaml", "Changes to the access rules; see policy.yaml.sample."),
     Library("oslo_policy", "enforce_new_defaults", "true",
-            "Judge by the roles reader, member and manager. false: by the older defaults, admin or owner."),
+            "Use the defaults for the roles reader, member and manager. false: the older ones, for admin or owner."),
     Library("oslo_middleware", "enable_proxy_headers_parsing", "false",
-            "Believe X-Forwarded-* headers. Only behind a proxy that sets them itself."),
-    Library("oslo_middleware", "max_request_body_size", "114688", "Bytes of the largest request body."),
-    Library("cors", "allowed_origin", "<None>", "Web pages (http://dashboard.example) whose scripts may use the API."),
+            "Trust X-Forwarded-* headers. Use it only behind a proxy that sets them itself."),
+    Library("oslo_middleware", "max_request_body_size", "114688", "Maximum size of a request body, in bytes."),
+    Library("cors", "allowed_origin", "<None>", "Origins (http://dashboard.example) of pages that may call the API."),
 )
 
 
 def kind_of(option: cfg.Opt) -> str:
-    """Type and limits in words."""
+    """Return an option's type and limits as text."""
     if isinstance(option.type, TimeSpan):
         return "days, or a number with s, m, h or d"
     if isinstance(option.type, Url):
@@ -80,7 +80,7 @@ def kind_of(option: cfg.Opt) -> str:
 
 
 def defaults_of(option: cfg.Opt) -> list[str]:
-    """The default as it stands in a file, a line each; the same on every machine."""
+    """Return the default as the lines of a file; it is the same on every machine."""
     value = option.default if option.sample_default is None else option.sample_default
     if value is None:
         return ["<None>"]
@@ -92,7 +92,7 @@ def defaults_of(option: cfg.Opt) -> list[str]:
 
 
 def choices_of(option: cfg.Opt) -> dict[Any, str]:
-    """Value -> what it means (empty where the help says it)."""
+    """Return the choices of an option: value -> meaning (empty if the help has it)."""
     choices = getattr(option.type, "choices", None) or {}
     return {value: meaning or "" for value, meaning in dict(choices).items()}
 
@@ -102,7 +102,7 @@ def old_names(option: cfg.Opt, group: str) -> list[str]:
 
 
 def groups() -> Iterator[tuple[str, list[ModuleType]]]:
-    """[DEFAULT] first, the others by name."""
+    """Yield the sections with their modules: [DEFAULT] first, the others by name."""
     found: dict[str, list[ModuleType]] = {}
     for module in conf.sections():
         found.setdefault(module.GROUP, []).append(module)
@@ -113,9 +113,9 @@ def groups() -> Iterator[tuple[str, list[ModuleType]]]:
 # -- nova.conf.sample
 
 HEAD = """\
-# Every option of nova's daemons with its default. Generated from the code by `bin/test docs --write`.
-# A working file is short: see nova.conf beside this one. Sections and names are those of older nova.conf files.
-# Database URLs belong in nova-conductor.conf (mode 0600): no other daemon starts when it is given one.
+# All options of nova's daemons with their defaults. Generated from the code by `bin/test docs --write`.
+# A working file is short: see nova.conf next to this one. Sections and names are the same as in older nova.conf files.
+# Database URLs belong in nova-conductor.conf (mode 0600): other daemons do not start if they are given one.
 """
 
 
@@ -137,7 +137,7 @@ def sample() -> str:
 
 
 def _about(module: ModuleType) -> str:
-    """The first sentence of the section's module, less its name."""
+    """Return the first sentence of the section's module, without its name."""
     return " ".join((module.__doc__ or "").split("\n\n")[0].split()).partition("]``")[2].strip(" :").replace("``", "")
 
 
@@ -163,9 +163,9 @@ def _library(option: Library) -> str:
 # -- doc/generated/options.rst
 
 INTRO = """\
-Every option of ours, by section of ``nova.conf``. Libraries add their own; the ones operators set are marked
-*library*. ``<None>`` means that nothing is set. What differs from what older Nova releases do by default, and why, is
-in `operating <../operating.rst>`_.
+All options of nova, by section of ``nova.conf``. Libraries have more options; the important ones are marked *library*.
+``<None>`` means that no value is set. `Operating <../operating.rst>`_ explains the defaults that differ from older Nova
+releases.
 """
 
 
@@ -183,16 +183,16 @@ def page() -> str:
 
 
 IDLE_INTRO = """\
-Options of Nova, of this and of older releases, and of libraries that it used. Daemons ignore them. ``nova-manage
-doctor --check options`` names the ones in your files. "Fails" means that it fails, because you may rely on a
-protection that is not there.
+Options of this and older Nova releases, and of libraries that they used. Daemons ignore them. ``nova-manage doctor
+--check options`` lists the ones in your files. "Fails" means that this check fails, because you may rely on a missing
+protection.
 """
 WORDS = {EVERY: "all", "(adapter)": "keystoneauth's options of adapters, where this section does not read them",
          "(credentials)": "keystoneauth's credentials"}
 
 
 def _without_effect() -> str:
-    """What is written of them, one row a section and reason."""
+    """Return the section of options without effect, with one row for each section and reason."""
     rows = []
     for (section, said), found in itertools.groupby(table(), key=lambda row: (row[0], row[2])):
         names = ", ".join(WORDS.get(name) or rst.literal(name) for _section, name, _said in found)

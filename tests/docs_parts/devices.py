@@ -15,96 +15,96 @@ from nova.virt.libvirt.vifs.common import BANDWIDTH, MOST_QUEUES
 from tests.docs_parts import rst
 
 INTRO = """\
-What images and flavors may ask of a guest's machine, and what the libvirt driver makes of it. How to set them, what is
-chosen where nothing is asked, and what hosts need is in `guests' devices <../devices.rst>`_.
+Properties of images and extra specs of flavors that configure a guest's virtual hardware, for the libvirt driver.
+`Guests' devices <../devices.rst>`_ describes how to set them, their defaults, and the requirements of hosts.
 
-Names with ``hw_``, ``os_`` and ``img_`` are properties of images, those with a colon are extra specs of flavors. A
-value that is none of those here is refused: by the API where no driver has it, else by the host. A property that is in
-no table has no meaning to this driver.
+Names with ``hw_``, ``os_`` and ``img_`` are properties of images; names with a colon are extra specs of flavors. Values
+that are not listed are refused: by the API if no driver supports them, otherwise by the host. This driver ignores
+properties that are not in these tables.
 """
 
 REFUSED_INTRO = """\
-These are known and not supported: a host refuses the guest, and does not run it without the feature. The values in the
-second column ask for nothing, and are accepted.
+These properties are known but not supported: a host refuses the guest instead of running it without the feature. The
+values in the second column request nothing and are accepted.
 """
 
 QUOTA_INTRO = """\
-Extra specs that bound what a guest takes. 0 bounds no disk.
+Extra specs that limit a guest's use of resources. For disks, 0 means unlimited.
 """
 
 HELD_INTRO = """\
-What a guest asks of its host's own processors, memory and devices. The claim decides what it gets; a host builds no
-guest whose order does not keep what is asked (the values in the second column ask for nothing). Options: see `devices
-<../devices.rst>`_.
+Requirements of a guest for its host's processors, memory and devices. The claim assigns them; a host does not build a
+guest if the claim does not satisfy its requirements (the values in the second column request nothing). Options: see
+`devices <../devices.rst>`_.
 """
 
-#: Sections, each of properties (fields of ``properties.RequestedProperties``): what one is, and what it takes.
+#: Sections of properties (fields of ``properties.RequestedProperties``): the meaning and the requirements of each.
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Machine and firmware": {
         "architecture": "The guest's processor: the host's own; on x86_64 also i686.",
         "machine": "A machine type of the host's QEMU (``qemu-system-x86_64 -machine help``).",
-        "efi": "Firmware. UEFI takes the package ovmf.",
-        "secure_boot": "Needs q35 (or virt), and firmware with enrolled keys (package ovmf). Where it is required, "
-                       "UEFI comes with it, and q35 unless another machine type is named; optional takes it when there "
-                       "is UEFI anyway and the host can.",
-        "stateless": "UEFI that keeps no variables. Needs UEFI, and firmware that can: "
+        "efi": "Firmware. UEFI needs the package ovmf.",
+        "secure_boot": "Needs q35 (or virt), and firmware with enrolled keys (package ovmf). ``required`` "
+                       "also selects UEFI, and q35 unless another machine type is requested. ``optional`` enables it "
+                       "if the guest has UEFI anyway and the host supports it.",
+        "stateless": "UEFI without stored variables. Needs UEFI, and firmware with support for it: "
                      "its description has ``\"mode\": \"stateless\"``.",
         "tpm_version": "An emulated TPM. Needs ``[libvirt]swtpm_enabled`` and the packages swtpm and swtpm-tools.",
         "tpm_model": "Its model; without one tpm-crb for 2.0, tpm-tis for 1.2. Needs a version.",
         "iommu": "An IOMMU. intel needs q35, smmuv3 virt, virtio either; auto is virtio. Without a machine type "
                  "in the request, the guest gets a suitable type.",
         "boot_menu": "The firmware shows a boot menu.",
-        "command_line": "Of the kernel, for images with a ``kernel_id``.",
-        "": "Full virtualization is all there is.",
-        "os_type": "windows: local time, and with KVM what Windows knows of hypervisors (Hyper-V).",
+        "command_line": "Kernel command line, for images with a ``kernel_id``.",
+        "": "Only full virtualization is supported.",
+        "os_type": "windows: local time, and with KVM the Hyper-V features that Windows uses.",
     },
     "Processor": {
         "sockets": "Requested arrangement of the flavor's vcpus; the guest gets the nearest possible arrangement.",
-        "cores": "Cores a socket.",
-        "threads": "Threads a core.",
-        "max_sockets": "Bound of the arrangement; an image may not ask for more than its flavor's.",
-        "max_cores": "Bound of the cores.",
-        "max_threads": "Bound of the threads.",
-        "address_mode": "Bits of physical addresses: the host's (passthrough), or as many as told (emulate). Needs KVM "
+        "cores": "Cores per socket.",
+        "threads": "Threads per core.",
+        "max_sockets": "Maximum number of sockets; an image may not exceed its flavor's.",
+        "max_cores": "Maximum number of cores.",
+        "max_threads": "Maximum number of threads.",
+        "address_mode": "Bits of physical addresses: the host's (passthrough), or a given number (emulate). Needs KVM "
                         "and libvirt 8.7; passthrough needs ``cpu_mode = host-passthrough``.",
-        "address_bits": "How many bits the host must have at least, and the guest has with emulate. Needs a mode.",
+        "address_bits": "Minimum number of bits of the host, and with emulate the guest's number. Needs a mode.",
         "pmu": "Performance counters.",
         "hpet": "The timer HPET (x86).",
-        "hide_hypervisor": "Not to show that it is KVM.",
+        "hide_hypervisor": "Hide KVM from the guest.",
     },
     "Disks and interfaces": {
-        "disk_bus": "Of its disks; virtio otherwise. The machine type must have it: q35 has no ide.",
-        "cdrom_bus": "Of CD-ROMs; otherwise sata with q35, scsi with virt, else ide.",
-        "scsi_model": "Of the SCSI controller, for disks on scsi; virtio-scsi otherwise.",
-        "vif_model": "Of its interfaces; virtio otherwise. igb needs QEMU 8.0.",
-        "multiqueue": f"As many queues a virtio interface as vcpus, {MOST_QUEUES} at most.",
+        "disk_bus": "Bus of the disks; default: virtio. The machine type must have it: q35 has no ide.",
+        "cdrom_bus": "Bus of CD-ROMs; default: sata with q35, scsi with virt, ide with others.",
+        "scsi_model": "Model of the SCSI controller, for disks on scsi; default: virtio-scsi.",
+        "vif_model": "Model of the interfaces; default: virtio. igb needs QEMU 8.0.",
+        "multiqueue": f"One queue per vcpu for each virtio interface, at most {MOST_QUEUES}.",
         "packed_ring": "Packed rings of virtio disks and interfaces.",
     },
     "Other devices": {
-        "video_model": "Of its screen; virtio otherwise, where ``[vnc]enabled``.",
-        "video_ram_mb": "MB of the video device, up to what the flavor allows.",
-        "video_ram_max_mb": "The most MB that an image may ask for. Without it an image may ask for none.",
+        "video_model": "Model of the video device; default: virtio, if ``[vnc]enabled``.",
+        "video_ram_mb": "Memory of the video device in MB, up to the flavor's limit.",
+        "video_ram_max_mb": "Maximum memory of the video device in MB that an image may request; default: none.",
         "pointer": "A pointer that follows the viewer's.",
-        "input_bus": "Of that pointer.",
-        "rng": "The random number device. It is there unless the flavor says no.",
-        "rng_bytes": "Bytes that the guest may draw in a period; 0: no bound.",
-        "rng_period_ms": "That period, in milliseconds.",
-        "watchdog_action": "A watchdog (i6300esb), and what happens when it is not fed. disabled: no watchdog.",
-        "sound_model": "A sound device; none otherwise. virtio needs QEMU 8.2.",
-        "usb_model": "The USB controller; none takes USB and the tablet away.",
-        "agent": "A channel for the QEMU guest agent. The agent itself is the image's.",
-        "serial_ports": "Number of serial ports; 1 otherwise. The first writes the console log. An image may ask for "
-                        "as many as its flavor says.",
+        "input_bus": "Bus of this pointer.",
+        "rng": "The random number device, which guests have unless the flavor disables it.",
+        "rng_bytes": "Bytes that the guest may read in a period; 0: unlimited.",
+        "rng_period_ms": "The period of the limit, in milliseconds.",
+        "watchdog_action": "A watchdog (i6300esb), and its action when it expires. disabled: no watchdog.",
+        "sound_model": "A sound device; default: none. virtio needs QEMU 8.2.",
+        "usb_model": "The USB controller; none removes USB and the tablet.",
+        "agent": "A channel for the QEMU guest agent. The image must contain the agent.",
+        "serial_ports": "Number of serial ports; default: 1. The console log is from the first. An image may request "
+                        "as many as its flavor allows.",
     },
 }
 
-#: What says something without requesting anything.
+#: Properties that configure actions and request no device.
 OTHERS = {
-    "hw_rescue_device": (f"one of {', '.join(rescue.DEVICES)}", "Of a rescue image: the server's own disks keep their "
-                         "places, and the rescue disk comes after them as such a device."),
-    "hw_rescue_bus": ("ide, sata, scsi, usb or virtio; fdc for a floppy", "The same; the rescue disk's bus."),
-    "os_require_quiesce": ("yes or no", "A snapshot of the running guest fails when its file systems can't be frozen."),
-    "os_admin_user": ("a name", "Whose password is set; root otherwise, Administrator on Windows."),
+    "hw_rescue_device": (f"one of {', '.join(rescue.DEVICES)}", "For rescue images: the server's own disks keep their "
+                         "places, and the rescue disk is added after them as this device."),
+    "hw_rescue_bus": ("ide, sata, scsi, usb or virtio; fdc for a floppy", "For rescue images: the rescue disk's bus."),
+    "os_require_quiesce": ("yes or no", "A snapshot of the running guest fails if its file systems cannot be frozen."),
+    "os_admin_user": ("a name", "User whose password is set; default: root, or Administrator on Windows."),
     "img_config_drive": ("optional or mandatory", "mandatory: the server gets a config drive."),
 }
 
@@ -143,7 +143,7 @@ def _rows(fields: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 def _values(image: list[str], flavor: list[str]) -> str:
-    """Of the first of each: the others are other names of it."""
+    """Return the values of the first name of each kind: the other names are aliases."""
     asked = [_image_values(name, IMAGE[name].read) for name in image[:1]]
     given = [_spec_values(SPECS[name][0], FLAVOR[name].read) for name in flavor[:1]]
     both = list(dict.fromkeys(["; ".join(asked), "; ".join(given)]))
@@ -177,7 +177,7 @@ def _accepted(choices: Iterable[str], read: Callable[[str], object]) -> str:
 
 
 def _numbers(read: Callable[[str], object]) -> str:
-    """What the reader takes, found by asking it."""
+    """Return the numbers that the reader accepts, found by trying it."""
     least = next(number for number in range(65) if _accepts(read, str(number)))
     most = next((number for number in range(least, 65) if not _accepts(read, str(number + 1))), None)
     return f"a number from {least}" if most is None else f"{least} to {most}"
@@ -210,12 +210,12 @@ def _refused() -> Iterator[tuple[str, ...]]:
 
 
 def undescribed() -> set[str]:
-    """Properties that no section tells of; sections that tell of none."""
+    """Return properties without a section, and fields of sections without a property."""
     described = {field for fields in SECTIONS.values() for field in fields}
     return described ^ {row.field for row in (*IMAGE.values(), *FLAVOR.values())}
 
 
 def newer() -> dict[str, str]:
-    """Models that need a newer QEMU than others, with its version as the page's texts have it."""
+    """Return the models that need a newer QEMU than others, with its version in the form of the page's texts."""
     return {field: f"{model} needs QEMU {version // 1_000_000}.{version // 1000 % 1000}"
             for (field, model), version in devices.SINCE.items()}

@@ -12,12 +12,12 @@ from nova.errors import kinds
 from tests.docs_parts import rst
 
 INTRO = """\
-Each error has a code, which means one thing in every daemon and release. The logs have the code, and daemons use it to
-tell errors apart. An API's answer has the HTTP status and the message. Words in braces are replaced. Errors of a *kind*
-are treated in the same way. If an error has no cure of its own here, the cure of its kind counts.
+Each error has a code with the same meaning in all daemons and releases. Logs show the code, and daemons use it to
+identify errors. An API's answer has the HTTP status and the message. Words in braces are replaced. Errors of a *kind*
+are handled in the same way. If an error has no cure in its row, use the cure of its kind.
 """
 
-#: Errors that are more than a row, beside what raises them.
+#: Modules outside of ``nova.errors`` that define errors, next to the code that raises them.
 OF_ROOMS = (engine, target)
 
 
@@ -32,7 +32,7 @@ def page() -> str:
 
 
 def by_noun() -> dict[str, list[type[errors.NovaError]]]:
-    """Every error that can be raised, by its code's noun and in the order of codes."""
+    """Return all errors that can be raised, by their code's noun and in the order of codes."""
     found: dict[str, list[type[errors.NovaError]]] = {}
     for cls in sorted(_all(), key=lambda one: one.code):
         found.setdefault(cls.code.partition(".")[0], []).append(cls)

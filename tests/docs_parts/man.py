@@ -1,4 +1,4 @@
-"""``etc/man``: a page of the manual for each program, from its command line and its module's docstring."""
+"""``etc/man``: a manual page for each program, from its command line and its module's docstring."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ SETUP = Path(__file__).resolve().parents[2] / "setup.cfg"
 PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
     "nova-all": plan.parser, "nova-manage": main.parser, "nova-policy": policy.parser, "nova-status": status.parser}
 BRIDGE = "nova-dhcpbridge"
-FEW = 3  # commands that a synopsis names
-#: What oslo.config adds to the options of each daemon.
+FEW = 3  # maximum number of commands in a synopsis
+#: Options that oslo.config adds to each daemon.
 OF_THE_LIBRARY = (
-    Argument(("--config-dir",), "DIR", "Read all files `*.conf` in this folder, sorted by name, after the files that "
-                                       "are named before."),
-    Argument(("--config-file",), "PATH", "Read this file. Repeatable: what a later file says counts. Without it: "
-                                         "`nova.conf`, and the program's own file beside it."),
-    Argument(("--help", "-h"), "", "Show the options, and end."),
-    Argument(("--version",), "", "Print the release, and end."))
-#: Programs that people do not call: section 8.
+    Argument(("--config-dir",), "DIR", "Read all files `*.conf` in this folder, sorted by name, after the files of "
+                                       "preceding options."),
+    Argument(("--config-file",), "PATH", "Read this file. Repeatable: later files override earlier ones. Default: "
+                                         "`nova.conf`, and the program's own file next to it."),
+    Argument(("--help", "-h"), "", "Print the options and exit."),
+    Argument(("--version",), "", "Print the release and exit."))
+#: Programs that users do not call: section 8.
 SYSTEM = {BRIDGE, "nova-privileged"}
 
 
 def programs() -> dict[str, str]:
-    """Each console script and its module; others' (nova-rootwrap) have no page of ours."""
+    """Return nova's console scripts and their modules; scripts of other projects (nova-rootwrap) have no page here."""
     found = configparser.ConfigParser()
     found.read(SETUP)
     rows = found["options.entry_points"]["console_scripts"].strip().splitlines()
@@ -51,12 +51,12 @@ def section(name: str) -> int:
 
 
 def file_of(name: str) -> str:
-    """Within the repository."""
+    """Return a page's path within the repository."""
     return f"etc/man/{name}.{section(name)}"
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    """File -> what writes its text."""
+    """Return the pages: file -> function that writes its text."""
     return {file_of(name): functools.partial(page, name) for name in programs()}
 
 
@@ -76,7 +76,7 @@ def page(name: str) -> str:
 
 
 def summary(name: str) -> str:
-    """The first sentence of the module's docstring, without the program's name and the last period."""
+    """Return the first sentence of the module's docstring, without the program's name and the last period."""
     first = _docstring(name).split("\n\n")[0].removeprefix(f"{name}: ")
     return " ".join(first.split()).partition(". ")[0].rstrip(".").replace("`", "")
 
@@ -101,13 +101,13 @@ def _synopsis(name: str, parser: argparse.ArgumentParser | None) -> Iterator[str
 
 
 def _use(argument: Argument) -> str:
-    """As usage lines have it."""
+    """Return an argument in the form of usage lines."""
     words = _term(argument._replace(flags=argument.flags[:1]))
     return words if argument.must or not argument.flags else f"[{words}]"
 
 
 def _description(name: str) -> list[str]:
-    """Its paragraphs. The first one names the program."""
+    """Return the paragraphs of a program's description. The first one names the program."""
     first, *others = ABOUT[name]
     if name not in KINDS:
         return [re.sub("^It ", f"`{name}` ", first), *others]
@@ -138,14 +138,14 @@ def _command(one: CommandLine) -> str:
 
 
 def _of_daemon(name: str) -> list[str]:
-    signals = (("SIGTERM, SIGINT", "End: take nothing new, and let what runs end, for at most "
+    signals = (("SIGTERM, SIGINT", "Shut down: accept no new work, and wait for running work for at most "
                                    "`[DEFAULT]graceful_shutdown_timeout` seconds."),
                ("SIGHUP", "Read `debug` and `default_log_levels` again."))
     return [roff.heading("SIGNALS"), *(roff.item(roff.bold(term), text) for term, text in signals)]
 
 
 def _ending(name: str) -> list[str]:
-    """What all pages end with."""
+    """Return the sections at the end of all pages."""
     codes = EXIT.get(name, EXIT["proxy" if name in KINDS else "daemon"])
     files = OWN_FILES.get(name, FILES)
     see = [f"{roff.bold(other)}({section(other)})" for other in SEE[name]]

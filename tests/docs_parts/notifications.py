@@ -11,13 +11,13 @@ from nova.notifications.kinds import ACTIONS, KINDS, NOT_SENT, PROGRESS, TASKS, 
 from tests.docs_parts import rst
 
 INTRO = """\
-What is told to others when notifications are on; how to switch them on and what to expect of them is in
-`notifications <../notifications.rst>`_. Names have a phase behind them where phases are named here:
-``instance.create.start``. *Unversioned*: the name in that form (with the same phase), where there is one.
+The notifications that nova sends if they are enabled. `Notifications <../notifications.rst>`_ describes how to enable
+them, and their guarantees. A phase, if one is listed, is appended to the name: ``instance.create.start``.
+*Unversioned*: the name in the unversioned format (with the same phase), if there is one.
 """
 BY_ITSELF = ("instance.update", "instance.exists", "instance.lock", "instance.unlock", "service.create",
              "aggregate.cache_images", "server_group.add_member", "compute.exception")
-PARTS = "These are told around a step of the operation, the others around the whole of it."
+PARTS = "Notifications with a step are sent around this step of the operation, the others around the whole operation."
 
 
 def page() -> str:
@@ -35,14 +35,14 @@ def page() -> str:
 
 
 def _describe(kind: EventKind) -> tuple[str, str, str]:
-    """(phases, payload class, unversioned name)."""
+    """Return a notification's phases, payload class and unversioned name."""
     form = legacy.FORMS.get(kind.name)
     phases = ", ".join(phase for phase in kind.phases if phase)
     return phases or "none", rst.literal(kind.payload.name), rst.literal(form.type) if form else "none"
 
 
 def _actions() -> Iterator[tuple[str, ...]]:
-    """Those of the workflows that there are."""
+    """Yield the notifications of all workflows."""
     for workflow in ALL:
         name = workflow.action.name
         for sent in ACTIONS.get(name, ()):

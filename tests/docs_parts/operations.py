@@ -1,4 +1,4 @@
-"""The reference of the compute API: an entry an operation, from the tables that serve it."""
+"""The reference of the compute API: one entry for each operation, from the tables that serve it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.docs_parts import rst
 
 Row = tuple[str, ...]
 
-#: What a rule of a Spec says, in words; ``{}`` is its value.
+#: Texts of a Spec's rules; ``{}`` is the rule's value.
 RULES = {"min": "at least {}", "max": "at most {}", "above": "more than {}", "min_length": "at least {} characters",
          "max_length": "at most {} characters", "min_items": "at least {} items", "max_items": "at most {} items",
          "min_keys": "at least {} keys", "max_keys": "at most {} keys"}
@@ -36,7 +36,7 @@ class DocumentedField(NamedTuple):
 
 
 def entries(routes: Iterable[Route]) -> str:
-    """All entries; an operation that is served as another one says so."""
+    """Return all entries; an operation that is served like another one refers to it."""
     parts, first = [], {}  # type: list[str], dict[Any, Route]
     for route in routes:
         same = first.setdefault((route.handler, route.body, route.query, route.code), route)
@@ -86,7 +86,7 @@ def table(headings: Row, rows: Iterable[Row], widths: tuple[int, ...]) -> str:
     return rst.compact_table(headings, [tuple(cell.replace('"', '""') for cell in row) for row in rows], widths)
 
 
-# -- what comes in
+# -- requests
 
 
 def query(asked: Query) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _field(one: Field) -> Row:
 
 
 def spelled(spec: Spec) -> str:
-    """A Spec in words."""
+    """Return the text of a Spec."""
     if spec.allowed:
         return f"one of {', '.join(rst.literal(str(one) or '(empty)') for one in spec.allowed)}"
     words = [" or ".join(TYPES.get(kind, kind) for kind in spec.types)]
@@ -130,7 +130,7 @@ def spelled(spec: Spec) -> str:
     if spec.pattern is not None:
         words.append(f"matching {rst.literal(spec.pattern)}")
     if spec.any_key:
-        words.append(f"with one at least of {', '.join(map(rst.literal, spec.any_key))}")
+        words.append(f"with at least one of {', '.join(map(rst.literal, spec.any_key))}")
     if spec.items is not None:
         words.append(f"each item {spelled(spec.items)}")
     if spec.one_of:
@@ -145,7 +145,7 @@ def ruled(rule: str, value: Any) -> str:
     return text.removesuffix("s") if value == 1 and text.endswith("s") else text
 
 
-# -- what goes out
+# -- answers
 
 
 def answer(route: Route) -> Iterator[str]:
@@ -164,7 +164,7 @@ def answer(route: Route) -> Iterator[str]:
 
 
 def merged(rows: Iterable[DocumentedField]) -> list[DocumentedField]:
-    """Alternatives (for policy's or a value's sake) of a field as one row."""
+    """Merge the alternatives of a field, which depend on a policy or a value, into one row."""
     found: dict[tuple[str, str | None, str | None], DocumentedField] = {}
     for one in rows:
         key = one.path, one.since, one.until
@@ -179,7 +179,7 @@ def merged(rows: Iterable[DocumentedField]) -> list[DocumentedField]:
 
 def documented_fields(shape: Any, path: str, version: int, since: str | None = None, until: str | None = None,
                       sometimes: bool = False) -> Iterator[DocumentedField]:
-    """The fields of a shape (see ``nova.api.view.answers``), those of its parts after them."""
+    """Yield the fields of a shape (see ``nova.api.view.answers``), each before the fields of its parts."""
     if isinstance(shape, tuple):
         for choice in shape:
             yield from documented_fields(choice, path, version, since, until, sometimes)
@@ -205,7 +205,7 @@ def documented_fields(shape: Any, path: str, version: int, since: str | None = N
 
 
 def inner(shape: Any, path: str, version: int) -> Iterator[DocumentedField]:
-    """The fields within a list or a map; of plain items the list's own row tells enough."""
+    """Yield the fields within a list or a map; plain items are described by the list's own row."""
     if isinstance(shape, (View, dict, list, Free, tuple)):
         yield from (one for one in documented_fields(shape, path, version) if one.path != path)
 
@@ -223,7 +223,7 @@ def kind(shape: Any, version: int) -> str:
 
 
 def words(schema: Schema) -> str:
-    """A schema of a field in a word or two."""
+    """Return a short text for the schema of a field."""
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(words(choice) for choice in schema["anyOf"]))
     if schema.get("type") == "array":

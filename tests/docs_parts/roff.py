@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 
 MARK = '.\\" Generated from the code by `bin/test docs --write`: edit the code instead.\n'
-#: Characters that roff takes for something else, or prints as another one. A hyphen must be what one types.
+#: Characters that roff interprets, or prints as other ones. A hyphen must print as the one on the keyboard.
 SPELT = str.maketrans({"\\": "\\(rs", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti",
                        '"': "\\(dq"})
 NOTHING = "\\&\n"  # a line that prints nothing
 
 
 def escape(text: str) -> str:
-    """Text that prints as it stands, at any place of a line."""
+    """Escape a text so that roff prints it unchanged, at any place of a line."""
     spelt = text.translate(SPELT)
     return f"\\&{spelt}" if spelt.startswith(".") else spelt
 
@@ -27,7 +27,7 @@ def italic(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A line a sentence; what stands in `` ` `` is bold."""
+    """Return a text with one line for each sentence; text in `` ` `` is bold."""
     lines = []
     for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(text.split())):
         parts = re.split(r"`+([^`]+)`+", sentence)
@@ -37,8 +37,8 @@ def prose(text: str) -> str:
 
 
 def title(name: str, section: int) -> str:
-    """The first lines. There is no date: a page changes with what it says, and not with the day. No name of an option
-    is parted at the end of a line."""
+    """Return the first lines of a page. They have no date: a page changes only with its contents. Hyphenation is off,
+    so that names of options are not split."""
     return f'{MARK}.TH "{escape(name.upper())}" {section} "" "Nova" "Nova\\(aqs manual"\n.ad l\n.nh\n'
 
 
@@ -55,10 +55,10 @@ def paragraph(text: str) -> str:
 
 
 def item(term: str, text: str) -> str:
-    """``term`` is roff already."""
+    """Return an item of a list; ``term`` is roff."""
     return f".TP\n{term}\n{prose(text) if text else NOTHING}"
 
 
 def lines(rows: Iterable[str]) -> str:
-    """Rows of roff that are not filled to paragraphs. A long one goes on indented."""
+    """Return rows of roff that are not joined into paragraphs. Continuation lines of a long row are indented."""
     return "".join(f".HP\n{row}\n" for row in rows)

@@ -14,8 +14,8 @@ from nova.rpc.interface import Contract, Method
 from tests.docs_parts import rst
 
 INTRO = """\
-Who may ask whom for what. A contract is a class of annotated methods in ``nova/rpc/contracts/``; clients are made from
-it, and a server whose signatures differ from it does not start. The types are those of ``nova/model/``.
+RPC calls between daemons. A contract is a class of annotated methods in ``nova/rpc/contracts/``; clients are made from
+it, and a server whose signatures differ from it does not start. The types are in ``nova/model/``.
 
 *call* waits for the answer; *cast* does not; *fanout* reaches every server of the topic.
 """
@@ -23,13 +23,13 @@ it, and a server whose signatures differ from it does not start. The types are t
 PATIENCE = """\
 Timeouts are classes. SHORT is {short} s. NORMAL is ``rpc_response_timeout`` (60 s unless set). LONG is
 ``long_rpc_timeout`` ({long} s unless set), with heartbeats: a peer that is silent for ``long_rpc_silence``
-({silence} s unless set) is given up. A NORMAL call that only reads is asked a second time after {part:.0%} of its time,
-so that a killed server costs its callers little; the sum is the same. What changes something is asked once.
+({silence} s unless set) is given up. A NORMAL call that only reads is sent a second time after {part:.0%} of its
+timeout, so that a killed server delays its callers little. The total timeout is the same. Other calls are sent once.
 """
 
 
 def interfaces() -> list[type[Contract]]:
-    """Every contract, by topic."""
+    """Return all contracts, by topic."""
     for module in pkgutil.iter_modules(contracts.__path__):
         importlib.import_module(f"{contracts.__name__}.{module.name}")
     ours = [cls for cls in Contract.__subclasses__() if cls.__module__.startswith(contracts.__name__ + ".")]
@@ -65,5 +65,5 @@ def _method(contract: type[Contract], method: Method) -> str:
 
 
 def _signature(method: Method) -> str:
-    """As it stands in the contract, less ``self``."""
+    """Return the signature of a method in the contract, without ``self``."""
     return re.sub(r"^\(self(, )?", "(", str(method.signature).replace("'", ""))

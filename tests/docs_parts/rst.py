@@ -15,7 +15,7 @@ def heading(text: str, line: str = "=") -> str:
 
 
 def plain(text: str) -> str:
-    """Text without markup of its own: its stars and bars are no markup, and what stands in `` ` `` is literal."""
+    """Return a text with escaped markup: its stars and bars are plain text, and text in `` ` `` is literal."""
     parts = re.split(r"`+([^`]+)`+", text)
     for index in range(0, len(parts), 2):
         parts[index] = re.sub(r"([*|\\]|_(?=\W|$))", r"\\\1", parts[index])
@@ -25,7 +25,7 @@ def plain(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Nothing cannot be literal: it is the word."""
+    """Return a literal; an empty one is not valid, and becomes the word "nothing"."""
     return f"``{text}``" if text else "nothing"
 
 
@@ -35,7 +35,7 @@ def paragraph(text: str, indent: str = "") -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
-    """A list-table: its cells are as long as they like, and a changed row changes no other line."""
+    """Return a list-table: its cells may have any length, and a changed row does not change other lines."""
     lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, widths))}", ""]
     for row in (headings, *rows):
         for index, cell in enumerate(row):
@@ -44,7 +44,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequen
 
 
 def compact_table(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
-    """A csv-table, a line a row: for short cells without quotation marks."""
+    """Return a csv-table with one line for each row, for short cells without quotation marks."""
     lines = [".. csv-table::", f"   :header: {_line(headings)}", f"   :widths: {', '.join(map(str, widths))}", ""]
     return "\n".join([*lines, *(f"   {_line(row)}" for row in rows)]) + "\n"
 

@@ -9,17 +9,17 @@ from nova.model.server.states import ACTIONS, API_NAMES, STATUS, Action, VmState
 from tests.docs_parts import rst
 
 INTRO = """\
-A server has two states: ``vm_state``, its condition, and ``task_state``, the work on it (mostly none). The API shows
-both, and one word made from them: the status. The table of states and actions is ``nova/model/server/states.py``; this
-page is made from it. `Operating <../operating.rst>`_ says what each state means to an operator. `The life of a server
-<../lifecycle.rst>`_ says what each action does to a server, and what happens to a server when an action fails.
+A server has two states: ``vm_state``, its condition, and ``task_state``, the work on it (usually none). The API shows
+both, and a status that is derived from them. The table of states and actions is ``nova/model/server/states.py``; this
+page is generated from it. `Operating <../operating.rst>`_ explains each state for operators. `The life of a server
+<../lifecycle.rst>`_ describes each action, and the result if it fails.
 """
 
 DIAGRAM = """\
-From a ``vm_state``, by an action, to the next one; and where a failed action leaves the server.
+Transitions from a ``vm_state``, by an action, to the next one; and the state after a failed action.
 """
 
-#: What the endings of workflows know better than the table: action -> what the server is after it.
+#: States after an action that depend on the workflow and are not in the table: action -> state.
 ENDINGS = {
     "rebuild": "stopped, if it was off",
     "evacuate": "stopped, if it was off (from 2.95 on: always)",
@@ -31,15 +31,15 @@ ENDINGS = {
 }
 
 NOTES = """\
-*While*: the ``task_state`` when the action begins. *Event*: the name that its main step has in
-``os-instance-actions``. An action in a state that its row does not name is refused: 409. A task other than those of
-*From task_state* means that an operation has the server: most actions wait for none, and are refused.
+*While*: the ``task_state`` when the action begins. *Event*: the name of its main step in
+``os-instance-actions``. An action in a state that its row does not list is refused: 409. A task that is not listed in
+*From task_state* means that another operation works on the server: most actions do not wait for it, and are refused.
 """
 
 RESTRICTED = """\
-What a server has forbids some actions in every state: 409 at once, with the words of this table, and nothing is begun.
-The plan of a drain (``nova-manage host drain HOST --dry-run``) and ``nova-manage server show UUID`` say the same words.
-What is not in the table is admitted.
+Some properties of a server forbid actions in every state: the API refuses them with 409 and the text of this table, and
+does not begin them. The plan of a drain (``nova-manage host drain HOST --dry-run``) and ``nova-manage server show
+UUID`` show the same texts. All other actions are admitted.
 """
 
 
@@ -90,7 +90,7 @@ def _action_row(action: Action) -> tuple[str, ...]:
 
 
 def _diagram() -> str:
-    """One block a state, one line an action that begins in it."""
+    """Return the diagram: one block for each state, with one line for each action that begins in it."""
     lines = []
     always = [action for action in ACTIONS.values() if action.vm_states is None]
     for state in VmState:

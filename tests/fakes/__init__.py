@@ -1,1 +1,1 @@
-"""Fakes that tests hand in: small, with state, failing when asked to."""
+"""Fakes for tests: small, stateful, with failures on demand."""

@@ -23,7 +23,7 @@ ADMIN, DEMO, READER = "admin:admin", "demo:demo", "reader:demo"
 
 
 def configuration(use_neutron: bool = True, **api: Any) -> cfg.ConfigOpts:
-    """A configuration with ``[api]`` values set and no files read; networks are Neutron's, or nova-network's."""
+    """Return a configuration with ``[api]`` values and without files, for Neutron or nova-network."""
     conf = cfg.ConfigOpts()
     conf.register_opts(osapi.OPTS)
     conf.register_opts(api_section.OPTS, group=api_section.GROUP)
@@ -39,13 +39,13 @@ def configuration(use_neutron: bool = True, **api: Any) -> cfg.ConfigOpts:
 
 @functools.cache
 def usual() -> tuple[cfg.ConfigOpts, Policy]:
-    """The configuration of clients that name none, and its rules."""
+    """Return the default configuration of clients, and its policy."""
     conf = configuration()
     return conf, Policy(conf)
 
 
 class ApiClient:
-    """Requests as ``token`` (noauth2: USER:PROJECT) at ``version``; paths begin below /v2.1 unless ``prefix`` says."""
+    """Client that sends ``token`` (noauth2: USER:PROJECT) and ``version``; paths are below ``prefix`` (/v2.1)."""
 
     extras: Extras = CORE
 

@@ -1,4 +1,4 @@
-"""Requests signed by botocore and boto 2, as a server reads them."""
+"""Requests signed by botocore and boto 2, in the form that a server reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROVIDER = types.SimpleNamespace(access_key=ACCESS, secret_key=SECRET, security_
 
 
 def received(method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> SignedRequest:
-    """What a server has of a request that was sent to a URL."""
+    """Return a request to a URL in the form that a server receives it."""
     split = urllib.parse.urlsplit(url)
     found = {"host": split.netloc, **{name.lower(): value for name, value in headers.items()}}
     form = decoded_pairs(body.decode()) if found.get("content-type", "").startswith(FORM) else ()
@@ -30,8 +30,8 @@ def received(method: str, url: str, headers: Mapping[str, str], body: bytes = b"
 
 
 def by_botocore(kind: str, request: SignedRequest, body: bytes = b"", **options: object) -> SignedRequest:
-    """``kind``: the name of one of botocore's signers; its client has that of version 1 sign a bucket with a slash.
-    ``options``: what else the signer takes."""
+    """Sign a request by botocore. ``kind``: the signer's name; as in its client, version 1 signs a bucket with a slash.
+    ``options``: other arguments of the signer."""
     made = botocore.awsrequest.AWSRequest(
         request.method, f"http://{request.headers['host']}{request.path}" + (request.query and f"?{request.query}"),
         {name: value for name, value in request.headers.items() if name != "host"}, body,
@@ -44,5 +44,5 @@ def by_botocore(kind: str, request: SignedRequest, body: bytes = b"", **options:
 
 
 def time_of(text: str) -> float:
-    """``2013-05-24T00:00:00`` in seconds since 1970."""
+    """Return a time such as ``2013-05-24T00:00:00`` in seconds since 1970."""
     return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))

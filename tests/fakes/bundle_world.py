@@ -1,4 +1,4 @@
-"""All that makes images of bundles, but for the daemon around it: a store, the service, nova-cert's key, a Glance."""
+"""The services that create images from bundles, without the daemon: a store, the service, nova-cert's key, a Glance."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.fakes.bundles import Bundle, Keys
 
 OWNER, BUCKET = "project", "images"
 MOST = 2 ** 20  # bytes of an image
-KILLED = 9  # exit code of a process that was to die
-#: Never changed, and made once: it takes long.
+KILLED = 9  # exit code of a process that a test kills
+#: Generated once, since it takes long, and never changed.
 CLOUD_KEY = rsa.generate_private_key(65537, 2048)
 KEYS = Keys(rsa.generate_private_key(65537, 2048).public_key(), CLOUD_KEY.public_key())
 
 
 class FakeCert:
-    """nova-cert in a line. ``error`` is raised while it is set."""
+    """A minimal nova-cert. ``error`` is raised while it is set."""
 
     def __init__(self, key: rsa.RSAPrivateKey = CLOUD_KEY) -> None:
         self.key, self.error, self.asked = key, None, []  # type: rsa.RSAPrivateKey, errors.NovaError | None, list[str]
@@ -55,7 +55,7 @@ def glance_at(url: str) -> Glance:
 
 
 class HookedImages:
-    """The image service's client. ``hooks``: name of a call (and ``:STATE`` of an update) -> what is run before it."""
+    """Client of the image service. ``hooks``: call (and ``:STATE`` of an update) -> function called before it."""
 
     def __init__(self, glance: Glance) -> None:
         self.glance = glance
@@ -84,7 +84,7 @@ class HookedImages:
 
 
 class BundleWorld:
-    """``folder`` has all that outlives a process."""
+    """Environment of the bundle service. ``folder`` has all data that survives a process."""
 
     def __init__(self, folder: Path, url: str, cert: Any = None, largest: int = MOST,
                  rules: BundleRules | None = None) -> None:
@@ -105,26 +105,26 @@ class BundleWorld:
         return self.service.register_image(RegisterBundle(location=location, project_id=OWNER, **order)).image_id
 
     def settle(self, seconds: float = 10) -> None:
-        """Wait until nothing is worked on."""
+        """Wait until the service is idle."""
         deadline = time.monotonic() + seconds
         while self.service.busy():
             assert time.monotonic() < deadline, "the work does not end"
             time.sleep(0.005)
 
     def left(self) -> list[str]:
-        """What is on the disk beside the store."""
+        """Return the files on the disk that are not in the store."""
         return sorted(str(path.relative_to(self.folder)) for name in ("jobs", "work")
                       for path in (self.folder / name).rglob("*") if path.name != ".lock")
 
 
 def save_key(path: Path) -> None:
-    """For :func:`register_and_die`."""
+    """Save the cloud's key for :func:`register_and_die`."""
     path.write_bytes(CLOUD_KEY.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
                                              serialization.NoEncryption()))
 
 
 def register_and_die(folder: str, url: str, location: str, where: str, when: str) -> None:
-    """The process ends without a word, as by SIGKILL, ``before`` or ``after`` the image service's call ``where``."""
+    """Register a bundle; the process dies, as by SIGKILL, ``before`` or ``after`` the image call ``where``."""
     key: Any = serialization.load_pem_private_key((Path(folder) / "key.pem").read_bytes(), password=None)
     world = BundleWorld(Path(folder), url, FakeCert(key))
     hooks = world.images.hooks if when == "before" else world.images.after

@@ -1,6 +1,6 @@
-"""Bundles as euca-bundle-image makes them: tar, gzip, AES-128-CBC, parts and a manifest; whole or wrong on demand.
+"""Bundles in the format of euca-bundle-image: tar, gzip, AES-128-CBC, parts and a manifest; broken ones on demand.
 
-The digest of the image is the SHA-1 of the tarball before gzip, as euca2ools and Amazon's tools take it.
+The digest of the image is the SHA-1 of the tarball before gzip, as in euca2ools and Amazon's tools.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from nova.legacy.objectstore.store import ObjectStore, PutObject
 
-PART_BYTES = 4096  # of the tools: 10 MB
+PART_BYTES = 4096  # the tools use 10 MB
 
 
 @dataclass
 class Bundle:
-    """``manifest`` and ``parts`` (name -> bytes) are what is uploaded; the rest is for tests to look for."""
+    """A bundle. ``manifest`` and ``parts`` (name -> bytes) are uploaded; tests compare the other fields."""
 
     name: str
     manifest: bytes
@@ -39,7 +39,7 @@ class Bundle:
         return f"{self.name}.manifest.xml"
 
     def put(self, store: ObjectStore, owner: str, bucket: str, folder: str = "") -> str:
-        """Upload it, as euca-upload-bundle does; its location."""
+        """Upload the bundle like euca-upload-bundle, and return its location."""
         put(store, owner, bucket, f"{folder}{self.manifest_name}", self.manifest)
         for name, data in self.parts.items():
             put(store, owner, bucket, f"{folder}{name}", data)
@@ -59,12 +59,12 @@ class Keys:
 
 
 def tar_of(data: bytes, name: str = "disk.img") -> bytes:
-    """A tarball of one file."""
+    """Return a tarball with one file."""
     return tar_with(lambda tar: add_file(tar, name, data))
 
 
 def tar_with(fill: Callable[[tarfile.TarFile], object], format: int = tarfile.GNU_FORMAT) -> bytes:
-    """A tarball of what ``fill`` adds."""
+    """Return a tarball with the members that ``fill`` adds."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=format) as tar:
         fill(tar)
@@ -72,7 +72,7 @@ def tar_with(fill: Callable[[tarfile.TarFile], object], format: int = tarfile.GN
 
 
 def add_file(tar: tarfile.TarFile, name: str, data: bytes = b"", **facts: object) -> None:
-    """A member; ``facts`` are a TarInfo's, such as its type."""
+    """Add a member; ``facts`` are attributes of TarInfo, such as its type."""
     member = tarfile.TarInfo(name)
     member.size = len(data)
     for fact, value in facts.items():
@@ -92,7 +92,9 @@ def for_key(text: str, key: rsa.RSAPublicKey) -> str:
 
 def bundle(data: bytes, keys: Keys, *, name: str = "disk.img", tar: bytes | None = None, packed: bytes | None = None,
            size: int | None = None, part_bytes: int = PART_BYTES, **facts: object) -> Bundle:
-    """``tar`` and ``packed`` stand in for the tarball and what is encrypted; ``facts`` go to :func:`manifest_of`."""
+    """Return a bundle. ``tar`` and ``packed`` replace the tarball and the encrypted data;
+    ``facts``: see :func:`manifest_of`.
+    """
     key, iv = secrets.token_hex(16), secrets.token_hex(16)
     tarball = tar_of(data, name) if tar is None else tar
     whole = encrypted(gzip.compress(tarball) if packed is None else packed, key, iv)
@@ -106,7 +108,7 @@ def bundle(data: bytes, keys: Keys, *, name: str = "disk.img", tar: bytes | None
 def manifest_of(name: str, parts: Mapping[str, bytes], *, keys: Keys, key: str, iv: str, size: int, digest: str,
                 machine: Mapping[str, str] | None = None, mappings: Sequence[tuple[str, str]] = (),
                 bundled_size: int | None = None, change: Callable[[Element], object] | None = None) -> bytes:
-    """``machine``: elements of machine_configuration; ``change``: of the tree, at the end."""
+    """Return a manifest. ``machine``: elements of machine_configuration; ``change``: edits the final tree."""
     root = Element("manifest")
     SubElement(root, "version").text = "2007-10-10"
     _fill(SubElement(root, "bundler"), {"name": "euca2ools", "version": "3.4.1", "release": "0"})
@@ -126,7 +128,7 @@ def manifest_of(name: str, parts: Mapping[str, bytes], *, keys: Keys, key: str, 
     for one, algorithm in (("digest", "SHA1"), ("ec2_encrypted_key", "AES-128-CBC"),
                            ("user_encrypted_key", "AES-128-CBC")):
         image.find(one).set("algorithm", algorithm)  # type: ignore[union-attr]
-    SubElement(root, "signature").text = "00" * 256  # of the user's key: nobody here could check it
+    SubElement(root, "signature").text = "00" * 256  # the user's signature, which the service cannot verify
     if change is not None:
         change(root)
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)

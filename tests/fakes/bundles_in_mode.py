@@ -1,4 +1,4 @@
-"""An image made of a bundle in a process whose threads are native or green: prints ``ok``.
+"""Create an image from a bundle in a process with native or green threads, and print ``ok``.
 
     python -m tests.fakes.bundles_in_mode eventlet|threads FOLDER
 """
@@ -22,7 +22,7 @@ def main(mode: str, folder: str) -> None:
 
 
 def run(folder: Path) -> None:
-    """Others have their turns meanwhile."""
+    """Register a bundle; check that other threads run in the meantime."""
     from nova import concurrency
     from tests.fakes.bundle_world import KEYS, BundleWorld
     from tests.fakes.bundles import bundle

@@ -1,5 +1,5 @@
-"""Pools of a Ceph cluster, by the commands of rbd(8) and ceph(8) that reach them; other programs are run for real, or
-only recorded."""
+"""Pools of a Ceph cluster, accessed by the commands rbd(8) and ceph(8); other programs are executed, or only
+recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTES = {"image-meta set", "image-meta remove"}
 
 @dataclass
 class FakeImage:
-    """``content``: what it was made of, or what a test wrote; ``parent``: the snapshot that it is a clone of."""
+    """An RBD image. ``content``: its source, or data of a test; ``parent``: the snapshot that it is cloned from."""
 
     size: int
     content: str = ""
@@ -33,8 +33,8 @@ class FakeImage:
 
 
 class FakeCeph:
-    """``images``: by pool/image. ``open``: those that somebody uses. ``fails``: verb -> (exit code, complaint).
-    ``ran``: what changed something, but for notes. ``tools``: runs other programs; None: they are only recorded.
+    """A cluster. ``images``: by pool/image. ``open``: images with a watcher. ``fails``: verb -> (exit code, message).
+    ``ran``: commands that changed data, except notes. ``tools``: runs other programs; None: they are only recorded.
     ``options``: the words that every command must begin with."""
 
     def __init__(self, tools: CommandRunner | None = None) -> None:
@@ -67,7 +67,7 @@ class FakeCeph:
         done = getattr(self, "_" + verb.replace(" ", "_").replace("-", "_"))(*words[len(verb.split()):])
         return Completed(done or 0) if done is None or isinstance(done, int) else Completed(0, json.dumps(done))
 
-    # --- looks: JSON, or an exit code
+    # --- queries: JSON, or an exit code
 
     def _info(self, _format: str, _json: str, at: str) -> Any:
         name, _, snapshot = at.partition("@")
@@ -91,7 +91,7 @@ class FakeCeph:
     def _image_meta_list(self, _format: str, _json: str, at: str) -> Any:
         return self.images[at].notes if at in self.images else NOT_THERE
 
-    # --- changes: an exit code; None is 0
+    # --- changes: an exit code; None means 0
 
     def _image_meta_set(self, at: str, key: str, value: str) -> int | None:
         if at not in self.images:

@@ -1,4 +1,4 @@
-"""The conductor's rows of certificates, for nova-cert's tests."""
+"""The conductor's certificate rows, for nova-cert's tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fakes.contract import ContractFake
 
 
 class CertificateRows(ContractFake, contract=ConductorRPC):
-    """``rows``: by file name. ``page``: how many an answer has."""
+    """Conductor with certificate rows. ``rows``: by file name. ``page``: maximum number of rows in an answer."""
 
     def __init__(self, page: int = 2) -> None:
         super().__init__()

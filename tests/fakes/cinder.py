@@ -1,7 +1,7 @@
-"""A volume service in small: Cinder's API v3 over state in memory, real HTTP over a real socket (``cinder_http``).
+"""A small volume service: Cinder's API v3 with state in memory, real HTTP over a real socket (``cinder_http``).
 
 It keeps volumes, snapshots, attachments, types and quotas with Cinder's own rules about their statuses, and fails on
-demand. What takes time in Cinder (making, writing an image) takes ``takes_s`` here.
+demand. Slow operations of Cinder (creating, writing an image) take ``takes_s`` here.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nova.clients.cinder_caller import CinderCaller
 from tests.fakes.cinder_http import OURS, Listener
 from tests.fakes.cinder_rules import SECRET, Refusal
 
-#: Statuses that nothing may be left in, when all is quiet.
+#: Transient statuses: no resource may have one when the cloud is idle.
 PASSING = ("creating", "downloading", "reserved", "attaching", "detaching", "deleting")
 
 
 @dataclass
 class Trouble:
-    """What becomes of requests: ``how`` is a status or "refused" (nothing was done), "lost" (it was, and nobody is
-    told), or "slow" (it is done and answered after ``seconds``)."""
+    """A failure of requests. ``how``: a status or "refused" (the request is not executed), "lost" (it is executed, but
+    the answer is lost), or "slow" (it is executed and answered after ``seconds``)."""
 
     method: str
     path: str
@@ -39,13 +39,13 @@ class Trouble:
     seconds: float = 0.0
 
     def meets(self, method: str, path: str) -> bool:
-        """``path``: with its query."""
+        """Return whether the failure applies to a request; ``path`` includes the query."""
         return self.left > 0 and method in (self.method, self.method or method) and self.path in path
 
 
 @dataclass
 class Changing:
-    """A status that is over at ``until``."""
+    """A transient status that ends at ``until``."""
 
     until: float
     then: str
@@ -53,7 +53,7 @@ class Changing:
 
 @dataclass
 class Shelf:
-    """What there is, by id."""
+    """The resources of the service, by id."""
 
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
     snapshots: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Shelf:
 
 
 class Ours(plugin.BaseAuthPlugin):
-    """Our credentials; ``endpoint`` is what the catalog has."""
+    """Credentials of nova; ``endpoint`` is the one in the catalog."""
 
     def __init__(self, endpoint: str | None = None) -> None:
         super().__init__()
@@ -82,22 +82,22 @@ class Ours(plugin.BaseAuthPlugin):
 class FakeCinder:
     """``with FakeCinder() as cinder: cinder.add_volume(size=1)``; ``cinder.url`` is its endpoint.
 
-    ``tokens``: a user's token -> the project that it is for; any other is an administrator's. ``service_tokens``: those
-    whose user has the role service; None: every one. ``uses``: what nova would answer Cinder: whether the server of an
-    attachment has it.
+    ``tokens``: a user's token -> its project; all other tokens belong to an administrator. ``service_tokens``: tokens
+    of users with the role service; None: all tokens. ``uses``: nova's answer to Cinder about an attachment, whether its
+    server has it.
     """
 
     def __init__(self, tokens: dict[str, str] | None = None, address: str = "127.0.0.1") -> None:
         self.tokens, self.address, self.url = tokens or {}, address, ""
         self.shelf = Shelf()
         self.newest = (3, 71)
-        self.images = {"image"}  # those that a volume may be written over with
-        self.quotas: dict[str, int] = {}  # volumes, snapshots; what is missing has no limit
-        self.page = 1000  # things on a page
-        self.instead: tuple[Any, ...] = ()  # what answers every request in its place: (body,)
+        self.images = {"image"}  # images that may be written to a volume
+        self.quotas: dict[str, int] = {}  # of volumes and snapshots; unlimited if missing
+        self.page = 1000  # resources on a page
+        self.instead: tuple[Any, ...] = ()  # (body,) of the answer to every request, if set
         self.takes_s = 0.0
-        self.filters_nothing = False  # lists are whole, whatever they are asked for
-        self.fails_to_make = False  # what is made ends in ``error``
+        self.filters_nothing = False  # lists ignore their filters
+        self.fails_to_make = False  # created resources end in ``error``
         self.service_tokens: set[str] | None = None
         self.uses: Callable[[str, str], bool] = lambda server, attachment: True
         self.troubles: list[Trouble] = []
@@ -108,7 +108,7 @@ class FakeCinder:
         self._changing: dict[str, Changing] = {}
         self._listener: Listener | None = None
 
-    # -- at its address
+    # -- network
 
     def __enter__(self) -> FakeCinder:
         self.come_back()
@@ -118,25 +118,25 @@ class FakeCinder:
         self.go_away()
 
     def come_back(self) -> None:
-        """Listen: at a free port at first, at the same one later."""
+        """Listen: on a free port the first time, on the same port later."""
         self._listener = Listener(self, self._listener.port if self._listener else 0)
         self.url = f"http://{self.address}:{self._listener.port}/v3"
 
     def go_away(self) -> None:
-        """Connections are refused, and those that are open end."""
+        """Refuse new connections and close the open ones."""
         assert self._listener is not None
         self._listener.end()
 
     def client(self, retries: int = 1, **patience: Any) -> Cinder:
-        """A client with our credentials that does not wait before it tries again."""
+        """Return a client with nova's credentials that retries without a delay."""
         service = session.ServiceEndpoint("volume", "volumev3", (self.url,), retries=retries,
                                           **{"retry_wait_s": 0.0, "read_timeout_s": 5.0, **patience})
         return Cinder(CinderCaller(service, session.Credentials(ksession.Session(), Ours())), doubts_s=(0.0, 0.0))
 
-    # -- what there is
+    # -- resources
 
     def add_volume(self, size: int = 1, **members: Any) -> str:
-        """An available volume; its id. ``members`` are of Cinder's JSON; ``project`` is whose it is."""
+        """Add an available volume and return its id. ``members``: fields of Cinder's JSON; ``project``: its owner."""
         volume_id = members.pop("id", None) or str(uuid.uuid4())
         self.shelf.volumes[volume_id] = {
             "id": volume_id, "project": OURS, "status": "available", "size": size, "name": "", "description": None,
@@ -146,7 +146,7 @@ class FakeCinder:
         return volume_id
 
     def add_snapshot(self, volume_id: str, **members: Any) -> str:
-        """An available snapshot; its id."""
+        """Add an available snapshot and return its id."""
         volume, snapshot_id = self.shelf.volumes[volume_id], str(uuid.uuid4())
         self.shelf.snapshots[snapshot_id] = {
             "id": snapshot_id, "project": volume["project"], "volume_id": volume_id, "status": "available",
@@ -155,26 +155,26 @@ class FakeCinder:
         return snapshot_id
 
     def status(self, key: str) -> str:
-        """Of a volume or a snapshot, as it is now; ``gone``."""
+        """Return the current status of a volume or a snapshot; ``gone`` if it does not exist."""
         self.settle()
         found = self.shelf.volumes.get(key) or self.shelf.snapshots.get(key)
         return found["status"] if found else "gone"
 
     def attachments_of(self, volume_id: str = "", server: str = "") -> list[dict[str, Any]]:
-        """Of a volume, of a server, or all."""
+        """Return the attachments of a volume, of a server, or all."""
         return [one for one in self.shelf.attachments.values()
                 if volume_id in ("", one["volume_id"]) and server in ("", one["instance"])]
 
     def unsettled(self) -> dict[str, str]:
-        """Id -> status of each volume, snapshot and attachment that is in a passing one: nothing, when all is well."""
+        """Return the volumes, snapshots and attachments in a transient status, as id -> status."""
         self.settle()
         things = [*self.shelf.volumes.values(), *self.shelf.snapshots.values(), *self.shelf.attachments.values()]
         return {one["id"]: one["status"] for one in things if one["status"] in PASSING}
 
-    # -- what goes wrong
+    # -- failures
 
     def trouble(self, method: str, path: str, how: int | str, times: int = 1, seconds: float = 0.0) -> Trouble:
-        """For the next ``times`` requests of this method (empty: any) whose path has ``path`` in it."""
+        """Add a failure for the next ``times`` requests of this method (empty: any) with ``path`` in their path."""
         self.troubles.append(Trouble(method, path, how, times, seconds))
         return self.troubles[-1]
 
@@ -184,12 +184,12 @@ class FakeCinder:
     # -- time
 
     def begin(self, thing: dict[str, Any], status: str, then: str) -> None:
-        """It is in ``status`` for ``takes_s``, and ``then`` (or in error) after it."""
+        """Set ``status`` for ``takes_s``; then the resource gets the status ``then``, or error."""
         thing["status"] = status
         self._changing[thing["id"]] = Changing(self.clock() + self.takes_s, "error" if self.fails_to_make else then)
 
     def settle(self) -> None:
-        """What is over by now is over."""
+        """End the transient statuses whose time is over."""
         for key, change in list(self._changing.items()):
             if self.clock() >= change.until:
                 del self._changing[key]
@@ -197,10 +197,10 @@ class FakeCinder:
                     if key in shelf:
                         shelf[key].update(status=change.then, progress="100%")
 
-    # -- for its rules
+    # -- for the rules
 
     def of_project(self, things: dict[str, dict[str, Any]], project: str) -> Iterator[dict[str, Any]]:
-        """The newest first."""
+        """Yield the resources of a project, the newest first."""
         return (one for one in reversed(things.values()) if one["project"] == project)
 
     def check_quota(self, noun: str, project: str) -> None:

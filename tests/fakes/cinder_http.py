@@ -1,4 +1,4 @@
-"""The volume service in small at its address: HTTP, versions, tokens, and what goes wrong on the way."""
+"""HTTP server of the small volume service: versions, tokens, and network failures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.fakes.cinder_rules import Answer, Asked, Refusal, Rules
 if TYPE_CHECKING:
     from tests.fakes.cinder import FakeCinder, Trouble
 
-OURS = "0" * 31 + "1"  # the project of tokens that are nobody's: an administrator's
-PROJECT = re.compile(r"[0-9a-f-]{32,36}")  # of a path; what is none gives 404
+OURS = "0" * 31 + "1"  # the project of an administrator, for unknown tokens
+PROJECT = re.compile(r"[0-9a-f-]{32,36}")  # in a path; other values give 404
 
 
 class Listener:
-    """Serves until it is ended."""
+    """Server that runs until ``end`` is called."""
 
     def __init__(self, fake: FakeCinder, port: int) -> None:
         self._connections: set[socket.socket] = set()
@@ -33,7 +33,7 @@ class Listener:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def end(self) -> None:
-        """Open connections, too. Twice is once."""
+        """Stop the server and close open connections; may be called twice."""
         self._server.shutdown()
         self._server.server_close()
         for connection in list(self._connections):
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: Any) -> None:
         text = b"" if body is None else json.dumps(body).encode()
-        with contextlib.suppress(OSError):  # who asked may have gone
+        with contextlib.suppress(OSError):  # the client may have disconnected
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.send_header("Content-Type", "application/json")

@@ -1,4 +1,4 @@
-"""What the volume service in small answers: Cinder's rules, call by call."""
+"""Answers of the small volume service: Cinder's rules for each call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DELETABLE = ("available", "error", "error_restoring", "error_extending", "error_
 
 
 class Refusal(Exception):
-    """An answer that says no, as Cinder does."""
+    """An error answer in Cinder's form."""
 
     KINDS = {400: "badRequest", 403: "forbidden", 404: "itemNotFound", 406: "computeFault", 409: "conflictingRequest",
              413: "overLimit"}
@@ -29,8 +29,8 @@ class Refusal(Exception):
 
 
 class Asked(NamedTuple):
-    """A request. ``words``: its path without version and project; ``project``: whose token came with it, None for an
-    administrator's; ``service``: a service token came, too."""
+    """A request. ``words``: its path without version and project; ``project``: the project of its token, None for an
+    administrator's; ``service``: the request has a service token."""
 
     method: str
     words: tuple[str, ...]
@@ -42,19 +42,19 @@ class Asked(NamedTuple):
     service: bool
 
     def since(self, minor: int) -> None:
-        """404 of an older request, as Cinder says it."""
+        """Refuse a request with an older version, with Cinder's 404."""
         if self.version < (3, minor):
             raise Refusal(404, f"API version 3.{self.version[1]} is not supported on this method.")
 
 
 class Rules:
-    """``answer`` is the one way in."""
+    """The rules of all calls; ``answer`` is the entry point."""
 
     def __init__(self, fake: FakeCinder) -> None:
         self.fake, self.shelf = fake, fake.shelf
 
     def answer(self, asked: Asked) -> Answer:
-        """(status, body). Refusal."""
+        """Return (status, body) for a request. Raises Refusal."""
         self.fake.settle()
         if asked.version > self.fake.newest:
             raise Refusal(406, "Version is not supported by the API.")
@@ -147,7 +147,7 @@ class Rules:
         return 202, None
 
     def _complete_migration(self, asked: Asked, volume: dict[str, Any], arguments: Any) -> Answer:
-        """Of a volume that is not moved a server has just taken another one in its place."""
+        """Complete a migration; without one, a server has just swapped the volume for another."""
         new = self._volume(asked, arguments["new_volume"])
         if volume["migration_status"] is None:
             for one in self.fake.attachments_of(volume["id"]):
@@ -237,7 +237,7 @@ class Rules:
         return 200, {"attachment": self._attachment_shown(attachment)}
 
     def _reserve(self, volume: dict[str, Any], server: str) -> None:
-        """A volume in use may be reserved by its own server (which moves), and by others when it is of many."""
+        """Reserve a volume; in use, its own (moving) server may reserve it, and others if it is multiattach."""
         own = any(one["instance"] == server for one in self.fake.attachments_of(volume["id"]))
         if volume["status"] in ("available", "downloading") or (volume["status"] == "in-use" and volume["multiattach"]):
             volume["status"] = "reserved"

@@ -1,4 +1,4 @@
-"""Clocks that tests move."""
+"""Clocks that tests control."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from nova.concurrency import Clock
 
 
 class QuickClock(Clock):
-    """Who sleeps by it does not wait: the time is over at once. ``slept``: the seconds of each sleep."""
+    """Clock whose sleeps return immediately and advance its time. ``slept``: the seconds of each sleep."""
 
     def __init__(self) -> None:
         self.time_s = 1000.0

@@ -1,5 +1,5 @@
-"""How programs end, run by the real runner in a process whose threads are native or green: a JSON object, by the case's
-name ``[class of the error or "", what it says or the output, seconds]``.
+"""Run programs with the real runner in a process with native or green threads. Prints a JSON object: case -> ``[class
+of the error or "", message or output, seconds]``.
 
     python -m tests.fakes.commands_in_mode eventlet|threads FOLDER
 """
@@ -37,7 +37,7 @@ def outcome(case: Callable[[], Any]) -> tuple[str, str, float]:
         error, said = "", str(case())
     except NovaError as failure:
         error, said = type(failure).__name__, failure.message
-    except Exception as failure:  # what the runner let through: the test names it
+    except Exception as failure:  # not handled by the runner: the test reports it
         error, said = f"raw {type(failure).__module__}.{type(failure).__name__}", str(failure)
     return error, said, time.monotonic() - started
 
@@ -75,12 +75,12 @@ def cases(folder: Path) -> dict[str, Callable[[], Any]]:
         "conversation hangs": lambda: _talk(["sleep", "20"]),
         "conversation with a dead program": _talk_to_the_dead,
         "conversation missing": lambda: _talk(["no-such-program"]),
-        "full process table": lambda: _without_processes(lambda: patient.run(["true"])),  # last: it gives up its rights
+        "full process table": lambda: _without_processes(lambda: patient.run(["true"])),  # last: it drops privileges
     }
 
 
 def _interrupted(folder: Path) -> str:
-    """Whether the program lives on when who waits for it is interrupted."""
+    """Return whether the program keeps running when its waiting caller is interrupted."""
     from nova import concurrency
     from nova.privileged.runner import SystemRunner
 

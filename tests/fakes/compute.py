@@ -1,4 +1,4 @@
-"""What a compute host works with, for tests: a clock, orders, an image service, a whole service."""
+"""The environment of a compute host, for tests: a clock, orders, an image service, a whole service."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HOST = "compute1"
 
 
 class FakeClock(HostClock):
-    """Stands still until ``advance``; counts on from the real time, so that it suits files and threads."""
+    """Clock that stands still until ``advance``; it starts at the real time, which suits files and threads."""
 
     def __init__(self) -> None:
         self._ahead = datetime.timedelta()
@@ -51,7 +51,7 @@ class FakeClock(HostClock):
 
 
 def options(module: Any, **values: Any) -> Any:
-    """A group as ``nova.cmd`` hands it down: the section's defaults, and ``values``."""
+    """Return an option group as ``nova.cmd`` passes it: the section's defaults, and ``values``."""
     conf = cfg.ConfigOpts()
     conf.register_opts([cfg.StrOpt("state_path", default="/nowhere")])
     group = None if module.GROUP == "DEFAULT" else module.GROUP
@@ -86,7 +86,7 @@ def guest_order(order: BuildOrder, epoch: int, **fields: Any) -> GuestOrder:
 
 
 class FakeStore:
-    """The image proxy as hosts see it: images by id, with what was sent to them."""
+    """The image proxy from a host's point of view: images by id, with the uploaded data."""
 
     def __init__(self) -> None:
         self.images: dict[str, Image] = {}
@@ -96,8 +96,8 @@ class FakeStore:
         self.on_chunk: Any = lambda: None
         self.held: list[ImageTicket] = []
         self.offered: list[RbdLocation] = []
-        self.refusal: errors.NovaError | None = None  # of what is offered
-        self.places: dict[str, tuple[RbdLocation, ...]] | Exception = {}  # of images in Ceph; or why they are not told
+        self.refusal: errors.NovaError | None = None  # raised for offered images
+        self.places: dict[str, tuple[RbdLocation, ...]] | Exception = {}  # in Ceph; or an error
 
     def add(self, image_id: str) -> str:
         self.images[image_id] = Image(id=image_id, status="queued")
@@ -144,7 +144,7 @@ class World:
                  **settings: Any) -> None:
         self.state_path, self.settings = state_path, settings
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
-        self.offers: Offers = {}  # of consoles
+        self.offers: Offers = {}  # of consoles (see Offers)
         self.vendor: Any = NoVendorData()
         self.images = images
         self.hairpins: Any = None
@@ -170,7 +170,7 @@ class World:
         return self
 
     def restart(self) -> World:
-        """All that was in memory is gone; what was in files is found again."""
+        """Restart the process: state in memory is lost, state in files is read again."""
         self.driver.knobs.clear()
         self.service.stop(0.0)
         self.driver = self.new_driver()
@@ -181,7 +181,7 @@ class World:
         return self.service.build_guests(self.host.name, orders)
 
     def ask(self, call: str, *orders: Any) -> tuple[Outcome, ...]:
-        """A call of ComputeRPC with these orders."""
+        """Call ComputeRPC with these orders."""
         return getattr(self.service, call)(self.host.name, orders)
 
     def one(self, call: str, order: Any) -> Outcome:
@@ -189,12 +189,12 @@ class World:
         return outcome
 
     def close(self) -> None:
-        """Waits for what is under way, unless time stands still: then it would be for ever."""
+        """Stop the service and wait for running work, unless the clock stands still: the wait would never end."""
         self.driver.knobs.clear()
         self.service.stop(5.0 if type(self.host.clock) is HostClock else 0.0)
 
     def leftovers(self) -> list[str]:
-        """Everything of any guest that is still there, fences apart."""
+        """Return all remaining resources of guests, except fences."""
         guests = [f"{guest.server_uuid}: {self.driver.hypervisor.inspect(guest.server_uuid)}"
                   for guest in self.driver.guests()]
         folders = ("building", "aside", "arrived", "fake/guests", "fake/aside", "fake/snapshots", "fake/arrivals")
@@ -203,7 +203,7 @@ class World:
 
 
 def beside(function: Any, *args: Any) -> tuple[threading.Thread, list[Any]]:
-    """Run a call beside the test; its result is the list's only item when the thread has ended."""
+    """Run a call in a thread; when it has ended, its result is the only item of the list."""
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(function(*args)), daemon=True)
     thread.start()
@@ -211,7 +211,7 @@ def beside(function: Any, *args: Any) -> tuple[threading.Thread, list[Any]]:
 
 
 def wait_until(condition: Any, patience_s: float = 5.0) -> None:
-    """AssertionError when ``condition()`` isn't true in time."""
+    """Wait until ``condition()`` is true. Raises AssertionError after ``patience_s``."""
     end = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < end, "it did not become true in time"

@@ -1,4 +1,4 @@
-"""Compute hosts of the conductor's tests: ComputeRPC over dictionaries, done at once, or as a test says."""
+"""Compute hosts of the conductor's tests: ComputeRPC over dictionaries; orders end immediately, or as a test sets."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from tests.fakes.contract import ContractFake
 
 Answer = Callable[[str, Any], Outcome]
 
-#: Call -> kind of its orders: the first word of its name, mostly; of volumes, ``attach_volume`` and the like.
+#: Call -> kind of its orders: usually the first word of its name; for volumes, ``attach_volume`` etc.
 KINDS = {name: name[:-1] if name.endswith("_volumes") else {"set": "password"}.get(
     word := name.partition("_")[0], word)
          for name, method in ComputeRPC.methods.items() if "orders" in method.arguments.__struct_fields__}
-#: Kinds that MovingGuests does.
+#: Kinds that MovingGuests handles.
 MOVES = ("leave", "fetch", "finish", "return", "forget", "describe", "prepare", "migrate", "land")
-#: Kind of order -> power state after it, where it is not running. Some tell none.
+#: Kind of order -> reported power state, if it is not RUNNING; some orders report none.
 POWER_AFTER = {"pause": PowerState.PAUSED, "suspend": PowerState.SUSPENDED, "password": PowerState.NOSTATE,
                "crash": PowerState.NOSTATE}
 
 
 class FakeCompute(ContractFake, contract=ComputeRPC):
-    """One host. ``answers``: kind of order -> what is done with one (an Outcome, or it raises). ``before``: kind ->
-    what happens ahead of a call's orders."""
+    """One host. ``answers``: kind of order -> its handler (returns an Outcome, or raises). ``before``: kind ->
+    function called before a call's orders."""
 
     def __init__(self, host: str) -> None:
         super().__init__()
@@ -52,26 +52,26 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         self.ports: dict[str, int] = {}
         self.snapshots: set[tuple[str, str]] = set()  # (server, image)
         self.ceph: set[str] | None = None  # images of snapshots in Ceph; None: they are files
-        self.swapped: dict[tuple[str, str], str] = {}  # (server, volume) -> the volume that took its place
-        self.files: dict[tuple[str, str], list[str]] = {}  # (server, volume) -> files over its first one
-        self.plugged: dict[str, list[str]] = {}  # server -> ids of interfaces plugged in while it lived
+        self.swapped: dict[tuple[str, str], str] = {}  # (server, volume) -> the volume that replaced it
+        self.files: dict[tuple[str, str], list[str]] = {}  # (server, volume) -> overlay files on its first one
+        self.plugged: dict[str, list[str]] = {}  # server -> ids of hot-plugged interfaces
         self.on_upload: Callable[[str], None] = lambda image_id: None
-        self.on_find: Callable[[], None] | None = None  # ahead of each answer to where a console is
+        self.on_find: Callable[[], None] | None = None  # called before each answer about a console's address
         self.given(get_console_output=ConsoleOutput(text=""), get_host_uptime="up 1 day", ping=host,
                    change_host_power=lambda host, action: action, volume_connector={"host": host, "ip": "192.0.2.7"},
                    **{call: self._doer(kind) for call, kind in KINDS.items()})
 
-    # -- what came
+    # -- received calls
 
     @property
     def orders(self) -> list[tuple[str, Any]]:
-        """(kind, order) of all."""
+        """Return all received orders as (kind, order)."""
         return [(KINDS[call.name], order) for call in [*self.calls] if call.name in KINDS
                 for order in call.arguments["orders"]]
 
     @property
     def contexts(self) -> list[context.RequestContext]:
-        """Of the calls with orders."""
+        """Return the contexts of the calls with orders."""
         return [call.context for call in self.calls if call.name in KINDS]
 
     @property
@@ -80,13 +80,13 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
 
     @property
     def cached(self) -> list[str]:
-        """Ids of images that it was to have ready."""
+        """Return the ids of images that the host was asked to cache."""
         return [image.id for _host, images, _tickets in self.asked("cache_images") for image in images]
 
     def built(self) -> list[BuildOrder]:
         return [order for kind, order in self.orders if kind == "build"]
 
-    # -- what is answered
+    # -- answers
 
     def find_console(self, host: str, server_uuid: str, type: Any) -> ConsoleAddress:
         if self.on_find:
@@ -179,33 +179,33 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
 
 
 def refused(error: errors.NovaError) -> Answer:
-    """An answer of a host that reports this error."""
+    """Return the handler of a host that reports this error."""
     return lambda _kind, order: Outcome(server_uuid=order.server_uuid, ok=False, error_kind=error.kind,
                                         error_code=error.code, error_message=error.message)
 
 
 def silent(_kind: str, _order: Any) -> Outcome:
-    """A host that does not answer."""
+    """Handle an order as a host that does not answer."""
     raise errors.Unavailable("host did not answer")
 
 
 class MovingGuests:
-    """One host's part in moves: guests are kept as source copies, fetched, sent and kept, beside ``guests`` (those that
-    it has). ``peers``: all hosts by name."""
+    """One host's part in moves: source copies, fetched disks and prepared hosts, in addition to ``guests`` (the guests
+    of this host). ``peers``: all hosts by name."""
 
     def __init__(self, host: str, guests: dict[str, BuildOrder]) -> None:
         self.host, self.guests = host, guests
         self.peers: dict[str, Any] = {}
         self.kept_sources: dict[str, BuildOrder] = {}  # source copies
-        self.fetched: set[str] = set()  # disks of one that comes
-        self.ready: set[str] = set()  # prepared for one that comes alive
-        self.left: set[str] = set()  # disks of one that went alive
+        self.fetched: set[str] = set()  # disks of an incoming guest
+        self.ready: set[str] = set()  # prepared for an incoming live migration
+        self.left: set[str] = set()  # disks left by an outgoing live migration
         self.kept_disks: list[bool] = []  # of each destroy
         self.shared = False
         self.starts: list[bool] = []
 
     def things(self) -> list[tuple[str, str, str]]:
-        """(host, server, what) of all that is here, but for guests."""
+        """Return (host, server, kind) of all resources on the host, except guests."""
         found = {"aside": self.kept_sources, "fetched": self.fetched, "ready": self.ready, "left": self.left}
         return [(self.host, uuid, what) for what, uuids in found.items() for uuid in uuids]
 

@@ -1,6 +1,6 @@
 """A conductor for the API's tests, with state in memory where tests need it: ConductorRPC over dictionaries.
 
-What was asked of it is in ``asked(call)``. A test that needs another answer says so: ``given(get_diagnostics=TOLD)``.
+``asked(call)`` has the received arguments. A test sets another answer by ``given(get_diagnostics=TOLD)``.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
         super().__init__()
         self.servers: dict[str, ServerDetail] = {}
         self.actions: list[InstanceAction] = []
-        self.console = "login: \n"  # every server's
+        self.console = "login: \n"  # the console of every server
         self.passwords: dict[str, str] = {}
         self.migrations: list[Migration] = []
         self.groups: dict[str, ServerGroup] = {}
         self.flavors: dict[str, Flavor] = {}
         self.keypairs: dict[tuple[str, str], Keypair] = {}
         self.limits: dict[tuple[str, str | None], dict[str, int]] = {}  # by (project, user)
-        self.used: dict[str, int] = {}  # by resource, the same for everybody
+        self.used: dict[str, int] = {}  # by resource, the same for all projects
         self.classes: dict[str, dict[str, int]] = {}
         self.defaults = {**dict.fromkeys(NETWORK_RESOURCES, -1),
                          **{name: 10 + index for index, name in enumerate(RESOURCES)}}
@@ -70,18 +70,18 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
         self.security_groups: dict[str, SecurityGroup] = {}
         self.default_rules: dict[str, SecurityRule] = {}
         self.services: list[Service] = []
-        self.silent_cell = False  # its services are shown where unknown ones may be
+        self.silent_cell = False  # its services are in lists that may have unknown ones
         self.hypervisors: list[Hypervisor] = []
-        self.uptime: str | None = " 08:32:11 up 93 days"  # every hypervisor's
+        self.uptime: str | None = " 08:32:11 up 93 days"  # the uptime of every hypervisor
         self.aggregates: dict[int, Aggregate] = {}
-        self.usages: list[ServerUsage] = []  # whatever the time asked for
+        self.usages: list[ServerUsage] = []  # for every requested time
         self.debts: list[Debt] = []
-        self.devices: dict[str, tuple[BlockDevice, ...]] = {}  # volumes, by the server's uuid
+        self.devices: dict[str, tuple[BlockDevice, ...]] = {}  # volumes by server uuid
         self.volumes: dict[str, Volume] = {}
         self.volume_snapshots: dict[str, VolumeSnapshot] = {}
         self.given(**{call: functools.partial(self._begin, action) for call, action in BEGINS.items()})
 
-    # -- what there is
+    # -- resources
 
     def add_server(self, **fields: Any) -> ServerDetail:
         server = ServerDetail(**{
@@ -125,7 +125,7 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
         return self.floating[address]
 
     def add_device(self, server_uuid: str, **fields: Any) -> BlockDevice:
-        """A volume that a server has."""
+        """Add a volume to a server."""
         number = len(self.devices.get(server_uuid, ())) + 1
         device = BlockDevice(**{"id": numbered(3, number), "volume_id": numbered(4, number),
                                 "attachment_id": numbered(5, number), "device_name": f"/dev/vd{'abcdefg'[number]}",
@@ -153,7 +153,7 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
         return self.services[-1]
 
     def add_hypervisor(self, hostname: str, **fields: Any) -> Hypervisor:
-        """A node with a host and service of its own, of the same name."""
+        """Add a node with its own host and service of the same name."""
         number = len(self.hypervisors) + 1
         values = {"host": hostname, "type": "QEMU", "version": 7002000, "host_ip": "192.0.2.1", "vcpus": 4,
                   "memory_mb": 8192, "memory_mb_used": 512, "local_gb": 100, "cpu_info": '{"arch": "x86_64"}', **fields}
@@ -169,7 +169,7 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
 
 
 def server_usage(uuid: str, project_id: str = "demo", **fields: object) -> ServerUsage:
-    """One hour of a small server."""
+    """Return the usage of a small server in one hour."""
     return ServerUsage(**{"uuid": uuid, "name": "vm", "project_id": project_id, "flavor": "m1", "memory_mb": 512,
                           "local_gb": 1, "vcpus": 1, "started_at": LAUNCHED, "state": "active", "hours": 1.0,
                           "uptime_s": 3600, **fields})

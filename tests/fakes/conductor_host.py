@@ -1,4 +1,4 @@
-"""The conductor as hosts see it: ConductorHostRPC, answered from what a test puts in; what hosts report is kept."""
+"""The conductor's API for hosts: ConductorHostRPC with answers that a test sets; it keeps the reports of hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fakes.contract import ContractFake
 
 
 class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
-    """``overtaken``: servers whose permission is refused. ``networks``: what the host should serve."""
+    """Conductor for hosts. ``overtaken``: servers whose permission is refused. ``networks``: networks of the host."""
 
     def __init__(self, *networks: NetworkOnHost) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
                    guest_ranges=(), report_strangers=(), volumes_given_up=None,
                    report_volume_usage=None, report_hypervisor_down=None)
 
-    # -- what is answered
+    # -- answers
 
     def register(self, host: str, registration: Registration) -> Registered:
         return Registered(service_id=1, debts=self.debts)
@@ -42,10 +42,10 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
     def networks_on_host(self, host: str) -> tuple[NetworkOnHost, ...]:
         return tuple(self.networks)
 
-    # -- what was told
+    # -- received reports
 
     def _said(self, name: str) -> list[Any]:
-        """What hosts said in calls of this name that were answered, but for their own names."""
+        """Return the arguments of answered calls of this name, without the hosts' names."""
         return [call.said[-1] for call in [*self.done] if call.name == name]
 
     @property
@@ -62,17 +62,17 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
 
     @property
     def outcomes(self) -> list[tuple[tuple[int, ...], tuple[Outcome, ...]]]:
-        """(operations, outcomes) of each report."""
+        """Return (operations, outcomes) of each report."""
         return [call.said[1:] for call in [*self.done] if call.name == "report_outcomes"]
 
     @property
     def permissions(self) -> list[tuple[Permission, ...]]:
-        """What each question asked for."""
+        """Return the permissions that each call asked for."""
         return self._said("may_proceed")
 
     @property
     def have(self) -> tuple[str, ...]:
-        """The guests that the host has, as it said last."""
+        """Return the guests in the host's last report."""
         return self._said("expected_guests")[-1]  # type: ignore[no-any-return]
 
     @property

@@ -1,4 +1,4 @@
-"""Parts of the fake conductor: services, hypervisors, aggregates, usage and debts."""
+"""Parts of the fake conductor: services, hypervisors, aggregates, usage and pending cleanups."""
 
 from __future__ import annotations
 

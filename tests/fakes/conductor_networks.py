@@ -60,7 +60,7 @@ class Networks:
 
 
 class Interfaces:
-    """They come and go at once."""
+    """Servers' interfaces, which are attached and detached immediately."""
 
     def list_interfaces(self: Any, query: Any) -> Any:
         return tuple(self._find(query.uuid, query.scope).interfaces)
@@ -172,7 +172,7 @@ class Floating:
 
 
 class SecurityGroups:
-    """Their ids are uuids, as Neutron's are."""
+    """Security groups; their ids are uuids, as in Neutron."""
 
     def list_security_groups(self: Any, query: Any) -> Any:
         project = query.scope.project_id

@@ -1,4 +1,4 @@
-"""Parts of the fake conductor: what users and projects have beside servers."""
+"""Parts of the fake conductor: resources of users and projects other than servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ServerGroups:
 
 
 class Flavors:
-    """Private ones and their projects, extra specs, create to delete."""
+    """Flavors from creation to deletion, with private ones, their projects, and extra specs."""
 
     def list_flavors(self: Any, query: Any) -> Any:
         granted = query.scope.project_id
@@ -140,7 +140,7 @@ class Quotas:
 
 
 class Images:
-    """The filters of lists are left to the image service."""
+    """Images; lists ignore their filters, which the image service implements."""
 
     def list_images(self: Any, query: Any) -> Any:
         return tuple(after(query.marker, self.images.values(), "id")[:query.limit])

@@ -1,4 +1,4 @@
-"""Parts of the fake conductor: servers, whose actions end at once, and what belongs to them."""
+"""Parts of the fake conductor: servers, whose actions end immediately, and their resources."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nova.model.server.servers import CreatedServers, ServerPage, ServerSummary,
 from nova.model.server.states import ACTIONS, TaskState, VmState, refusal
 from tests.fakes.shelves import EVERYTHING, after, first, replace
 
-#: Calls that begin an action and are answered with nothing.
+#: Calls that begin an action and have no answer.
 BEGINS = {"migrate_server": "migrate", "live_migrate_server": "live-migration", "evacuate_server": "evacuate",
           "rescue_server": "rescue", "change_password": "changePassword", "unshelve_server": "unshelve",
           "abort_live_migration": "live_migration_cancel", "force_live_migration": "live_migration_force_complete"}
 #: Calls that begin an action that has arguments.
 LIFE = (*BEGINS, "rebuild_server", "resize_server", "create_image", "create_backup")
-#: Of a rebuild's order what the server's row has, too.
+#: Fields of a rebuild's order that are also in the server's row.
 REBUILT = {"name", "metadata", "description", "hostname", "key_name", "user_data", "access_ip_v4", "access_ip_v6",
            "disk_config", "trusted_certs"}
 
@@ -37,7 +37,7 @@ class Servers:
         return self.servers[server.uuid]
 
     def _begin(self: Any, name: str, /, order: Any, **fields: Any) -> None:
-        """Refused in states that do not allow it; else it ends at once."""
+        """Begin an action, which ends immediately. Raises WrongState in states that do not allow it."""
         server, action = self._find(order.uuid), ACTIONS[name]
         reason = refusal(action, server.vm_state, server.task_state, server.launched_at is not None)
         if reason is not None:
@@ -110,7 +110,7 @@ class Servers:
 
 class Life:
     def rebuild_server(self: Any, order: Any) -> Any:
-        """Answered while it is being rebuilt."""
+        """Rebuild a server; the answer shows it during the rebuild."""
         self._begin("rebuild", order, image_id=order.image_id, vm_state=VmState.ACTIVE,
                     **{name: getattr(order, name) for name in order.fields if name in REBUILT})
         return replace(self.servers[order.uuid], task_state=TaskState.REBUILDING)

@@ -1,4 +1,4 @@
-"""Parts of the fake conductor: servers' volumes, which come and go at once, and the volume service's own."""
+"""Parts of the fake conductor: servers' volumes, attached and detached immediately, and the volume service's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
 
 
 class ServerVolumes:
-    """``devices``: those of each server, by its uuid."""
+    """Servers' volumes. ``devices``: by server uuid."""
 
     def _device(self: Any, server_uuid: str, volume_id: str) -> BlockDevice:
         found: BlockDevice = first((one for one in self.devices.get(server_uuid, ()) if one.volume_id == volume_id),
@@ -57,7 +57,7 @@ class ServerVolumes:
 
 
 class VolumeProxies:
-    """``volumes`` and ``volume_snapshots``, by id."""
+    """The volume service's resources: ``volumes`` and ``volume_snapshots``, by id."""
 
     def list_volumes(self: Any, query: Any) -> Any:
         return page(self.volumes.values(), query)

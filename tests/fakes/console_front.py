@@ -1,4 +1,4 @@
-"""For tests of the console proxies: nova-consoleauth by a table of tokens, small hypervisors' ends, a client."""
+"""Fakes for tests of the console proxies: nova-consoleauth with a table of tokens, console servers, and a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVER, USER, PROJECT = "0e3f6c1a-7d5b-4f64-9a5e-3c1f0b2d4e5f", "user-1", "proje
 
 
 class FakeConsoleAuth:
-    """ConsoleAuthRPC's check. ``once``: tokens serve once; ``error``: raised in place of an answer."""
+    """ConsoleAuthRPC's check. ``once``: tokens are valid one time; ``error``: raised instead of an answer."""
 
     def __init__(self, type_: ConsoleType = ConsoleType.NOVNC, once: bool = False) -> None:
         self.type, self.once = type_, once
@@ -49,7 +49,7 @@ class FakeConsoleAuth:
 
 
 class FakeEnd:
-    """A hypervisor's end: listens, and runs ``talk(sock)`` for each who comes, in a thread of its own."""
+    """Console server of a hypervisor: it listens, and runs ``talk(sock)`` for each client in a separate thread."""
 
     def __init__(self, talk: Callable[[socket.socket], Any], port: int = 0) -> None:
         self.talk = talk
@@ -72,21 +72,21 @@ class FakeEnd:
             self.talk(client)
 
     def close(self) -> None:
-        """Take no more; the shutdown is for the thread that waits, which would take one more else."""
+        """Stop accepting; the shutdown wakes the waiting thread, which would accept one more client otherwise."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
 
 def echo(sock: socket.socket) -> None:
-    """A serial port that greets, and gives back what it gets."""
+    """Serve a serial port that sends a greeting and echoes its input."""
     sock.sendall("Grüße \u2603 \x1b[1;32mbold\x1b[0m\r\nguest login: ".encode())
     while data := sock.recv(65536):
         sock.sendall(data)
 
 
 def rfb(sock: socket.socket, width: int = 640, height: int = 400) -> None:
-    """RFB 3.8 without security; its screen is a ramp of colours, sent once. (noVNC 1.3 wants its alpha.)"""
+    """Serve RFB 3.8 without security; its screen is a colour ramp, sent once. (noVNC 1.3 needs its alpha channel.)"""
     sock.sendall(b"RFB 003.008\n")
     _exactly(sock, 12)
     sock.sendall(b"\x01\x01")
@@ -129,8 +129,8 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
 
 
 class Client:
-    """A WebSocket's client over a plain socket. ``status``: of the answer to its request; with a refusal: its
-    ``words``, and the ``body``."""
+    """A WebSocket client on a plain socket. ``status``: of the answer to its request; for a refusal also its
+    ``words`` and the ``body``."""
 
     def __init__(self, port: int, target: str, headers: dict[str, str] | None = None) -> None:
         self.sock = socket.create_connection(("127.0.0.1", port), timeout=5)
@@ -155,7 +155,7 @@ class Client:
         self.sock.sendall(bytes((0x82, 0x80 | len(data))) + bytes(4) + data)
 
     def frame(self) -> tuple[int, bytes]:
-        """(opcode, payload) of the next frame."""
+        """Return (opcode, payload) of the next frame."""
         first, length = _exactly(self.sock, 2)
         if length == 126:
             length = struct.unpack(">H", _exactly(self.sock, 2))[0]
@@ -164,14 +164,14 @@ class Client:
         return first & 15, _exactly(self.sock, length)
 
     def received(self, count: int) -> bytes:
-        """That many bytes of payload, at least."""
+        """Receive at least this many bytes of payload."""
         have = b""
         while len(have) < count:
             have += self.frame()[1]
         return have
 
     def closing(self) -> tuple[int, str]:
-        """(code, words) of the close that comes."""
+        """Return (code, reason) of the next close frame."""
         while True:
             opcode, payload = self.frame()
             if opcode == 8:

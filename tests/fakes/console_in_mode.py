@@ -1,4 +1,4 @@
-"""A console's session with TLS on both sides, in a process whose threads are native or green: prints ``ok``.
+"""Run a console session with TLS on both sides in a process with native or green threads, and print ``ok``.
 
     python -m tests.fakes.console_in_mode eventlet|threads FOLDER
 """
@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-PIECES = 10  # of what is typed, and of what is seen meanwhile
+PIECES = 10  # of the typed and of the received data
 
 
 def main(mode: str, folder: str) -> None:
@@ -77,7 +77,7 @@ def run(folder: Path) -> None:
 
 
 def open_and_type(user: Any, pattern: bytes) -> None:
-    """A viewer's part: it gets as far as the console's bytes, and types while it reads them."""
+    """Act as a viewer: open the console, and type while reading its output."""
     from tests.fakes.console_peers import exactly
 
     head = b""
@@ -89,7 +89,7 @@ def open_and_type(user: Any, pattern: bytes) -> None:
     user.type(b"\1")
     assert user.see(4) == bytes(4)
     shown = b""
-    for rest in range(PIECES, 0, -1):  # by turns: two threads in one TLS connection of OpenSSL's break it
+    for rest in range(PIECES, 0, -1):  # alternately: two threads in one OpenSSL connection break it
         user.type(b"y" * 30_000)
         shown += user.see((len(pattern) - len(shown)) // rest)
     assert shown == pattern

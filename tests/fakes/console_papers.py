@@ -31,7 +31,7 @@ def _write(path: Path, data: bytes) -> str:
 
 
 class Authority:
-    """Makes certificates, in files below ``folder``. ``ca``: its own."""
+    """Certificate authority that writes files below ``folder``. ``ca``: its own certificate."""
 
     def __init__(self, folder: Path, name: str = "test authority") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,10 +48,10 @@ class Authority:
         return (x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key.public_key())
                 .serial_number(x509.random_serial_number()).not_valid_before(now - DAY).not_valid_after(now + DAY)
                 .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
-                .add_extension(ours, False))  # which Python asks for from 3.13 on
+                .add_extension(ours, False))  # required by Python since 3.13
 
     def issue(self, name: str, server: bool = False) -> Files:
-        """``<name>-cert.pem`` and ``<name>-key.pem``."""
+        """Issue a certificate, as ``<name>-cert.pem`` and ``<name>-key.pem``."""
         key = ec.generate_private_key(ec.SECP256R1())
         usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])

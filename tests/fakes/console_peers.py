@@ -1,4 +1,4 @@
-"""Both ends of a console's session as small peers, well-behaved or not: a browser's WebSocket, a server, pairs."""
+"""Small peers of a console session, correct or faulty: a browser's WebSocket, a server, and socket pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MASK = b"\x11\x22\x33\x44"
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected TCP sockets: unlike socketpair(2) they can be reset, and closed one way."""
+    """Return two connected TCP sockets: unlike those of socketpair(2), they support RST and half-close."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         one = socket.create_connection(listening.getsockname())
         other, _ = listening.accept()
@@ -41,7 +41,7 @@ def close(sock: socket.socket) -> None:
 
 @contextlib.contextmanager
 def serving(handle: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A TCP server's port; each connection is handled in a thread of its own, and closed then."""
+    """Yield the port of a TCP server; each connection is handled in a separate thread, and then closed."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def run() -> None:
@@ -65,7 +65,7 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[int]:
 
 
 def exactly(sock: Any, count: int) -> bytes:
-    """So many bytes of a blocking socket; EOFError."""
+    """Read this many bytes from a blocking socket. Raises EOFError."""
     found = b""
     while len(found) < count:
         part = sock.recv(count - len(found))
@@ -81,7 +81,7 @@ def masked(data: bytes, mask: bytes = MASK) -> bytes:
 
 def frame(opcode: int, payload: bytes = b"", final: bool = True, mask: bytes | None = MASK,
           length: int | None = None) -> bytes:
-    """A frame of a browser's; ``length``: what it announces, whatever it carries."""
+    """Return a browser's frame; ``length``: the announced length, which may differ from the payload's."""
     count = len(payload) if length is None else length
     bit = 0x80 if mask is not None else 0
     if count < 126:
@@ -94,7 +94,7 @@ def frame(opcode: int, payload: bytes = b"", final: bool = True, mask: bytes | N
 
 
 def handshake(**others: str) -> dict[str, Any]:
-    """A browser's request for a WebSocket as a WSGI environment."""
+    """Return a browser's request for a WebSocket as a WSGI environment."""
     return {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1", "HTTP_UPGRADE": "websocket",
             "HTTP_CONNECTION": "keep-alive, Upgrade", "HTTP_SEC_WEBSOCKET_VERSION": "13",
             "HTTP_SEC_WEBSOCKET_KEY": base64.b64encode(os.urandom(16)).decode(), **others}
@@ -111,7 +111,7 @@ class Browser:
         self.sock.sendall(frame(2, data))
 
     def frame(self) -> tuple[int, bytes]:
-        """The next frame: opcode and payload. EOFError at the end."""
+        """Return opcode and payload of the next frame. Raises EOFError at the end."""
         first, second = exactly(self.sock, 2)
         assert not second & 0x80, "servers do not mask"
         length = second
@@ -122,7 +122,7 @@ class Browser:
         return first & 0x0F, exactly(self.sock, length)
 
     def see(self, count: int) -> bytes:
-        """So much of what the console shows, in however many frames."""
+        """Read this many bytes of the console's output, from any number of frames."""
         found, self._rest = self._rest, b""
         while len(found) < count:
             opcode, payload = self.frame()
@@ -135,7 +135,7 @@ class Browser:
         return found[:count]
 
     def last_words(self) -> tuple[int, str]:
-        """(code, reason) of the close that comes, whatever is before it. EOFError: there is none."""
+        """Return (code, reason) of the close frame, skipping other frames. Raises EOFError if there is none."""
         while True:
             opcode, payload = self.frame()
             if opcode == 8:
@@ -143,7 +143,7 @@ class Browser:
 
 
 def browser(**headers: str) -> tuple[Browser, websocket.BrowserSocket]:
-    """A browser and the proxy's side of its WebSocket, after the handshake."""
+    """Return a browser and the proxy's side of its WebSocket, after the handshake."""
     mine, theirs = tcp_pair()
     front = websocket.BrowserSocket.accept(theirs, handshake(**headers))
     head = b""
@@ -154,7 +154,7 @@ def browser(**headers: str) -> tuple[Browser, websocket.BrowserSocket]:
 
 
 class Session:
-    """A relay that runs: ``browser`` or ``viewer`` on one side, ``console`` on the other, its ending at last."""
+    """A running relay: ``browser`` or ``viewer`` on one side, ``console`` on the other, and its result at the end."""
 
     def __init__(self, times: relay.Times | None = None, framed: bool = True) -> None:
         front: StreamEnd
@@ -187,5 +187,5 @@ class Session:
 
 
 def buffered_bytes(end: StreamEnd) -> int:
-    """What a side of a session holds in memory."""
+    """Return the number of bytes that a side of a session holds in memory."""
     return len(end.early) + sum(len(piece) for piece in end._out)

@@ -1,4 +1,4 @@
-"""nova-consoleauth for the API's tests: gives out what it is asked for, and remembers it by hash."""
+"""nova-consoleauth for the API's tests: it issues all requested consoles, and keeps them by hash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASES = {ConsoleType.NOVNC: "http://127.0.0.1:6080/vnc_auto.html", ConsoleType.S
 
 
 class FakeConsoles(ContractFake, contract=ConsoleAuthRPC):
-    """``address`` is where all consoles are."""
+    """nova-consoleauth; ``address`` is the address of all consoles."""
 
     def __init__(self) -> None:
         super().__init__()

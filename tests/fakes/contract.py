@@ -1,4 +1,4 @@
-"""Fakes of servers, derived from the contracts they serve.
+"""Fakes of RPC servers, derived from their contracts.
 
 ``ContractFake(NetworkRPC, ping="net1", serve_networks=errors.Unavailable("away")).client()`` is a client whose calls go
 through the codec and are answered with what a test gave: a value, an error to raise, or a function of the call's
@@ -19,7 +19,7 @@ from nova.rpc.local import LocalBus
 
 
 class Call(NamedTuple):
-    """One that came, and from whom."""
+    """A received call, with its context."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -27,26 +27,26 @@ class Call(NamedTuple):
 
     @property
     def said(self) -> Any:
-        """Its argument, or a tuple of them when there are several."""
+        """The call's argument, or a tuple of them if there are several."""
         values = tuple(self.arguments.values())
         return values[0] if len(values) == 1 else values
 
 
 class ContractFake:
-    """A server of ``contract``, with every call of it and no other: TypeError for an answer to what it does not have.
+    """A server of ``contract`` with exactly its calls: an answer for any other call raises TypeError.
 
-    ``calls`` keeps what came, ``done`` what was answered without an error. A call without an answer is done when the
-    contract wants none, and not supported else. While it is ``away``, nobody gets any.
+    ``calls`` has all received calls, ``done`` the ones answered without an error. Without an answer, a call succeeds if
+    the contract needs no result, and is unsupported otherwise. While the server is ``away``, all calls fail.
     """
 
     contract: ClassVar[type[Contract]]
 
     def __new__(cls, *given: Any, **answers: Any) -> ContractFake:
-        """``ContractFake(contract)`` is of a class that has the contract's calls."""
+        """Create a fake; ``ContractFake(contract)`` has a class with the contract's calls."""
         return super().__new__(_class_of(*given) if cls is ContractFake else cls)
 
     def __init_subclass__(cls, contract: type[Contract] | None = None) -> None:
-        """Plain classes among the bases are parts of the fake: each public method of theirs answers a call."""
+        """Add the calls of a subclass. Plain base classes are parts of the fake: each public method answers a call."""
         cls.contract = contract = contract or cls.contract
         parts = [part for part in cls.__mro__ if part is not object and not issubclass(part, ContractFake)]
         _known(contract, [name for part in parts for name in vars(part) if not name.startswith("_")])
@@ -63,26 +63,26 @@ class ContractFake:
         self.given(**answers)
 
     def given(self, **answers: Any) -> None:
-        """Call -> how it is answered from now on: a value, an error to raise, or a function of its arguments."""
+        """Set the answers of calls: a value, an error to raise, or a function of the call's arguments."""
         _known(self.contract, answers)
         self._given.update(answers)
 
     def own(self, name: str) -> Callable[..., Any]:
-        """The class's answer to a call, for one of a test's that goes on to it."""
+        """Return the class's answer to a call, for a test's answer that delegates to it."""
         return functools.partial(getattr(type(self), name).own, self)
 
     def asked(self, *names: str) -> list[Any]:
-        """What was said in the calls of these names."""
+        """Return the arguments of the calls with these names."""
         _known(self.contract, names)
         return [call.said for call in self.calls if call.name in names]
 
     def forget(self) -> None:
-        """What came so far."""
+        """Forget the calls received so far."""
         self.calls.clear()
         self.done.clear()
 
     def client(self, host: str = "local", peers: Peers | None = None) -> Any:
-        """Calls of it go through the codec both ways. ``peers``: what versions it is told that servers speak."""
+        """Return a client whose calls go through the codec both ways. ``peers``: the servers' versions for it."""
         bus = LocalBus()
         bus.serve(self.contract, self)
         return bus.client(self.contract, host, peers)
@@ -115,13 +115,13 @@ def _class_of(contract: type[Contract]) -> type[ContractFake]:
 
 
 def _door(method: Method, own: Callable[..., Any] | None) -> Callable[..., Any]:
-    """How a call comes in. ``own``: the class's answer to it."""
+    """Return the method that receives a call. ``own``: the class's answer to it."""
     names = method.arguments.__struct_fields__
     if own is not None and tuple(inspect.signature(own).parameters)[1:] != names:
         raise TypeError(f"{own.__qualname__} is not called with ({', '.join(names)})")
 
     def call(self: ContractFake, *args: Any, **arguments: Any) -> Any:
-        if args:  # not from the wire, which names all
+        if args:  # a direct call: on the wire, all arguments have names
             arguments = dict(list(method.signature.bind(self, *args, **arguments).arguments.items())[1:])
         return self._answer(method, own, arguments)
 

@@ -1,4 +1,4 @@
-"""Daemons beside the conductor that do as told and keep what they were told."""
+"""Daemons other than the conductor, which execute calls and record them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes.contract import ContractFake
 
 
 class FakeScheduler(ContractFake, contract=SchedulerRPC):
-    """Proposes all hosts, in their order, for every server."""
+    """Scheduler that proposes all hosts, in their order, for every server."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class FakeScheduler(ContractFake, contract=SchedulerRPC):
 class FakeNetworkHost(ContractFake, contract=NetworkRPC):
     def __init__(self) -> None:
         super().__init__()
-        self.devices: set[str] | None = None  # None: every device is there
+        self.devices: set[str] | None = None  # None: all devices are present
         self.given(ping=lambda host: host)
 
     def check_floating_interface(self, host: str, interface: str | None) -> None:

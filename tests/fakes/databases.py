@@ -1,4 +1,4 @@
-"""SQLite databases of tests: hundreds are opened in a session, for a few statements each."""
+"""SQLite databases of tests: a session opens hundreds, for a few statements each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nova.db.sql.engine import Database
 
 MODELS = {"api": api, "cell": cell}
 
-#: The first engine of this process, whose dialect the later ones take over; and the compiled statements of all of
-#: them: to compile one costs far more than to run it, and an engine of its own begins with none.
+#: The first engine of this process, whose dialect the later ones reuse, and the compiled statements of all engines: the
+#: compilation of a statement costs far more than its execution, and a new engine has no compiled ones.
 _FIRST: list[Engine] = []
 _COMPILED: dict[Any, Any] = {}
 
 
 class QuickDatabase(Database):
-    """A :class:`Database` in a SQLite file that need not outlive a power cut (it does outlive a killed process)."""
+    """A :class:`Database` in a SQLite file that need not survive a power failure (it survives a killed process)."""
 
     def __init__(self, path: Any) -> None:
         super().__init__(f"sqlite:///{path}")
@@ -33,7 +33,7 @@ class QuickDatabase(Database):
             self._engine = made = super().engine
             event.listen(made, "connect", _do_not_sync)
             if not _FIRST:
-                made.connect().close()  # what the dialect asks of a first connection is known to all
+                made.connect().close()  # the dialect now has the data that it reads from a first connection
                 _FIRST.append(made)
             made.dialect = _FIRST[0].dialect
             made.update_execution_options(compiled_cache=_COMPILED)
@@ -46,8 +46,8 @@ def _do_not_sync(connection: Any, _record: Any) -> None:
 
 
 def as_if_synced(schema: str, database: Database) -> Database:
-    """The database with all tables of ``schema``, at the newest revision: as after ``nova-manage db sync``, and made in
-    a fraction of its time."""
+    """Create all tables of ``schema`` at the newest revision, like ``nova-manage db sync``, but in a fraction of its
+    time."""
     MODELS[schema].metadata.create_all(database.engine)
     table = sa.Table(migrate.version_table(schema), sa.MetaData(), sa.Column("version_num", sa.String(32)))
     with database.engine.begin() as connection:

@@ -29,7 +29,7 @@ TESTS = {"in": lambda value, wanted: value in wanted, "eq": operator.eq}
 
 
 class Ec2Conductor(FakeConductor):
-    """Knows numbers of ids, too; ``numbers``: (kind, id) -> number. Servers are found by conditions."""
+    """Conductor that also has numbers of ids; ``numbers``: (kind, id) -> number. It finds servers by conditions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Ec2Conductor(FakeConductor):
         self.given(assign_ec2_numbers=self._numbers_of, get_ec2_ids=self._meant_by, list_servers=self.listed)
 
     def number(self, prefix: str, id: str) -> str:
-        """EC2's id of a thing."""
+        """Return the EC2 id of a resource."""
         return ec2_id(prefix, self._numbers_of(KINDS[prefix], (id,))[id])
 
     def _numbers_of(self, kind: str, ids: Iterable[str]) -> Mapping[str, int]:
@@ -48,7 +48,7 @@ class Ec2Conductor(FakeConductor):
         return {number: numbers[number] for number in wanted if number in numbers}
 
     def listed(self, query: Any) -> Any:
-        """As the fake's own, but for conditions and those that are gone."""
+        """Return the servers like the base class, but apply conditions and omit deleted servers."""
         found = [one for one in reversed(self.servers.values()) if query.scope.project_id in (None, one.project_id)
                  and (not one.deleted or query.deleted != "live")
                  and all(TESTS[one_of.op](getattr(one, one_of.column), one_of.values)
@@ -61,7 +61,7 @@ class Ec2Conductor(FakeConductor):
 
 
 class Believing(Signers):
-    """Believes the access key, in a parameter; who is called reader is one."""
+    """Signers that trust the access key, in a parameter; the user `reader` has the role reader."""
 
     def ec2(self, request: Any, now: float) -> Any:
         for name, value in (*request.query_pairs, *request.form):
@@ -79,7 +79,7 @@ class Ec2Answer:
 
     @property
     def tree(self) -> Any:
-        """Its root, without its namespace."""
+        """The root element of the answer, without its namespace."""
         root = ElementTree.fromstring(self.body)
         for one in root.iter():
             one.tag = one.tag.rpartition("}")[2]
@@ -87,7 +87,7 @@ class Ec2Answer:
 
     @property
     def code(self) -> str:
-        """Of an error; none where it is no error."""
+        """The code of an error; empty for other answers."""
         return str(self.tree.findtext("Errors/Error/Code") or "")
 
     @property
@@ -107,7 +107,7 @@ class Ec2Answer:
 
 
 class Ec2Client:
-    """``conductor`` is what there is; ``options`` are of Ec2Options; ``objects``: a client of the object store."""
+    """A client. ``conductor``: its state; ``options``: for Ec2Options; ``objects``: a client of the object store."""
 
     def __init__(self, conductor: Ec2Conductor | None = None, objects: Any = None, **options: Any) -> None:
         self.conductor = conductor or Ec2Conductor()

@@ -1,5 +1,5 @@
-"""The small cloud for tests of failures and moves: what servers hold anywhere, runners that can be replaced, how each
-move is begun, and what must be true when it has ended."""
+"""The small cloud for tests of failures and moves: resources that servers hold, replaceable runners, the start of each
+move, and the invariants at its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.fakes.small_cloud import DEMO, NOVA_NETWORK, TINY, Networks, SmallClo
 
 HOSTS = ("host1", "host2", "host3")
 BIG = NewFlavor(name="big", flavorid="2", memory_mb=128, vcpus=2, root_gb=2)
-#: Moves, by their actions; the ends of a resize come after it.
+#: Moves, by their actions; a resize precedes its confirm and revert.
 MOVES = ("resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate")
 SETTLED_S = 10.0
 LONG_AGO = datetime.datetime(2000, 1, 1)
@@ -41,22 +41,22 @@ class FailingCloud(SmallCloud):
     def __init__(self, folder: Path, templates: Path, networks: Networks = NOVA_NETWORK) -> None:
         super().__init__(folder, templates, HOSTS, networks)
 
-    # -- what goes wrong
+    # -- failures
 
     def runner(self, journal: type[Journal] = Journal, **more: Any) -> Runner:
-        """A new runner process takes the conductor's work from here on."""
+        """Replace the conductor's runner by a new runner process."""
         self.deps.journal = journal(self.cell, "runner", **more)
         self.deps.journal.open()
         self.deps.runner = Runner(self.deps, ALL, again_s=0.001)
         return self.deps.runner
 
     def on_order(self, before: Callable[[str, str], None]) -> None:
-        """``before(kind, host)`` is called ahead of each order to any host, and may raise."""
+        """Call ``before(kind, host)`` before each order to any host; it may raise."""
         for host, compute in self.computes.items():
             compute.before = {kind: lambda _orders, kind=kind, host=host: before(kind, host) for kind in KINDS.values()}
 
     def settle(self, uuid: str, seconds: float = SETTLED_S) -> Any:
-        """The server's row once its operations have ended and the runner runs none."""
+        """Wait until the server's operations have ended and the runner is idle; return its row."""
         end = time.monotonic() + seconds
         while self.deps.runner.running or self.open(uuid):
             assert time.monotonic() < end, f"still open: {self.journal(uuid)[-1]}"
@@ -64,7 +64,7 @@ class FailingCloud(SmallCloud):
         return self.server(uuid)
 
     def idle(self) -> None:
-        """Wait until the runner has ended, or put aside, all it had."""
+        """Wait until the runner has ended or parked all its operations."""
         until(lambda: not self.deps.runner.running, "the runner is idle")
 
     def guests(self) -> dict[tuple[str, str], BuildOrder]:
@@ -72,7 +72,7 @@ class FailingCloud(SmallCloud):
                 compute.guests.items()}
 
     def held(self) -> dict[str, list[Any]]:
-        """What servers hold, anywhere; empty when there is nothing."""
+        """Return all resources that servers hold; empty if there are none."""
         reported = {one.network.uuid: one.addresses for one in self.network.served}  # the newest of each network
         found = {
             "guests": sorted(self.guests()), "allocations": sorted(self.claims()),
@@ -88,7 +88,7 @@ class FailingCloud(SmallCloud):
         return {what: left for what, left in found.items() if left}
 
     def expire_leases(self) -> None:
-        """All runners so far count as dead."""
+        """Expire the leases of all runners."""
         self.write("cell", sa.update(cell.runners).values(lease_until=sa.text("'2000-01-01 00:00:00'")))
 
     # -- moves
@@ -108,7 +108,7 @@ class FailingCloud(SmallCloud):
                 self.order(uuid, action)
 
     def ready(self, action: str) -> str:
-        """A server that the move can begin with, on host1 (or RESIZED, on host2)."""
+        """Create a server for the move, on host1 (or RESIZED, on host2)."""
         [uuid] = self.active()
         if action in ("confirmResize", "revertResize"):
             self.begin(uuid, "resize")
@@ -121,7 +121,7 @@ class FailingCloud(SmallCloud):
         self.control.update_service(ServiceUpdate(host=host, binary="nova-compute", forced_down=forced_down))
 
     def fall_silent(self, host: str) -> None:
-        """Its last heartbeat was long ago."""
+        """Set a host's last heartbeat to a time long ago."""
         table = cell.services
         self.cell.transact(lambda tx: tx.execute(sa.update(table).where(
             table.c.host == host, table.c.binary == "nova-compute").values(last_seen_at=LONG_AGO)))
@@ -131,7 +131,7 @@ class FailingCloud(SmallCloud):
         return self.rows("cell", sa.select(table).where(table.c.server_uuid == uuid).order_by(table.c.id))
 
     def ends(self, uuid: str) -> dict[str, list[str]]:
-        """Hosts of what the server holds ("own"), and of what its moves hold ("moves")."""
+        """Return the hosts of the server's allocations ("own") and of its moves' allocations ("moves")."""
         held, given = api_tables.allocations, api_tables.providers
         query = sa.select(given.c.host, held.c.consumer, held.c.moving).join_from(
             held, given, given.c.id == held.c.provider_id).distinct()
@@ -140,13 +140,13 @@ class FailingCloud(SmallCloud):
                 "moves": sorted(row.host for row in rows if row.consumer != uuid)}
 
     def counted(self, uuid: str) -> tuple[int, int]:
-        """(cores, MB) that quota counts."""
+        """Return the cores and MB that quota counts."""
         table = api_tables.ledger
         row = self.rows("api", sa.select(table).where(table.c.server_uuid == uuid))[0]
         return row.vcpus, row.memory_mb
 
     def taken(self, uuid: str) -> dict[str, int]:
-        """Host -> vcpus that are held there for the server, by itself or by its moves."""
+        """Return the vcpus that are allocated to the server or its moves: host -> number."""
         held, given = api_tables.allocations, api_tables.providers
         query = sa.select(given.c.host, held.c.used, held.c.consumer, held.c.moving).join_from(
             held, given, given.c.id == held.c.provider_id).where(held.c.resource_class == "VCPU")
@@ -157,7 +157,7 @@ class FailingCloud(SmallCloud):
         return found
 
     def whole(self, uuid: str, host: str) -> None:
-        """The server's guest is on this host and nothing of it elsewhere; claims are what hosts have; no debts."""
+        """Check that the guest is only on this host, claims match the hosts, and no cleanup is pending."""
         row = self.server(uuid)
         assert row.host == host and row.node == host, row.host
         held = self.held()
@@ -172,7 +172,7 @@ class FailingCloud(SmallCloud):
             assert len(self.neutron.of(uuid)) == 1
 
     def bound(self, uuid: str, host: str) -> None:
-        """The server's ports are on that host and no other, and its row says so."""
+        """Check that the server's ports are bound to this host only, and that its row has the same ports."""
         row, ports = self.server(uuid), self.neutron.of(uuid)
         assert [one.id for one in row.interfaces] == [port["id"] for port in ports]
         for port in ports:

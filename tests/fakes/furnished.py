@@ -1,7 +1,7 @@
-"""Databases of clouds that are furnished already: hosts registered, a flavor and a network made.
+"""Databases of clouds with sample data: registered hosts, a flavor and a network.
 
-To furnish a small cloud takes most of the time of a test in one: three hosts that register and report are as many
-statements as ten servers. Its rows are the same each time, so they are written once a process, and copied.
+The creation of sample data takes most of the time of a test in a small cloud: three hosts that register and report need
+as many statements as ten servers. The rows are always the same, so each process writes them once and copies them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ SCHEMAS = ("api", "cell")
 
 
 class Furnished(NamedTuple):
-    """``folder`` has both databases; ``told`` is what those heard who are told of changes, list by list."""
+    """A cloud with sample data. ``folder`` has both databases; ``told``: the recorded notifications, by receiver."""
 
     folder: Path
     calls: tuple[tuple[Any, ...], ...]
 
 
-#: (folder of the empty schemas, the cloud's kind and hosts) -> what a cloud with these has at first.
+#: (folder of the empty schemas, the cloud's kind and hosts) -> the sample data of such a cloud.
 _KEPT: dict[tuple[Path, tuple[str, ...]], Furnished] = {}
 
 
@@ -31,7 +31,7 @@ def of(templates: Path, kind: Sequence[str]) -> Furnished | None:
 
 
 def keep(folder: Path, templates: Path, kind: Sequence[str], calls: Iterable[Sequence[Any]]) -> None:
-    """Copy the databases of a new cloud in ``folder``, without its conductor: each has one of its own."""
+    """Copy the databases of a new cloud in ``folder``, without its conductor: each cloud has its own."""
     (kept := templates / "-".join(["furnished", *kind])).mkdir()
     for name in SCHEMAS:
         with (contextlib.closing(sqlite3.connect(folder / name)) as made,

@@ -1,4 +1,4 @@
-"""An image service in small: real HTTP over a real socket, images in memory, failures on demand."""
+"""A small image service: real HTTP over a real socket, images in memory, failures on demand."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from nova.model.image.images import Image
 
 @dataclass
 class Knobs:
-    """What goes wrong, and how often. Counts go down as they are used."""
+    """Failures of the service; each use decrements its count."""
 
     fail_next: int = 0
     fail_status: int = 503
-    break_data_after: list[int] = field(default_factory=list)  # one entry a download: bytes until the line is cut
+    break_data_after: list[int] = field(default_factory=list)  # one entry per download: bytes until it is cut
     no_ranges: bool = False
     stall_s: float = 0.0
     flip_a_byte: bool = False
-    token: str | None = None  # the only one that is let in
-    no_locations: int = 0  # the status of who asks for an image's locations
+    token: str | None = None  # the only valid token
+    no_locations: int = 0  # the status for requests of an image's locations
 
 
 class FakeGlance:
@@ -40,7 +40,7 @@ class FakeGlance:
         self.address = address
         self.images: dict[str, dict[str, Any]] = {}
         self.data: dict[str, bytes] = {}
-        self.locations: dict[str, list[str]] = {}  # of images, as services see them
+        self.locations: dict[str, list[str]] = {}  # of images, shown to services
         self.knobs = Knobs()
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
@@ -55,7 +55,7 @@ class FakeGlance:
         self.go_away()
 
     def come_back(self) -> None:
-        """Listen: at a free port at first, at the same one later."""
+        """Listen: on a free port the first time, on the same port later."""
         fake = self
 
         class Handler(_Handler):
@@ -66,7 +66,7 @@ class FakeGlance:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def go_away(self) -> None:
-        """Connections are refused, and those that are open end."""
+        """Refuse new connections and close the open ones."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -76,7 +76,7 @@ class FakeGlance:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def add(self, data: bytes = b"", **members: Any) -> str:
-        """Keep an image; its id. ``members`` are of Glance's JSON."""
+        """Add an image and return its id. ``members``: fields of Glance's JSON."""
         image_id = members.pop("id", None) or str(uuid.uuid4())
         self.data[image_id] = data
         self.images[image_id] = {
@@ -94,8 +94,7 @@ class FakeGlance:
 
 
 class DirectImages:
-    """Where a host's images come from in tests that are not about their way: a service of the above, without a proxy
-    between."""
+    """Source of a host's images, for tests that do not test the proxy: it reads from the image service directly."""
 
     def __init__(self, glance: Glance) -> None:
         self.glance = glance
@@ -156,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not all(isinstance(value, str) for key, value in members.items() if key not in ("min_disk", "min_ram",
                                                                                              "protected", "tags")):
             return self._answer(400, {"message": "Provided object does not match schema 'image'"})
-        if any(ord(letter) > 0xFFFF for letter in members.get("name", "")):  # its database takes three bytes a letter
+        if any(ord(letter) > 0xFFFF for letter in members.get("name", "")):  # utf8mb3 in its database
             return self._page(400, "Characters of more than 3 bytes are not supported &amp; refused.")
         if members.get("id") in self.glance.images:
             return self._answer(409, {"message": f"Image ID {members['id']} already exists!"})
@@ -168,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         data = self._body()
-        if len(data) < int(self.headers["Content-Length"]):  # whoever sent it has gone
+        if len(data) < int(self.headers["Content-Length"]):  # the client has disconnected
             return
         if not self._admitted():
             return
@@ -219,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _page(self, status: int, reason: str) -> None:
-        """An error as Glance says it: a page of HTML."""
+        """Send an error in Glance's form: a page of HTML."""
         page = (f"<html>\n <head>\n  <title>{status} Bad Request</title>\n </head>\n <body>\n  <h1>{status} Bad Request"
                 f"</h1>\n  {reason}<br /><br />\n\n\n\n </body>\n</html>").encode()
         self.send_response(status)

@@ -1,4 +1,4 @@
-"""The helper's settings for tests, and calls of it by bytes, as any process that may ask can send them."""
+"""Settings of the privileged helper for tests, and calls as bytes, as any process with access can send them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GUEST = "6f2b1c0e-2f53-4c52-9d0e-0c5b8d1a4f11"
 
 
 def settings(top: Path, **changes: Any) -> HelperSettings:
-    """All folders lie below ``top``; the guest's is there."""
+    """Return settings whose folders are all below ``top``; the guest's folder exists."""
     values: dict[str, Any] = {
         "instances_path": top / "instances", "state_path": top, "networks_path": top / "networks",
         "mount_base": top / "mnt", "own_folder": top / "own", "tpm_path": top / "swtpm"} | changes
@@ -24,13 +24,13 @@ def settings(top: Path, **changes: Any) -> HelperSettings:
 
 
 def asked(call: str, arguments: dict[str, Any], host: HelperSettings) -> wire.HelperReply:
-    """The reply to a call with these arguments, whatever they are."""
+    """Return the reply to a call with any arguments."""
     request = wire.HelperRequest(call, msgspec.Raw(msgspec.msgpack.encode(arguments)))
     return msgspec.msgpack.decode(dispatch(msgspec.msgpack.encode(request), host), type=wire.HelperReply)
 
 
 def refusal(call: str, arguments: dict[str, Any], host: HelperSettings) -> str:
-    """Why the helper refuses it. AssertionError: it does not."""
+    """Return the helper's reason for the refusal of a call. Raises AssertionError if it does not refuse it."""
     reply = asked(call, arguments, host)
     assert reply.error is not None and reply.error[1] == "host.helper_refused", (reply, bytes(reply.result))
     return reply.error[2]

@@ -1,4 +1,4 @@
-"""A host's machinery as data: programs that were run, devices and addresses that were set up."""
+"""A host's system as data: executed programs, created devices and addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Ran(NamedTuple):
 
 
 class FakeRunner:
-    """Records programs; ``answers`` maps a program's name to its output, or to an exception to raise."""
+    """Runner that records programs; ``answers``: program's name -> its output, or an exception to raise."""
 
     def __init__(self, answers: Mapping[str, str | Exception] | None = None) -> None:
         self.answers: dict[str, str | Exception] = dict(answers or {})
@@ -37,7 +37,7 @@ class FakeRunner:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[list[Ran]]:
-        """The programs run inside the block."""
+        """Collect the programs that run inside the block."""
         before = len(self.ran)
         seen: list[Ran] = []
         yield seen
@@ -45,7 +45,7 @@ class FakeRunner:
 
 
 class FakeLinks:
-    """Has the functions of ``nova.privileged.links`` that a network host uses, over a dictionary of devices."""
+    """The functions of ``nova.privileged.links`` that a network host uses, over a dictionary of devices."""
 
     def __init__(self, devices: Sequence[str] = ("lo",)) -> None:
         self.devices: dict[str, list[links.Address]] = {name: [] for name in devices}
@@ -53,7 +53,7 @@ class FakeLinks:
         self.masters: dict[str, str] = {}
         self.vlans: dict[str, links.Vlan] = {}
         self.macs: dict[str, str] = {}
-        self.ipv6: dict[str, bool] = {}  # devices that were told
+        self.ipv6: dict[str, bool] = {}  # devices with an explicit setting
         self.log: list[tuple[object, ...]] = []
 
     def exists(self, device: str) -> bool:
@@ -126,7 +126,7 @@ class FakeLinks:
         self.devices[device] = [present for present in self.devices[device] if present.address != address.address]
         self.log.append(("remove", device, address.address))
         if not self.devices[device]:
-            self.routing.pop(device, None)  # as the kernel does
+            self.routing.pop(device, None)  # like the kernel
 
     def routes(self, device: str) -> tuple[links.LinkRoute, ...]:
         return tuple(self.routing.get(device, ()))

@@ -1,4 +1,4 @@
-"""Our HTTP server in a process whose threads are native or green: prints ``ok``.
+"""Run nova's HTTP server in a process with native or green threads, and print ``ok``.
 
     python -m tests.fakes.http_in_mode eventlet|threads
 """
@@ -37,7 +37,7 @@ def run() -> None:
     server.start()
 
     def client(number: int) -> None:
-        """Slowly, so that all are in their middle at once."""
+        """Send a request slowly, so that all requests overlap."""
         with socket.create_connection(server.sock.getsockname(), timeout=20) as sock:
             for part in (b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-", b"Encoding: chunked\r\n\r\n"):
                 sock.sendall(part)

@@ -1,4 +1,4 @@
-"""A hypervisor without libvirt: domains in memory, told apart by the uuid in their XML."""
+"""A hypervisor without libvirt: domains in memory, identified by the UUID in their XML."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DOMAIN_CAPABILITIES = """
 
 
 def counted(domain: ET.Element, running: bool) -> dict[str, Any]:
-    """A domain's statistics as libvirt gives them, of what is in its XML; what only a process has, while it runs."""
+    """Return a domain's statistics in libvirt's form, from its XML; the ones of a process only if it is running."""
     cpus, memory = int(domain.findtext("vcpu", "0")), int(domain.findtext("memory", "0"))
     unit = {"MiB": 1024, "KiB": 1}[domain.find("memory").get("unit", "KiB")]  # type: ignore[union-attr]
     found: dict[str, Any] = {"vcpu.current": cpus, "vcpu.maximum": cpus, "balloon.maximum": memory * unit}
@@ -63,7 +63,7 @@ def counted(domain: ET.Element, running: bool) -> dict[str, Any]:
 
 
 class FakeHypervisor(Actions, Migrations, Screens, Devices):
-    """``guests_obey`` False: they don't hear the power button. ``refuse``: the next start fails with this reason."""
+    """A hypervisor. ``guests_obey`` False: they ignore the power button. ``refuse``: why the next start fails."""
 
     def __init__(self, efi: bool = False) -> None:
         Actions.__init__(self)

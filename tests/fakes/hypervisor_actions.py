@@ -1,4 +1,4 @@
-"""The part of the fake hypervisor that pauses, saves, copies and asks agents."""
+"""The part of the fake hypervisor that pauses, saves and copies guests, and calls guest agents."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 
 
 class Actions:
-    """``agent`` False: no agent answers. ``copy_fails``: why the next copies fail; ``copy_hangs``: they never end.
-    ``saved_broken``: no saved memory can be read. ``frozen``, ``saved``: of which guests; ``passwords``: uuid -> (user,
-    password); ``interrupted``: uuids; ``calls``: what was done to freeze, copy and thaw, in order."""
+    """Actions on guests. ``agent`` False: no agent answers. ``copy_fails``: reason of the next copies' failure;
+    ``copy_hangs``: they never end. ``saved_broken``: saved memory is unreadable. ``frozen``, ``saved``,
+    ``interrupted``: uuids of guests; ``passwords``: uuid -> (user, password); ``calls``: freezes, copies and thaws, in
+    order."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
@@ -107,8 +108,8 @@ class Actions:
             self._ended[server_uuid] = CopyState(ended=True, failure="stopped")
 
     def _files(self, server_uuid: str, xml: str) -> tuple[str, str, list[str]]:
-        """Of the one disk that a backup copies: its file, the file it is copied to, and their formats as they were
-        told (a hypervisor that is told none looks at the file)."""
+        """Return the file of the only disk that a backup copies, the target file, and their given formats (without a
+        format, a hypervisor probes the file)."""
         copied = ET.fromstring(xml).find("disks/disk[@backup='yes']")
         assert copied is not None
         disk = ET.fromstring(self.xml[server_uuid]).find(f"devices/disk/target[@dev='{copied.get('name')}']/..")

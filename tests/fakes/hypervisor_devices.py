@@ -1,4 +1,4 @@
-"""Parts of the fake hypervisor: running guests get devices and give them up, and their screens have ports."""
+"""Parts of the fake hypervisor: hot-plug and unplug of devices, and ports of screens."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nova import errors
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.hypervisor import BlockJob, Definitions
 
-FIRST = 5900  # port of a screen
+FIRST = 5900  # first port of screens
 UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
 
 def placed(xml: str) -> str:
-    """The domain with a PCI address for each of its cards that has none, as libvirt gives them when it is defined."""
+    """Return the domain with a PCI address for each interface, as libvirt assigns them when it defines the domain."""
     domain = ET.fromstring(xml)
     for slot, card in enumerate(domain.iterfind("devices/interface"), 3):
         if card.find("address") is None:
@@ -28,7 +28,7 @@ def placed(xml: str) -> str:
 
 
 def _name(device: ET.Element) -> str | None:
-    """What libvirt finds a device by: an interface's address, a disk's name."""
+    """Return the key by which libvirt finds a device: an interface's address, or a disk's name."""
     part, attribute = {"interface": ("mac", "address"), "disk": ("target", "dev")}[device.tag]
     found = device.find(part)
     return found.get(attribute) if found is not None else None
@@ -52,16 +52,16 @@ def _below(path: str) -> str:
 
 
 def _format(path: str) -> str:
-    """In a test, what a file looks like is what it is."""
+    """Return the format of a file by its header, which is reliable in tests."""
     with open(path, "rb") as source:
         return "qcow2" if source.read(4) == b"QFI\xfb" else "raw"
 
 
 class Devices:
-    """``block_jobs``: by uuid and disk, how far jobs are, and what is made of them; ``block_fails``: why the next one
-    cannot be begun; ``block_hangs``: they do not get on. ``deaf``: how often guests don't hear that they shall give up
-    a device. ``plug_fails``: why the next one cannot be plugged into a running guest. ``asked_for``: how often guests
-    were asked. ``disk_sizes``: what running guests were told of their disks, by uuid and name."""
+    """Devices of guests. ``block_jobs``: progress and result of jobs, by uuid and disk; ``block_fails``: reason of the
+    next job's failure; ``block_hangs``: jobs make no progress. ``deaf``: number of unplug requests that guests ignore.
+    ``plug_fails``: reason of the next hot-plug's failure. ``asked_for``: number of unplug requests. ``disk_sizes``:
+    sizes that running guests were notified of, by uuid and name."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
@@ -82,7 +82,7 @@ class Devices:
         self._needs_running(server_uuid, running)
         if running and self.plug_fails:
             reason, self.plug_fails = self.plug_fails, ""
-            raise errors.host.LibvirtRefused(task="plug the device in", reason=reason)
+            raise errors.host.LibvirtRefused(task="attach the device", reason=reason)
         device = ET.fromstring(xml)
 
         def add(devices: ET.Element) -> None:
@@ -174,8 +174,8 @@ class Devices:
 
 
 class Screens:
-    """``spice_tls``: QEMU has certificates for SPICE, so that its screens have a TLS port beside the plain one.
-    ``shy``: guests run and have no ports yet."""
+    """Screens of guests. ``spice_tls``: QEMU has certificates for SPICE, so its screens also have a TLS port.
+    ``shy``: running guests have no ports yet."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
@@ -183,10 +183,10 @@ class Screens:
     def __init__(self) -> None:
         self.spice_tls, self.shy = False, False
         self._ports: dict[str, list[int]] = {}
-        self._live: dict[str, str] = {}  # what guests run with that were defined anew meanwhile
+        self._live: dict[str, str] = {}  # active XML of running guests that were redefined
 
     def shown(self, server_uuid: str) -> str:
-        """The guest's XML, with the ports of its screens where it runs."""
+        """Return the guest's XML, with the ports of its screens if it is running."""
         if self.power[server_uuid] not in UP:
             return self.xml[server_uuid]
         domain = ET.fromstring(self._live.get(server_uuid, self.xml[server_uuid]))
@@ -200,13 +200,13 @@ class Screens:
         return ET.tostring(domain, encoding="unicode")
 
     def forget_screens(self, server_uuid: str) -> None:
-        """What has stopped starts with other ports, perhaps."""
+        """Forget the ports of a stopped guest: it may start with other ones."""
         if self.power.get(server_uuid) not in UP:
             self._ports.pop(server_uuid, None)
             self._live.pop(server_uuid, None)
 
     def keep_live(self, server_uuid: str) -> None:
-        """The guest is about to be defined anew: while it runs, it stays what it is."""
+        """Keep the active XML of a running guest before it is redefined."""
         if self.power.get(server_uuid) in UP:
             self._live.setdefault(server_uuid, self.xml[server_uuid])
 
@@ -215,7 +215,7 @@ class Screens:
                 for uuid, state in self.power.items()}
 
     def _names(self, graphics: ET.Element) -> tuple[str, ...]:
-        """As libvirt's autoport does."""
+        """Return the attributes of ports that libvirt's autoport sets."""
         if graphics.get("type") != "spice":
             return ("port",)
         if graphics.get("defaultMode") == "secure":

@@ -1,4 +1,4 @@
-"""The part of the fake hypervisor whose guests go to others of its kind, through the gates that these have open."""
+"""The part of the fake hypervisor that migrates guests to other fake hypervisors, through their open listeners."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def _decoded(path: Path, kind: Any) -> Any:
 
 
 class Migrations:
-    """``migration_hangs``: it ends only by an abort or a force. ``migration_fails``: why the next one does, at its end.
-    ``migration_lost``: the next call is lost with the connection, though the guest goes. ``flags``: the processor's.
-    ``downtimes``: what was set; ``forced``: how. ``peers``: other hosts, by the directory of their gates."""
+    """Migrations. ``migration_hangs``: it ends only by an abort or a force. ``migration_fails``: reason of the next
+    one's failure, at its end. ``migration_lost``: the connection of the next call breaks, but the guest moves.
+    ``flags``: of the processor. ``downtimes``: set values; ``forced``: modes. ``peers``: other hosts, by the directory
+    of their listeners."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
@@ -78,7 +79,7 @@ class Migrations:
             raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
 
     def _let_in(self, server_uuid: str, departure: Departure) -> Any:
-        """The host whose gate the tunnel at ``departure`` leads to; none where it would not let this definition in."""
+        """Return the host at the end of the tunnel at ``departure``; None if it would not admit this definition."""
         socket = Path(departure.uri.partition("socket=")[2])
         try:
             tunnel = msgspec.json.decode((socket.parent.parent / PLAN_FILE).read_bytes(), type=TunnelPlan)
@@ -104,7 +105,7 @@ class Migrations:
     def start_post_copy(self, server_uuid: str) -> None:
         self._under_way(server_uuid)
         if self.no_post_copy:
-            raise errors.host.LibvirtRefused(task="begin post-copy", reason="not supported")
+            raise errors.host.LibvirtRefused(task="start post-copy", reason="not supported")
         self.forced.append("post-copy")
 
     def set_downtime(self, server_uuid: str, milliseconds: int) -> None:

@@ -1,4 +1,4 @@
-"""An image proxy as a server of its own process, in front of whatever has the images; and tickets for it."""
+"""An image proxy that runs as a server in the test's process, in front of any image service; and its tickets."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ QUICK = Retries(3, 0.01)
 
 
 def glance_at(url: str, retries: int = 0) -> Glance:
-    """The image service's client, quick to give up."""
+    """Return a client of the image service with short timeouts."""
     service = session.ServiceEndpoint("image", "image", (url,), retries=retries, read_timeout_s=5.0, retry_wait_s=0.01)
     return Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
 
 
 def maker(*servers: str, key: str = KEY, secret: str = SECRET, **settings: Any) -> TicketMaker:
-    """A conductor's, which knows one secret for every host."""
+    """Return a conductor's ticket maker, with the same secret for all hosts."""
     clock = settings.pop("clock", time.time)
     return TicketMaker(TicketSeal([key]), TicketSettings(servers, **settings), lambda host: secret, clock)
 
 
 def ticket(image_id: str, direction: str = READ, *servers: str, host: str = HOST, **made: Any) -> ImageTicket:
-    """One for a host."""
+    """Return a ticket for a host."""
     tickets = maker(*servers, **made).for_call(host, "a-server")
     [one] = tickets.write(image_id) if direction == WRITE else tickets.read(Image(id=image_id))
     return one
 
 
 class RunningProxy:
-    """``with RunningProxy(glance_at(url)) as proxy``: real sockets, in threads of this process."""
+    """A proxy with real sockets in threads of this process: ``with RunningProxy(glance_at(url)) as proxy``."""
 
     def __init__(self, images: Any, slots: int = 8, wait_s: float = 0.05, idle_s: float = 5.0, keys: Any = (KEY,),
                  ) -> None:
@@ -64,7 +64,7 @@ class RunningProxy:
         self.sock.close()
 
     def client(self, *image_ids: str, secret: str = SECRET, retries: Retries = QUICK) -> ImageProxy:
-        """A host's, with tickets for both directions."""
+        """Return a host's client, with tickets for both directions."""
         made = ImageProxy(HOST, lambda host: (secret,), ProxySettings(True, retries, 5.0))
         made.hold([ticket(image_id, direction, self.url) for image_id in image_ids for direction in (READ, WRITE)])
         return made

@@ -1,4 +1,4 @@
-"""The image service's client and the service in one (``nova.clients.glance.Glance``), in memory, failing on demand."""
+"""The image service and its client (``nova.clients.glance.Glance``) in one, in memory, with failures on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEMBERS = {"min_disk": "min_disk_gb", "min_ram": "min_ram_mb"}
 
 
 class FakeImages:
-    """``away`` is raised by every call while it is set; ``refusal`` by creates. ``calls``: (method, image, whose)."""
+    """Images. While set, ``away`` is raised by all calls, ``refusal`` by creates. ``calls``: (method, image, user)."""
 
     def __init__(self) -> None:
         self.images: dict[str, Image] = {}
@@ -30,7 +30,7 @@ class FakeImages:
         self._lock = threading.RLock()
 
     def hold(self, tickets: Sequence[ImageTicket]) -> None:
-        """Of a host that has this in place of the image proxy."""
+        """Ignore the tickets of a host that uses this instead of the image proxy."""
 
     def add(self, image_id: str, **fields: Any) -> Image:
         self.images[image_id] = Image(**{"id": image_id, "name": image_id, "disk_format": "qcow2",
@@ -38,7 +38,7 @@ class FakeImages:
         return self.images[image_id]
 
     def fill(self, image_id: str, size_bytes: int = 1 << 20) -> None:
-        """Its data come. image.NotFound; AssertionError while its format is not known."""
+        """Upload an image's data. Raises image.NotFound, or AssertionError if its format is not set."""
         with self._lock:
             image = self.show(image_id)
             assert image.disk_format and image.container_format
@@ -103,7 +103,7 @@ class FakeImages:
             del self.images[image_id]
 
     def of_server(self, uuid: str) -> list[Image]:
-        """Images made of it."""
+        """Return the images that were created from a server."""
         return [image for image in self.images.values() if image.properties.get("instance_uuid") == uuid]
 
     def _called(self, method: str, image_id: str, as_user: bool) -> None:

@@ -1,6 +1,6 @@
-"""What must be true of a cloud in which nothing runs any more: told as a list of what is wrong, empty when all is well.
+"""Invariants of an idle cloud, as a list of violations, which is empty if all of them hold.
 
-Every host is up and has paid its debts; no operation is open.
+Every host is up and has done its pending cleanups; no operation is open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nova.model.server.states import STATUS, PowerState, VmState
 from nova.model.volumes import local
 from tests.fakes.living_cloud import LivingCloud
 
-#: vm_state -> the power state that its guest has; states that are not here say nothing of it.
+#: vm_state -> the power state of its guest; other states allow any.
 POWER = {VmState.ACTIVE: {PowerState.RUNNING}, VmState.PAUSED: {PowerState.PAUSED},
          VmState.STOPPED: {PowerState.SHUTDOWN, PowerState.CRASHED},
          VmState.SUSPENDED: {PowerState.SHUTDOWN, PowerState.SUSPENDED}, VmState.RESCUED: {PowerState.RUNNING}}
@@ -29,7 +29,7 @@ NOWHERE = {VmState.SHELVED_OFFLOADED}
 
 
 def wrong(cloud: LivingCloud, addresses: Callable[[LivingCloud, list[Any]], Iterator[str]] | None = None) -> list[str]:
-    """``addresses``: what is said of them in place of what is true where each interface has one."""
+    """Return all violations. ``addresses``: check of addresses that replaces the one for one address per interface."""
     live = [row for row in cloud.rows("cell", sa.select(cell_tables.servers)) if not row.deleted]
     moves = _moves(cloud)
     return [*_states(cloud, live), *_places(cloud, live, moves), *_claims(cloud, live, moves), *_ledger(cloud, live),
@@ -38,7 +38,7 @@ def wrong(cloud: LivingCloud, addresses: Callable[[LivingCloud, list[Any]], Iter
 
 
 def _moves(cloud: LivingCloud) -> dict[str, Any]:
-    """Server -> its open move: one that was finished and waits to be confirmed (any other open one is wrong)."""
+    """Return the open moves by server: finished moves that wait for a confirmation (all others are wrong)."""
     table = cell_tables.migrations
     rows = cloud.rows("cell", sa.select(table).where(table.c.status.not_in(migrations.OVER)).order_by(table.c.id))
     return {row.server_uuid: row for row in rows}
@@ -83,7 +83,7 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
     yield from (f"{host} has a guest of {uuid}, which is gone" for host, uuid in guests if uuid not in uuids)
     dying = {row.uuid for row in live if _half_destroyed(row)}
     expected = {(move.source_compute, uuid) for uuid, move in moves.items() if uuid not in dying}
-    stranded = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # a hard reboot takes it back
+    stranded = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # a hard reboot recovers it
     yield from (f"{host} has put {uuid} aside, and no move waits for it" for host,
                 uuid in source_copies - expected - stranded
                 if uuid not in dying)
@@ -91,19 +91,19 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
 
 
 def _lacks_definition_alone(row: Any, guest: Any) -> bool:
-    """A hard reboot died between the old definition and the new one, and then the server was stopped: it is off, with
-    all its disks, and a start defines it."""
+    """Return whether a stopped server lacks only its definition: a hard reboot died while it redefined the guest. The
+    guest has all its disks, and a start defines it."""
     off = row.vm_state == "stopped" and row.power_state == PowerState.SHUTDOWN
     return off and guest is not None and bool(guest.disks)
 
 
 def _half_destroyed(row: Any) -> bool:
-    """A delete of it failed, and the next one ends it: until then its moves are as they were."""
+    """Return whether a delete of the server failed: its moves stay unchanged until the next delete."""
     return row.vm_state == "error" and row.memo is not None and row.memo.destroying
 
 
 def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
-    """Usage is the sum over servers, and over moves that wait."""
+    """Check that usage is the sum over servers and waiting moves."""
     expected: Counter[tuple[str, str, str]] = Counter()
     for row in live:
         if row.host is not None:
@@ -112,7 +112,7 @@ def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
             move = moves[row.uuid]
             expected.update(_amounts(move.source_compute, move.uuid, local(move.old_flavor, row.volumes)))
     found = cloud.amounts()
-    broken = {row.uuid for row in live if row.vm_state == "error"}  # a delete that failed has them given back yet
+    broken = {row.uuid for row in live if row.vm_state == "error"}  # a failed delete may have released them
     for key in {*expected, *found}:
         if cloud.moving.get(key[1], key[1]) in broken and (key not in expected or key not in found):
             expected.pop(key, None)
@@ -132,7 +132,7 @@ def _amounts(host: str, consumer: str, flavor: Any) -> dict[tuple[str, str, str]
 
 
 def _packings(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
-    """No processor is two guests', and each guest has those that its claim says."""
+    """Check that no processor belongs to two guests, and that each guest has the processors of its claim."""
     table, given = api_tables.allocations, api_tables.providers
     rows = cloud.rows("api", sa.select(given.c.host, table.c.consumer, table.c.moving, table.c.packing).join_from(
         table, given, given.c.id == table.c.provider_id).where(table.c.packing.is_not(None)))
@@ -154,7 +154,7 @@ def _packings(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
 def _ledger(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
     table = api_tables.ledger
     found = {row.server_uuid: row for row in cloud.rows("api", sa.select(table).where(table.c.closed == sa.false()))}
-    broken = {row.uuid for row in live if row.vm_state == "error"}  # its delete may have got as far as this
+    broken = {row.uuid for row in live if row.vm_state == "error"}  # its failed delete may have removed them
     for uuid in sorted(({*found} ^ {row.uuid for row in live}) - broken):
         yield f"quota counts {uuid}: {uuid in found}"
     for row in live:
@@ -172,7 +172,7 @@ def _addresses(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
     for row in live:
         if row.launched_at is not None and not row.interfaces:
             yield f"server {row.uuid} has lost its interfaces"
-    broken = {row.uuid for row in live if row.vm_state == "error"}  # a delete that failed may have given them back
+    broken = {row.uuid for row in live if row.vm_state == "error"}  # a failed delete may have released them
     for uuid in sorted({*held, *should} - broken):
         if held[uuid] != should[uuid]:
             yield f"{uuid} holds {held[uuid]} addresses, should hold {should[uuid]}"
@@ -188,7 +188,7 @@ def _open_moves(live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
 
 
 def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
-    broken = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # its next action makes it anew
+    broken = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # its next action creates it again
     yield from (f"{debt.host} owes {debt.step} of {debt.server_uuid}" for debt in cloud.debts())
     for host, compute in cloud.computes.items():
         yield from (f"{host} has {path.name} half built" for path in (compute.path / "building").iterdir()
@@ -199,7 +199,7 @@ def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
 
 
 def audited(cloud: LivingCloud) -> list[str]:
-    """What nova-manage placement audit finds."""
+    """Return the findings of nova-manage placement audit."""
     stores = allocation_audit.Stores(cloud.api, cloud.cell)
     return [f"audit: {one.words()}" for uuid in allocation_audit.review(stores)
             for one in allocation_audit.judge(stores, uuid).differences]

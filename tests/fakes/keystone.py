@@ -1,5 +1,5 @@
-"""An identity service in small, for unmodified clients of a noauth2 cloud: passwords are checked, tokens are what
-noauth2 believes (``USER:PROJECT``), and the catalogue has what the test says. Ids are names."""
+"""A small identity service for unmodified clients of a noauth2 cloud: it checks passwords, issues tokens for noauth2
+(``USER:PROJECT``), and has the catalog of the test. Ids are names."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Unauthorized(Exception):
 class FakeKeystone:
     """``with FakeKeystone({"compute": url}, {"demo": "secret"}) as keystone``; ``keystone.url`` is its address.
 
-    ``accounts``: user to password; each has a project of its own name.
+    ``accounts``: user -> password; each user has a project of the same name.
     """
 
     def __init__(self, endpoints: Mapping[str, str], accounts: Mapping[str, str]) -> None:
         self.endpoints, self.accounts = endpoints, accounts
-        self.registered: list[dict[str, Any]] = []  # registered limits, and limits of projects, as its API has them
+        self.registered: list[dict[str, Any]] = []  # registered limits, in the API's form
         self.limits: list[dict[str, Any]] = []
-        self.gets: list[str] = []  # paths asked for, with their queries
-        self.projects_answer: tuple[int, Any] | None = None  # to whoever asks for a project; None: as it is
+        self.gets: list[str] = []  # requested paths, with their queries
+        self.projects_answer: tuple[int, Any] | None = None  # answer to requests for a project; None: the real one
         self.url = ""
 
     def __enter__(self) -> FakeKeystone:
@@ -49,24 +49,24 @@ class FakeKeystone:
         self._server.server_close()
 
     def environment(self, user: str, project: str = "") -> dict[str, str]:
-        """The variables that clients read."""
+        """Return the environment variables of clients."""
         return {"OS_AUTH_TYPE": "password", "OS_AUTH_URL": f"{self.url}/v3", "OS_USERNAME": user,
                 "OS_PASSWORD": self.accounts[user], "OS_PROJECT_NAME": project or user,
                 "OS_USER_DOMAIN_NAME": "Default", "OS_PROJECT_DOMAIN_NAME": "Default", "OS_REGION_NAME": REGION,
                 "OS_IDENTITY_API_VERSION": "3"}
 
-    # -- what it knows
+    # -- resources
 
     def version(self) -> dict[str, Any]:
         return {"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
                 "links": [{"rel": "self", "href": f"{self.url}/v3/"}], "media-types": []}
 
     def thing(self, name: str) -> dict[str, Any]:
-        """A user or a project."""
+        """Return a user or a project."""
         return {"id": name, "name": name, "enabled": True, "domain_id": DOMAIN["id"], "domain": DOMAIN}
 
     def token(self, wanted: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """(token, its body). Raises Unauthorized."""
+        """Return (token, its body). Raises Unauthorized."""
         user, methods = self._user(wanted["identity"]), wanted["identity"]["methods"]
         project = wanted.get("scope", {}).get("project", {})
         name = project.get("name") or project.get("id") or user
@@ -97,7 +97,7 @@ class FakeKeystone:
                             "project_id": project, "region_id": region})
 
     def listed(self, kind: str, query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
-        """Services, endpoints, limits: those that a query's conditions let pass."""
+        """Return the services, endpoints or limits that match a query's conditions."""
         services = [self._service(name, url) for name, url in self.endpoints.items()]
         rows = {"services": services, "registered_limits": self.registered, "limits": self.limits,
                 "endpoints": [{**one, "service_id": service["id"]} for service in services

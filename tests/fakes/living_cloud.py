@@ -1,8 +1,8 @@
-"""The whole cloud in one process: conductors, a scheduler and compute hosts as they are, over SQLite, the in-process
-bus and the fake driver. Its processes can be killed at any point, and started again.
+"""The whole cloud in one process: real conductors, scheduler and compute hosts, over SQLite, the in-process bus and the
+fake driver. Its processes can be killed at any point, and started again.
 
-What a killed process would still do is cut off where it would do harm: a conductor's thread dies at the next step or
-write of its journal, a host's at the next call of its driver, and nobody hears their answers.
+A killed process is stopped before it could do harm: a conductor's thread dies at its next step or write of its journal,
+a host's at its next call of the driver, and their answers are dropped.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ from tests.fakes.small_cloud import NOVA_NETWORK, Networks, SmallCloud, until
 
 SETTLED_S = 20.0
 WORKING_POLLS = 8
-#: What every host offers of consoles.
+#: Consoles that every host offers.
 PROXIES = {ConsoleType.NOVNC: "http://proxy:6080/vnc_auto.html", ConsoleType.SERIAL: "ws://proxy:6083/"}
 OFFERS = {ConsoleType.NOVNC: "127.0.0.1", ConsoleType.SERIAL: "127.0.0.1"}
-#: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
+#: Methods of a dead driver that still work: they do not call a hypervisor.
 HARMLESS = frozenset({"dead", "knobs", "calls", "hypervisor", "close", "needs_images"})
 
 
 class Killed(BaseException):
-    """As a SIGKILL: nothing handles it."""
+    """Simulated SIGKILL, which no code handles."""
 
 
 class MortalJournal(Journal):
-    """Writes nothing once its process is dead."""
+    """Journal that does not write after the death of its process."""
 
     dead = False
 
@@ -85,7 +85,7 @@ class MortalJournal(Journal):
 
 
 class MortalKnobs(Knobs):
-    """A rule that says ``die`` ends its process as this cloud has it: by ``kill``."""
+    """Knobs whose rule ``die`` ends the process by ``kill``."""
 
     def __init__(self, state_path: Path | None, kill: Callable[[], None]) -> None:
         super().__init__(state_path)
@@ -93,7 +93,7 @@ class MortalKnobs(Knobs):
         self._left, self._then = 0, ""
 
     def countdown(self, number: int, what: str) -> None:
-        """At the ``number``-th call from now on: ``die``, ``crash``, or a kind of error."""
+        """Set the event at the ``number``-th call from now on: ``die``, ``crash``, or a kind of error."""
         self._left, self._then = number, what
 
     def clear(self) -> None:
@@ -115,7 +115,7 @@ class MortalKnobs(Knobs):
 
 
 class MortalPart:
-    """A part of such a driver."""
+    """Part of a mortal driver."""
 
     def __init__(self, driver: MortalDriver, part: Any) -> None:
         self._driver, self._part = driver, part
@@ -127,7 +127,7 @@ class MortalPart:
 
 
 class MortalDriver(FakeDriver):
-    """A fake driver whose process may be dead: then each call of it ends the thread."""
+    """Fake driver whose process may be dead: each call then ends the thread."""
 
     dead = False
 
@@ -146,7 +146,7 @@ class MortalDriver(FakeDriver):
 
 
 class Kernel:
-    """A host's packet filters: they outlive its nova-compute."""
+    """A host's packet filters, which survive the end of its nova-compute."""
 
     def __init__(self) -> None:
         self.state = HostFirewall(host="")
@@ -160,12 +160,12 @@ class Kernel:
 
 
 class ComputeProcess:
-    """One nova-compute: its service and driver, and the door that its calls come through."""
+    """One nova-compute: its service and driver, and the RPC server that receives its calls."""
 
     def __init__(self, cloud: LivingCloud, name: str, path: Path) -> None:
         self.cloud, self.name, self.path = cloud, name, path
         self.dead, self.silent = True, False
-        self.ratio = 4.0  # how often it promises each processor
+        self.ratio = 4.0  # its cpu_allocation_ratio
         self.driver: MortalDriver = self._driver()
         self.service: ComputeService | None = None
         self.on_call: Callable[[str, str], None] = lambda method, when: None
@@ -174,12 +174,12 @@ class ComputeProcess:
         return MortalDriver(options(fake_options, **self.cloud.fake), self.name, self.path, self.kill)
 
     def start(self) -> ComputeProcess:
-        """Start it (again): what is in files is found, what was in memory is gone."""
+        """Start the process (again): it reads state in files; state in memory is lost."""
         self.driver, self.dead = self._driver(), False
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
         settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio)
         if self.cloud.networks.neutron:
-            settings.set_override("vif_plugging_timeout", 0)  # nobody sends events here
+            settings.set_override("vif_plugging_timeout", 0)  # no service sends events here
         self.service = ComputeService(ComputeParts(self.driver, client, None, settings, store=self.cloud.image_service,
                                                    consoles=OFFERS, filters=self.cloud.filters(self.name),
                                                    secret=HostSecret(self.path)),
@@ -190,21 +190,21 @@ class ComputeProcess:
             if self.service._lock is not None:
                 self.service._lock.release()
             raise
-        # ready for orders, and not before
+        # ready for orders only now
         self.cloud.bus.serve(ComputeRPC, self._door(self.service, self.driver), self.name)
         return self
 
     def beat(self) -> None:
-        """As its timer would have it: alive."""
+        """Send a heartbeat, like the process' timer."""
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
         client.heartbeat(self.name, Heartbeat(host=self.name, binary="nova-compute"))
 
     def kill(self) -> None:
-        """Its threads end at their next call of the driver, and its answers are lost."""
+        """Kill the process: its threads end at their next call of the driver, and its answers are lost."""
         service, self.driver.dead = self.service, True
         if service is not None and service._lock is not None:
             service._lock.release()
-        self.dead = True  # from here on it may be started again
+        self.dead = True  # it may be started again now
         if service is not None:
             service._periodic.stop()
 
@@ -235,7 +235,7 @@ class ComputeProcess:
 
 
 class LivingCloud(SmallCloud):
-    """``fake``: options of the fake driver. Hosts are of the size it says. ``kernels``: of hosts that filter."""
+    """A cloud. ``fake``: options of the fake driver, with the size of hosts. ``kernels``: of hosts that filter."""
 
     computes: dict[str, ComputeProcess]  # type: ignore[assignment]
 
@@ -264,33 +264,32 @@ class LivingCloud(SmallCloud):
         return made.start()
 
     def filters(self, host: str) -> Kernel | None:
-        """The host's packet filters; None where nobody looks at them."""
+        """Return the host's packet filters; None if they are not tested."""
         return self.kernels.setdefault(host, Kernel()) if self.networks.filtered else None
 
     def set(self, **settings: Any) -> None:
-        """Options of the conductor, from now on."""
+        """Set options of the conductor."""
         self.deps.settings = dataclasses.replace(self.deps.settings, **settings)
 
-    # -- who dies, and when
+    # -- deaths of processes
 
     def conductor_process(self) -> Runner:
-        """A new conductor takes the work from here on; it takes over what older ones left, but for what they had in
-        memory."""
+        """Replace the conductor by a new one, which takes over the work of older ones, except their state in memory."""
         self.deps.networking = self.make_back_end(self.deps)
-        self.deps.journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
+        self.deps.journal = MortalJournal(self.cell, "runner", lease_s=86400)  # no timer renews it here
         self.deps.journal.open()
         self.deps.runner = Runner(self.deps, ALL, again_s=0.001)
         return self.deps.runner
 
     def replace_conductor(self) -> None:
-        """The conductor is dead, its lease is over, and another one goes on."""
+        """Kill the conductor, expire its lease, and let another one continue."""
         self.deps.runner.journal.dead = True
         self.write("cell", sa.update(cell_tables.runners).values(lease_until=sa.text("'2000-01-01 00:00:00'")))
         self.conductor_process().sweep()
 
     @contextmanager
     def mortal(self) -> Iterator[None]:
-        """``on_point(action, step, when)`` is called at each point of the runner; it may kill, or raise Killed."""
+        """Call ``on_point(action, step, when)`` at each point of the runner; it may kill, or raise Killed."""
         before = faults.reached
         faults.reached = lambda action, step, when: self.on_point(action, step, when)
         try:
@@ -298,10 +297,10 @@ class LivingCloud(SmallCloud):
         finally:
             faults.reached = before
 
-    # -- what is true
+    # -- state
 
     def settle(self, *uuids: str, seconds: float = SETTLED_S) -> None:
-        """Wait until no operation of these servers (of any) is open, or in a runner's hands; a parked one is swept."""
+        """Wait until no operation of these servers (or of any) is open or running; parked ones are swept."""
         end = time.monotonic() + seconds
         while open_ := self.open_operations(uuids):
             assert time.monotonic() < end, f"still open: {[(row.server_uuid, row.action, row.step) for row in open_]}"
@@ -309,8 +308,8 @@ class LivingCloud(SmallCloud):
         until(lambda: not self.deps.runner.running, "the runner is idle")
 
     def nudge(self) -> None:
-        """What is parked is swept at once; else a moment passes, a longer one while the runner works: whoever waits
-        asks the database then, which costs more than what is waited for."""
+        """Sweep parked operations, or wait a moment; longer while the runner works, since each check of the waiting
+        test reads the database, which costs more than the operation."""
         if not self.deps.runner.running:
             table = cell_tables.operations
             self.write("cell", sa.update(table).where(table.c.finished_at.is_(None))
@@ -327,13 +326,13 @@ class LivingCloud(SmallCloud):
         return self.rows("cell", query.where(table.c.server_uuid.in_(uuids)) if uuids else query)
 
     def report_power(self) -> None:
-        """Hosts that are up tell of all their guests, as their timers would have it."""
+        """Let hosts that are up report all their guests, like their timers."""
         for compute in self.computes.values():
             if not compute.dead and not compute.silent:
                 compute.service._events.report_all()
 
     def do_cleanups(self) -> None:
-        """Hosts that are up get and pay what they owe, as their timers would have it."""
+        """Let hosts that are up do their pending cleanups, like their timers."""
         for host in {debt.host for debt in self.debts()}:
             compute = self.computes[host]
             if not compute.dead and not compute.silent:
@@ -341,7 +340,7 @@ class LivingCloud(SmallCloud):
                 compute.service._cleanups.do_open()
 
     def guests(self) -> dict[tuple[str, str], Any]:
-        """(host, server) -> all that host has of it: guests, source copies, disks, taps."""
+        """Return all resources of servers on hosts, by (host, server): guests, source copies, disks, taps."""
         return {(host, state.server_uuid): compute.driver.hypervisor.inspect(state.server_uuid)
                 for host, compute in self.computes.items() for state in FakeDriver.guests(compute.driver)}
 
@@ -350,12 +349,12 @@ class LivingCloud(SmallCloud):
                 for guest in compute.driver.hypervisor.source_copies.all()}
 
     def amounts(self) -> dict[tuple[str, str, str], int]:
-        """(host, consumer, resource class) -> how much is claimed."""
+        """Return the claimed amounts by (host, consumer, resource class)."""
         return claims.amounts(self.rows)
 
     @property
     def moving(self) -> dict[str, str]:
-        """Consumer -> the server whose move it is."""
+        """Return the consumers that are moves: consumer -> server."""
         return claims.moving(self.rows)
 
     def close(self) -> None:
@@ -365,10 +364,10 @@ class LivingCloud(SmallCloud):
 
 
 def impatient(monkeypatch: Any) -> None:
-    """Waits that are there for real networks are over at once."""
+    """Skip waits that only real networks need."""
     monkeypatch.setattr(permission, "ASK_FOR_S", 0.0)
 
 
 def quiet_threads() -> None:
-    """Threads that are killed say nothing."""
+    """Suppress the output of killed threads."""
     threading.excepthook = lambda args: None if args.exc_type is Killed else threading.__excepthook__(args)

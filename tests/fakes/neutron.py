@@ -1,6 +1,5 @@
-"""A network service in small: Neutron's API over state in memory, reached through a transport of requests; nothing
-listens. It keeps networks, subnets, ports with their bindings, groups, floating addresses and quotas, and fails on
-demand."""
+"""A small network service: Neutron's API with state in memory, through a transport of requests, without a socket. It
+keeps networks, subnets, ports with their bindings, groups, floating addresses and quotas, and fails on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ ADMIN_FIELDS = ("binding:host_id", "binding:profile", "binding:vif_type", "bindi
 
 
 class Refusal(Exception):
-    """An answer that says no."""
+    """An error answer."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         self.status, self.kind, self.message = status, kind, message
@@ -38,19 +37,19 @@ class Refusal(Exception):
 
 
 class Trouble:
-    """What becomes of a request: ``how`` is a status, "refused", "timeout" (nothing was done), "lost" (it was), or
-    "blind" (there is nothing of the kind that the asker may see)."""
+    """A failure of requests. ``how``: a status, "refused" or "timeout" (the request is not executed), "lost" (it is
+    executed), or "blind" (the caller sees no such resource)."""
 
     def __init__(self, method: str, path: str, how: int | str, times: int) -> None:
         self.method, self.path, self.how, self.left = method, path, how, times
 
     def meets(self, method: str, path: str) -> bool:
-        """``path``: with its query."""
+        """Return whether the failure applies to a request; ``path`` includes the query."""
         return self.left > 0 and method in (self.method, self.method or method) and self.path in path
 
 
 class FakeNeutron:
-    """``tokens``: a user's token -> the project that it is for; any other token is an administrator's."""
+    """The service. ``tokens``: a user's token -> its project; all other tokens belong to an administrator."""
 
     def __init__(self, tokens: dict[str, str] | None = None) -> None:
         self.tokens = tokens or {}
@@ -63,12 +62,12 @@ class FakeNeutron:
         self.floating: dict[str, dict[str, Any]] = {}
         self.rules: dict[str, dict[str, Any]] = {}
         self.quotas: dict[str, int] = {}
-        self.unbindable: set[str] = set()  # hosts without a way to any network
+        self.unbindable: set[str] = set()  # hosts without access to a network
         self.vif_type = "ovs"
-        self.page = 0  # things on a page; 0: all
+        self.page = 0  # resources on a page; 0: all
         self.troubles: list[Trouble] = []
         self.requests: list[tuple[str, str]] = []
-        self.timeouts: list[tuple[float, float]] = []  # of the requests, in seconds: to connect, and without a byte
+        self.timeouts: list[tuple[float, float]] = []  # of requests, in seconds: (connect, read)
         self.headers: list[dict[str, str]] = []
         self._macs = itertools.count(1)
         self._turn = threading.RLock()
@@ -83,7 +82,7 @@ class FakeNeutron:
         return Neutron(NeutronCaller(service, session.Credentials(ksession.Session(session=http), None)),
                        extension_sync_s, doubts_s)
 
-    # -- what there is
+    # -- resources
 
     def add_network(self, name: str = "net", cidrs: Sequence[str] = ("10.1.0.0/24",), **members: Any) -> str:
         network = str(uuid.uuid4())
@@ -105,7 +104,7 @@ class FakeNeutron:
         return subnet
 
     def add_port(self, network: str, **members: Any) -> str:
-        """A server's (``device_id``) is as we make them, unless ``device_owner`` says otherwise."""
+        """Add a port; with ``device_id`` it is a port that nova creates, unless ``device_owner`` differs."""
         if members.get("device_id"):
             members.setdefault("device_owner", "compute:nova")
         return str(self._make_port({"network_id": network, "tenant_id": "demo", **members})["id"])
@@ -120,7 +119,7 @@ class FakeNeutron:
         self.troubles.append(Trouble(method, path, how, times))
 
     def away(self) -> Trouble:
-        """Until its ``left`` is 0."""
+        """Make the service unreachable until the result's ``left`` is 0."""
         self.troubles.append(Trouble("", "", "refused", 10**9))
         return self.troubles[-1]
 
@@ -128,16 +127,16 @@ class FakeNeutron:
         return [port for port in self.ports.values() if port["device_id"] == device]
 
     def hosts_of(self, port: str) -> dict[str, str]:
-        """Host -> status of its binding."""
+        """Return the bindings of a port: host -> status."""
         return {host: one["status"] for host, one in self.bindings.get(port, {}).items()}
 
     def asked(self, method: str = "", path: str = "") -> list[tuple[str, str]]:
         return [one for one in self.requests if method in one[0] and path in one[1]]
 
-    # -- a request
+    # -- requests
 
     def answer(self, request: requests.PreparedRequest) -> tuple[int, Any]:
-        """(status, body). requests.ConnectionError, requests.ReadTimeout."""
+        """Return (status, body). Raises requests.ConnectionError, requests.ReadTimeout."""
         with self._turn:
             return self._answer(request)
 
@@ -300,7 +299,7 @@ class FakeNeutron:
                 yield {"ip_address": free, "subnet_id": subnet["id"]}
 
     def _with_address(self, wanted: dict[str, str]) -> dict[str, str]:
-        """A request that names its subnet only gets an address of it."""
+        """Return the wanted address; a request with only a subnet gets a free address."""
         if "ip_address" in wanted:
             return wanted
         subnet = self.subnets[wanted["subnet_id"]]
@@ -310,7 +309,7 @@ class FakeNeutron:
         return {"ip_address": free, "subnet_id": subnet["id"]}
 
     def _bind(self, port: dict[str, Any]) -> None:
-        """The active binding is as the port says."""
+        """Set the active binding to the port's host."""
         host = port["binding:host_id"] or ""
         mine = self.bindings.setdefault(port["id"], {})
         for other in [key for key, one in mine.items() if one["status"] == "ACTIVE" and key != host]:
@@ -412,7 +411,7 @@ class _Transport(BaseAdapter):
         return answer
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 __all__ = ["EXTENSIONS", "URL", "FakeNeutron", "Trouble"]

@@ -1,4 +1,4 @@
-"""Subjects of notifications with everything in them, their configuration, and an outlet that keeps what is sent."""
+"""Complete subjects of notifications, their configuration, and an outlet that records sent messages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ NAMED = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", 
 
 
 def server_row(**fields: Any) -> Any:
-    """A server's row with a value in every column that payloads show, and secrets in some that they don't."""
+    """Return a server's row with values in all columns that payloads show, and secrets in some other columns."""
     return types.SimpleNamespace(**{
         "id": 1, "uuid": "178b0921-8f85-4257-88b6-2e743b5a975c", "deleted": 0, "project_id": "6f70", "user_id": "fake",
         "name": "some-server", "description": "some-server", "hostname": "some-server", "created_at": AT,
@@ -86,7 +86,7 @@ SPEC = SpecFacts(server_row(scheduler_hints={"group": "g1"}), tried=("a",), argu
 
 
 def subject(name: str) -> Any:
-    """Something for an event of this name to be about."""
+    """Return a subject for an event of this name."""
     what = name.partition(".")[0]
     return {"instance": server(), "aggregate": AGGREGATE, "keypair": KEYPAIR, "flavor": FLAVOR, "server_group": GROUP,
             "service": SERVICE, "volume": USED, "compute": FAILURE, "scheduler": SPEC,
@@ -95,11 +95,11 @@ def subject(name: str) -> Any:
 
 
 def configured(**options: Any) -> cfg.ConfigOpts:
-    """Options as nova.conf has them; ``driver`` is [oslo_messaging_notifications]'s, the rest [notifications]'s."""
+    """Return a configuration. ``driver`` is in [oslo_messaging_notifications], other options are in [notifications]."""
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([], project="nova", default_config_files=[], default_config_dirs=[])
     driver = options.pop("driver", None)
-    oslo_messaging.get_notification_transport(conf)  # declares its options
+    oslo_messaging.get_notification_transport(conf)  # registers its options
     conf.set_override("transport_url", "fake:/")
     if driver is not None:
         conf.set_override("driver", driver, group="oslo_messaging_notifications")
@@ -109,7 +109,7 @@ def configured(**options: Any) -> cfg.ConfigOpts:
 
 
 class Kept:
-    """An outlet that keeps messages. ``wait``: an event to wait for before each; ``error``: raised by each."""
+    """An outlet that records messages. ``wait``: event to wait for before each; ``error``: raised for each."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, NotificationMessage]] = []

@@ -1,4 +1,4 @@
-"""boto 2 on a Python that is younger than it: a client that users still have, whose last release was for Python 3.6."""
+"""boto 2 on newer Python versions: a client that users still have, whose last release was for Python 3.6."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import types
 
 import six
 
-#: Modules of its own copy of six, which hooks into imports in a way that Python 3.12 took away. six itself goes on.
+#: Modules of its copy of six, whose import hook does not work since Python 3.12; six itself still works.
 MOVES = ("_thread", "configparser", "http_client", "queue", "urllib", "urllib.error", "urllib.parse", "urllib.request")
 
 
 def make_importable() -> None:
-    """Give it six in place of its copy, and an empty ``imp``, with which it would load plugins."""
+    """Replace its copy of six by six, and provide an empty ``imp``, which it only uses to load plugins."""
     if sys.version_info < (3, 12):
         return
     sys.modules.setdefault("imp", types.ModuleType("imp"))

@@ -1,4 +1,4 @@
-"""What servers leave in the databases when they were deleted: rows as the code writes them, many at a time."""
+"""Database rows of deleted servers, in the form that the code writes, many at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIFE = ("create", "stop", "start", "delete")
 
 def operation(server_uuid: str, action: str = "reboot", finished_at: datetime.datetime | None = OLD, **fields: Any
               ) -> dict[str, Any]:
-    """Of the journal; open without ``finished_at``."""
+    """Return a row of the journal; it is open without ``finished_at``."""
     event = ActionEvent(event="compute_reboot_instance", started_at=BORN, finished_at=BORN, result="Success")
     return {"server_uuid": server_uuid, "action": action, "epoch": 1, "runner_id": 1, "step": "", "arguments": {},
             "data": {"host": "host1"}, "history": (event,), "request_id": f"req-{new_uuid()}", "user_id": "joe",
@@ -31,14 +31,14 @@ def operation(server_uuid: str, action: str = "reboot", finished_at: datetime.da
 
 
 def move(server_uuid: str, **fields: Any) -> dict[str, Any]:
-    """A migration that is over."""
+    """Return the row of a finished migration."""
     return {"uuid": new_uuid(), "server_uuid": server_uuid, "type": "live-migration", "status": "completed",
             "source_compute": "host1", "dest_compute": "host2", "created_at": OLD, "updated_at": OLD, **fields}
 
 
 def deleted_servers(count: int, at: datetime.datetime = OLD) -> tuple[Rows, Rows]:
-    """(cell, api): everything that is left of so many servers that were deleted at this time. Their rows' ``deleted``
-    is not their key, as the code has it, but counts as well."""
+    """Return all remaining rows (cell, api) of servers that were deleted at this time. ``deleted`` in their rows is not
+    their key, as in rows of the code, but has the same effect."""
     uuids = [new_uuid() for _ in range(count)]
     left: Rows = {cell.servers: [server_row(
         uuid=uuid, name=f"vm-{uuid[:8]}", project_id=f"p{number % 20}", vm_state="deleted", deleted=number + 1,
@@ -61,12 +61,12 @@ def deleted_servers(count: int, at: datetime.datetime = OLD) -> tuple[Rows, Rows
 
 
 def write(database: Database, rows: Mapping[sa.Table, Sequence[Mapping[str, object]]]) -> None:
-    """In one transaction."""
+    """Write rows in one transaction."""
     database.transact(lambda tx: [insert_all(tx, table, some) for table, some in rows.items()])
 
 
 def counts(database: Database, tables: Sequence[sa.Table]) -> dict[str, int]:
-    """How many rows each has."""
+    """Return the number of rows of each table."""
     with database.reading() as tx:
         return {table.name: int(tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
                 for table in tables}

@@ -1,4 +1,4 @@
-"""A case for each action on one host: how a server comes to where it may begin, how it is begun, and where it ends."""
+"""A case for each action on one host: the preparation of the server, the start of the action, and its end."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Begin = Callable[[SmallCloud, str], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """``before``: actions that lead to where it begins. ``after``: the vm_state it ends in, ``failed`` where a failure
-    leaves it. ``settings`` of the conductor. ``leaves``: how many images of the server there are after it."""
+    """One action. ``before``: actions that prepare the server. ``after``: the vm_state at its end, ``failed``: after a
+    failure. ``settings``: of the conductor. ``leaves``: number of the server's images after it."""
 
     name: str
     action: str
@@ -109,7 +109,7 @@ CASES = (
 
 
 def ready(cloud: FailingCloud, case: Case) -> str:
-    """A server that stands where the case begins."""
+    """Create a server in the state in which the case begins."""
     cloud.deps.settings = dataclasses.replace(cloud.deps.settings, **case.settings)
     for image_id in (BASE, OTHER, RESCUE):
         cloud.image_service.add(image_id, properties={"hw_disk_bus": "virtio"})

@@ -1,4 +1,4 @@
-"""Filters and applications as operators have them in api-paste.ini."""
+"""Filters and applications for api-paste.ini, like those of operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WSGI = Callable[..., Iterable[bytes]]
 
 
 def noting(_global: dict[str, str], name: str, refuses: str = "") -> Callable[[WSGI], WSGI]:
-    """A filter that notes ``name``, with the user's project where that is known; ``refuses``: a status."""
+    """Return a filter that records ``name``, with the user's project if it is known; ``refuses``: a status."""
     def around(application: WSGI) -> WSGI:
         def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             who = environ.get("nova.context")
@@ -25,12 +25,12 @@ def noting(_global: dict[str, str], name: str, refuses: str = "") -> Callable[[W
 
 
 def failing(_global: dict[str, str], **_local: str) -> Callable[[WSGI], WSGI]:
-    """A factory that cannot make its filter."""
+    """Fail, as a factory that cannot create its filter."""
     raise ValueError("the audit map\nis not readable")
 
 
 def greeting(_global: dict[str, str], **_local: str) -> WSGI:
-    """An application."""
+    """Return an application that answers with a text."""
     def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "5")])
         return [b"hello"]

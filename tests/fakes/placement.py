@@ -1,4 +1,4 @@
-"""A small cloud's providers, asked for as Placement's API asks: over the bus, codec included."""
+"""A small cloud's providers, accessed like Placement's API does: over the bus, with the codec."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fakes.small_cloud import SmallCloud
 
 
 class Placement:
-    """``rpc`` is a client of PlacementRPC; the rest are shorthands for it."""
+    """Shorthands for PlacementRPC; ``rpc`` is its client."""
 
     def __init__(self, cloud: SmallCloud) -> None:
         cloud.bus.serve(PlacementRPC, placement_service(cloud.deps))
@@ -32,7 +32,7 @@ class Placement:
 
     def make(self, name: str = "", parent: str | None = None, traits: tuple[str, ...] = (),
              aggregates: tuple[str, ...] = (), **totals: int) -> str:
-        """A provider of so much of each class; its uuid."""
+        """Create a provider with these amounts of each class, and return its uuid."""
         uuid = new_uuid()
         self.rpc.create_provider(NewProvider(uuid=uuid, name=name or uuid, parent_uuid=parent))
         if totals:
@@ -57,13 +57,13 @@ class Placement:
         return dict(self.rpc.get_usages(uuid).used)
 
     def allocate(self, provider: str, consumer: str = "", generation: int | None = None, **amounts: int) -> str:
-        """The consumer, which has this of the provider and nothing else."""
+        """Give a consumer this allocation on the provider and no other, and return the consumer."""
         consumer = consumer or new_uuid()
         self.rpc.set_allocations((allocation_write(consumer, {provider: amounts}, generation),))
         return consumer
 
     def trouble(self, call: str, *arguments: Any) -> tuple[str, str]:
-        """(kind, code) of the error that a call ends in."""
+        """Return (kind, code) of the error that a call raises."""
         with pytest.raises(errors.NovaError) as caught:
             getattr(self.rpc, call)(*arguments)
         return caught.value.kind, caught.value.code

@@ -1,4 +1,4 @@
-"""Placement's API before a small cloud's conductor: ``PlacementClient(cloud).get("/traits")``."""
+"""Placement's API over a small cloud's conductor: ``PlacementClient(cloud).get("/traits")``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEWEST = "1.39"
 
 
 class Recorder:
-    """A conductor, and what it was asked: (method, arguments)."""
+    """A conductor that records its calls: (method, arguments)."""
 
     def __init__(self, conductor: Any) -> None:
         self._conductor = conductor
@@ -34,7 +34,7 @@ class Recorder:
 
 
 class PlacementClient:
-    """Requests as ``token`` (noauth2: USER:PROJECT) at ``version``; None: without the header."""
+    """Client that sends ``token`` (noauth2: USER:PROJECT) and ``version``; None: without the header."""
 
     def __init__(self, cloud: SmallCloud, token: str | None = ADMIN, version: str | None = NEWEST,
                  conf: cfg.ConfigOpts | None = None) -> None:
@@ -70,10 +70,10 @@ class PlacementClient:
     def delete(self, path: str, **options: Any) -> webob.Response:
         return self.request("DELETE", path, **options)
 
-    # -- what tests begin with
+    # -- resources
 
     def provider(self, name: str, parent: str | None = None, **totals: int) -> str:
-        """A new provider with these inventories; its uuid."""
+        """Create a provider with these inventories and return its uuid."""
         id = str(uuid.uuid4())
         assert self.post("/resource_providers", {"name": name, "uuid": id, "parent_provider_uuid": parent},
                          version=NEWEST).status_int == 200
@@ -101,7 +101,7 @@ class PlacementClient:
 
 
 def claim(resources: dict[str, dict[str, int]], generation: int | None = None, **more: Any) -> dict[str, Any]:
-    """A body of PUT /allocations/{consumer} at the newest version."""
+    """Return a body of PUT /allocations/{consumer} at the newest version."""
     return {"allocations": {uuid: {"resources": amounts} for uuid, amounts in resources.items()},
             "project_id": "p1", "user_id": "u1", "consumer_generation": generation, "consumer_type": "INSTANCE", **more}
 

@@ -1,7 +1,7 @@
-"""A watch on all pools of connections.
+"""Monitoring of all connection pools.
 
-A thread that holds a connection and waits for another of the same pool may wait for ever, as soon as enough threads do
-so at a time. Two pools are safe while all take from them in the same order: the cell's first, then the api's.
+A thread that holds a connection and waits for another one of the same pool may deadlock, if enough threads do this at
+the same time. Two pools are safe if all threads use them in the same order: the cell's first, then the api's.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import Pool, PoolProxiedConnection
 
-WRONG: list[str] = []  # since it was last emptied: who took which connection while it held which
+WRONG: list[str] = []  # violations since the last reset: which connection was taken while which was held
 _TOP = f"{Path(__file__).resolve().parents[2]}/"
 _ENGINE = f"{_TOP}nova/db/sql/engine.py"
 _local = threading.local()
 
 
 def watch() -> None:
-    """From now on, in each thread and for each engine."""
+    """Start the monitoring, for all threads and engines."""
     event.listen(Engine, "engine_connect", _taken)
     event.listen(Pool, "checkin", _given_back)
 
 
 class Taken(NamedTuple):
     engine: Engine
-    by: str  # the place in our code; empty: a test's own
+    by: str  # the place in nova's code; empty: in a test
     use: weakref.ref[PoolProxiedConnection]
 
     @property
     def still(self) -> bool:
-        """What broke, or was dropped with a process that a test lets die, is held by nobody."""
+        """Return whether the connection is still held: broken ones, and those of killed processes, are not."""
         use = self.use()
         return use is not None and use.is_valid
 
 
 def forget() -> None:
-    """What this thread took, and never gave back because the connection broke: a test's beginning."""
+    """Reset the violations and this thread's connections, which may have broken, at the start of a test."""
     WRONG.clear()
     _held().clear()
 
 
 def _held() -> dict[int, Taken]:
-    """The connections that this thread holds."""
+    """Return the connections that this thread holds."""
     held: dict[int, Taken] = _local.__dict__.setdefault("held", {})
     return held
 
@@ -71,7 +71,7 @@ def _is_api(engine: Engine) -> bool:
 
 
 def _place() -> str:
-    """Who takes it: tests that read while they call something are their own affair."""
+    """Return the place in nova's code that takes a connection; empty for tests, which are not checked."""
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename

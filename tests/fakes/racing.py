@@ -1,4 +1,4 @@
-"""Acts that race, in the context of who has them race."""
+"""Functions that race, in the context of their caller."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from nova import errors
 
-END_S = 120  # a deadlock is told apart from a busy machine
+END_S = 120  # distinguishes a deadlock from a busy machine
 
 
 def together(acts: list[Callable[[], Any]]) -> list[Any]:
-    """Results (or the NovaError raised) of acts that all start at the same time."""
+    """Call all functions at the same time, and return their results (or the NovaErrors that they raise)."""
     found: list[Any] = [None] * len(acts)
     barrier = threading.Barrier(len(acts))
 

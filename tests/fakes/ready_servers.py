@@ -1,4 +1,4 @@
-"""Servers made ready for an action, and the action ordered: every one of the table, on a living cloud."""
+"""Preparation of servers for each action of the table, and the request of the action, on a living cloud."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.fakes.small_cloud import DEMO
 from tests.fakes.walk import ACTIONS, Walk
 from tests.fakes.walking_cloud import IMAGES
 
-#: action -> what is done before it
+#: action -> preceding actions
 BEFORE: dict[str, tuple[str, ...]] = {
     "start": ("stop",), "unpause": ("pause",), "resume": ("suspend",), "unrescue": ("rescue",),
     "confirmResize": ("resize",), "revertResize": ("resize",), "restore": ("soft_delete",),
     "stop_deleted": ("soft_delete",),
     "shelveOffload": ("shelve",), "unshelve": ("shelve",), "detach_interface": ("attach_interface",)}
-#: action -> options that make it, and what is before it, what they are
+#: action -> options that it and its preceding actions need
 OPTIONS: dict[str, dict[str, int]] = {
     "soft_delete": {"reclaim_instance_interval": 3600}, "restore": {"reclaim_instance_interval": 3600},
     "stop_deleted": {"reclaim_instance_interval": 3600},
@@ -28,11 +28,11 @@ OPTIONS: dict[str, dict[str, int]] = {
 
 def attach(walk: Walk, uuid: str) -> None:
     [first, *_] = walk.cloud.server(uuid).interfaces
-    with contextlib.suppress(errors.NovaError):  # the caller waits for the guest, and hears of what went wrong
+    with contextlib.suppress(errors.NovaError):  # the caller waits for the guest, and gets its errors
         walk.networks.attach(uuid, RequestedNetwork(network_id=first.network_id))
 
 
-#: As the walk has them, but for chance.
+#: Actions of the walk, without random choices.
 OWN: dict[str, Any] = {"soft_delete": ACTIONS["delete"],
        "stop_deleted": lambda walk, uuid: walk.cloud.control.order_server(
            ServerOrder(uuid=uuid, action="stop_deleted")),
@@ -41,12 +41,12 @@ OWN: dict[str, Any] = {"soft_delete": ACTIONS["delete"],
        "migrate": lambda walk, uuid: walk.cloud.control.migrate_server(MigrateServer(uuid=uuid)),
        "attach_interface": attach, "detach_interface": lambda walk, uuid: walk.networks.detach(uuid),
        "live-migration": lambda walk, uuid: walk.cloud.control.live_migrate_server(LiveMigrateServer(uuid=uuid))}
-#: (action, what a step of it is for) that does not come up here.
+#: (action, purpose of a step) that does not occur here.
 NOT_TAKEN = {("unshelve", "on_host"), ("migrate", "flavor")}
 
 
 def prepared(walk: Walk, action: str) -> str:
-    """A server that the action may begin on; what has to be before it is settled."""
+    """Create a server on which the action may begin; its preceding actions have ended."""
     walk.cloud.set(**OPTIONS.get(action, {}))
     [uuid] = walk.cloud.active(image_id=IMAGES[0])
     for earlier in BEFORE.get(action, ()):

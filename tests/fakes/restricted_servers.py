@@ -1,4 +1,4 @@
-"""Servers that have what forbids some action: a case for each feature of them, and each way to have it."""
+"""Servers with properties that forbid actions: a case for each property, and for each way to get it."""
 
 from __future__ import annotations
 

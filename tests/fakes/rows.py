@@ -1,4 +1,4 @@
-"""Rows of the databases, sensible where a test doesn't care."""
+"""Database rows with sensible defaults."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def server_row(**fields: Any) -> dict[str, Any]:
 
 
 def server_value(**fields: Any) -> ServerRow:
-    """A server's whole row as it is read."""
+    """Return a server's complete row in the form that is read."""
     unset = {column.name: column.default.arg if column.default is not None else None for column in cell.servers.c}
     return ServerRow(**{**unset, "id": 1, "epoch": 1, **server_row(**fields)})
 
 
 def add_servers(database: Database, *rows: dict[str, Any]) -> list[str]:
-    """Their uuids."""
+    """Insert servers and return their uuids."""
     if rows:
         database.transact(lambda tx: [tx.execute(sa.insert(cell.servers).values(**row)) for row in rows])
     return [row["uuid"] for row in rows]
 
 
 def add_provider(database: Database, host: str = "host1", vcpus: int = 4, **fields: Any) -> int:
-    """A host with so many vcpus, each promised once; its provider's key."""
+    """Add a host with this number of vcpus and an allocation ratio of 1, and return its provider's key."""
     node = Node(name=host, uuid=new_uuid(), hypervisor_type="fake", **{
         "vcpus": vcpus, "memory_mb": 65536, "local_gb": 1000, "cpu_allocation_ratio": 1.0, **fields})
     inventory = Inventory(host=host, host_id=new_uuid(), nodes=(node,), version=1)
@@ -58,7 +58,7 @@ def add_provider(database: Database, host: str = "host1", vcpus: int = 4, **fiel
 
 
 def add_ledger(database: Database, count: int = 1, **fields: Any) -> list[str]:
-    """Open ledger rows of servers to come; their uuids."""
+    """Add open ledger rows of future servers, and return their uuids."""
     found = [new_uuid() for _ in range(count)]
     database.transact(lambda tx: ledger.open_rows(tx, [{
         "server_uuid": one, "project_id": "demo", "user_id": "joe", "vcpus": 1, "memory_mb": 512, **fields}
@@ -67,14 +67,14 @@ def add_ledger(database: Database, count: int = 1, **fields: Any) -> list[str]:
 
 
 def add_network(database: Database, cidr: str = "10.0.0.0/28", **fields: Any) -> str:
-    """Its uuid."""
+    """Add a network and return its uuid."""
     plan = addressing.plan(NewNetwork(label="private", cidr=cidr, bridge="br100", **fields), (), addressing.Defaults())
     database.transact(lambda tx: networks.insert(tx, plan.networks))
     return plan.networks[0].network.uuid
 
 
 def plugged(*addresses: str) -> tuple[Interface, ...]:
-    """Interfaces whose other addresses are all different ones."""
+    """Return an interface with these fixed addresses; its other addresses are different."""
     return tuple(Interface(id="v", mac="fa:16:3e:00:00:01", network_id="n", label="private", gateway="10.0.0.254",
                            addresses=(FixedAddress(address=one, version=6 if ":" in one else 4),),
                            floating_addresses=(FixedAddress(address="192.0.2.7"),)) for one in addresses)

@@ -1,4 +1,4 @@
-"""Hosts, requests and options for tests of the scheduler: sensible where a test doesn't care."""
+"""Hosts, requests and options with sensible defaults, for tests of the scheduler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def later(seconds: float) -> datetime.datetime:
 
 
 class Clock:
-    """A monotonic clock that stands still until told."""
+    """A monotonic clock that only tests advance."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -29,7 +29,7 @@ class Clock:
 
 
 def host_state(host: str = "cn1", **fields: Any) -> HostState:
-    """An empty QEMU host with 16 vcpus, 16 GB memory and 100 GB disk, heard of just now."""
+    """Return an empty QEMU host with 16 vcpus, 16 GB memory and 100 GB disk, and a current report."""
     defaults: dict[str, Any] = {
         "node": host, "provider_id": 1, "generation": 1, "service_version": 1, "aggregates_version": 1,
         "vcpus_capacity": 16, "memory_mb_capacity": 16384, "disk_gb_capacity": 100, "vcpus_total": 16,
@@ -39,7 +39,7 @@ def host_state(host: str = "cn1", **fields: Any) -> HostState:
 
 
 def host_view(host: str = "cn1", up: bool = True, **fields: Any) -> HostView:
-    """``busy`` and ``pending`` are the view's, the other fields the state's."""
+    """Return the view of a host. ``busy`` and ``pending`` belong to the view, other fields to the state."""
     load = Load(busy=fields.pop("busy", 0), servers=fields.pop("pending", 0))
     return view_of(host_state(host, **fields), up, load)
 
@@ -49,7 +49,7 @@ def snapshot_of(*states: HostState) -> Snapshot:
 
 
 def table_of(*states: HostState, clock: Clock | None = None) -> HostTable:
-    """A table that was told of these hosts now, all that there are; a host is down after 90 s."""
+    """Return a table with a complete report of these hosts; a host is down after 90 s."""
     table = HostTable(90, clock or Clock())
     table.update(HostStates(states=states, now=NOW, complete=True))
     return table
@@ -63,8 +63,8 @@ def placement_request(count: int = 1, vcpus: int = 1, memory_mb: int = 512, disk
 
 
 def filter_options(**fields: Any) -> SimpleNamespace:
-    """``[filter_scheduler]`` as it is without a configuration file, but for ``fields``; ``metrics`` and ``scheduler``
-    are what differs in these groups."""
+    """Return the defaults of ``[filter_scheduler]``, except ``fields``; ``metrics`` and ``scheduler`` are changes of
+    these groups."""
     from nova.conf import filter_scheduler, metrics, scheduler
 
     def group(module: Any, **own: Any) -> SimpleNamespace:

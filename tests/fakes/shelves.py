@@ -1,4 +1,4 @@
-"""What fakes over dictionaries do again and again: things that may not be there, pages of them, changes."""
+"""Common functions of fakes over dictionaries: lookups that may fail, pages, changes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ EVERYTHING = Scope()
 
 
 def visible(things: Iterable[Any], scope: Scope) -> list[Any]:
-    """Those of the scope's project."""
+    """Return the resources of the scope's project."""
     return [one for one in things if scope.project_id is None or one.project_id == scope.project_id]
 
 
 def held(things: Mapping[Any, Any], key: Any, what: str, scope: Scope = EVERYTHING) -> Any:
-    """The thing of this key in the scope, or NotFound."""
+    """Return the resource of this key in the scope. Raises NotFound."""
     return first(visible([things[key]] if key in things else [], scope), f"{what} {key}")
 
 
 def first(things: Iterable[Any], what: str) -> Any:
-    """NotFound when there is none."""
+    """Return the first resource. Raises NotFound if there is none."""
     for one in things:
         return one
     raise errors.NotFound(f"{what} could not be found.")
 
 
 def after(marker: Any, things: Iterable[Any], *names: str) -> list[Any]:
-    """What comes after the thing that the marker names, by one of these fields. Invalid: no such thing."""
+    """Return the resources after the marker, matched by one of these fields. Raises Invalid if none matches."""
     those = list(things)
     if marker is None:
         return those
@@ -43,6 +43,6 @@ def after(marker: Any, things: Iterable[Any], *names: str) -> list[Any]:
 
 
 def page(things: Iterable[Any], paged: Any) -> tuple[Any, ...]:
-    """By offset and limit."""
+    """Return the page of an offset and a limit."""
     rest = list(things)[paged.offset:]
     return tuple(rest if paged.limit is None else rest[:paged.limit])

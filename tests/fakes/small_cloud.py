@@ -1,4 +1,4 @@
-"""The conductor's rooms over SQLite and the in-process bus: real journal, steps and queries; hosts that do as told."""
+"""The conductor over SQLite and the in-process bus: real journal, steps and queries; fake hosts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def node_id(host: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Networks:
-    """Who keeps a cloud's networks, and how. ``filtered``: hosts filter their guests' packets (in living clouds)."""
+    """A cloud's network back end with options. ``filtered``: hosts filter guests' packets (in living clouds)."""
 
     neutron: bool = False
     networking: NetworkOptions = NetworkOptions()
@@ -90,7 +90,7 @@ class Networks:
 
     @property
     def kind(self) -> str:
-        """Those are furnished alike that are of one kind."""
+        """Key of the sample data: networks of the same kind share it."""
         return (f"{self.networking.manager.path.rpartition('.')[2]}{'-multi' * self.multi_host}"
                 f"{'-auto' * self.floating.auto_assign_floating_ip}")
 
@@ -103,24 +103,24 @@ KEYS = ("bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4=",)  # of image tickets
 
 
 def secret_of(host: str) -> str:
-    """What a host proves itself with."""
+    """Return the secret of a host."""
     return f"the secret of {host}"
 
 
 def ticketed(client: Any) -> Any:
-    """A client of ComputeRPC whose orders have image tickets."""
+    """Return a client of ComputeRPC whose orders have image tickets."""
     return TicketedCalls(ComputeRPC, client, TicketMaker(
         TicketSeal(KEYS), TicketSettings(("http://proxy:9293",)), secret_of))
 
 
 class SmallCloud:
-    """Some compute hosts, a network host ``net``, a flavor ``1`` and a network. ``templates`` holds made databases.
+    """Some compute hosts, a network host ``net``, a flavor ``1`` and a network. ``templates`` has prepared databases.
 
-    The first cloud of its class with these hosts registers them and makes its flavors and network by the conductor's
-    own calls; what that has written is kept for the next ones, which differ in nothing but how long it took.
+    The first cloud of its class with these hosts registers them and creates its flavors and network by the conductor's
+    own calls. Later clouds copy these rows, which is faster and has the same result.
 
-    With Neutron, ``neutron`` has the project's only network, ``net``, of IPv4 and IPv6; nova-network's, which all
-    clouds are furnished with, is nobody's.
+    With Neutron, ``neutron`` has the project's only network, ``net``, with IPv4 and IPv6; the sample network of
+    nova-network, which all clouds have, belongs to no project.
     """
 
     flavors: tuple[NewFlavor, ...] = (TINY,)
@@ -162,7 +162,7 @@ class SmallCloud:
             self.deps.networking = self.make_back_end(self.deps)
 
     def enroll(self, *hosts: str) -> None:
-        """To run whatever a host may."""
+        """Enrol hosts for all daemons of hosts."""
         self.cell.transact(lambda tx: [enrolments.enroll(tx, host, HOST_DAEMONS, "") for host in hosts])
 
     def _furnish(self, computes: Sequence[str]) -> None:
@@ -174,7 +174,7 @@ class SmallCloud:
         self.control.create_network(NewNetwork(label="private", cidr="10.0.0.0/24", bridge="br100"))
 
     def _as_furnished(self, computes: Sequence[str], again: furnished.Furnished) -> None:
-        """The rows are there; the hosts are alive now, and everybody has been told what they were told then."""
+        """Complete a copy of the sample data: mark the hosts alive, and restore the recorded calls of daemons."""
         for host in computes:
             self._compute(host)
         self.scheduler.choices, self.scheduler.calls, self.network.calls = map(list, again.calls)
@@ -182,14 +182,14 @@ class SmallCloud:
         self.daemons.refresh()
 
     def make_back_end(self, deps: Deps, doubts_s: Sequence[float] = (), gather_s: float = 0.0) -> Any:
-        """Who keeps the networks."""
+        """Return the network back end."""
         if not (self.networks.neutron and self.furnished):
             return NovaNetwork(deps)
         client = self.neutron.client(doubts_s=doubts_s)
         return with_proxies(NeutronBackEnd(deps, client, detach_at_once(deps), gather_s=gather_s), deps, client)
 
     def conductor(self, name: str = "ctl") -> Deps:
-        """One more conductor process, with a lease of its own."""
+        """Return another conductor process, with its own lease."""
         limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
         deps = Deps(api=self.api, cell=self.cell, host=name, images=self.image_service, certs=None,
                     settings=ConductorSettings(quota_defaults=limits, networking=self.networks.networking,
@@ -207,7 +207,7 @@ class SmallCloud:
         return deps
 
     def clock(self) -> float:
-        """Goes on by itself, and is ``clock_s`` ahead."""
+        """Return the time of a running clock that is ``clock_s`` ahead."""
         return time.monotonic() + self.clock_s
 
     def add_compute(self, host: str, nodes: Sequence[str] = ()) -> FakeCompute:
@@ -234,7 +234,7 @@ class SmallCloud:
                 "name": name, "uuid": node_id(name), "hypervisor_type": "QEMU", "vcpus": 100, "memory_mb": 100_000,
                 "local_gb": 1000, "traits": (RESCUE_BFV,), **facts}) for name in nodes)))
 
-    # -- what users do
+    # -- actions of users
 
     def boot(self, count: int = 1, **fields: Any) -> list[str]:
         with context.entered(DEMO):
@@ -247,7 +247,7 @@ class SmallCloud:
             self.control.order_server(ServerOrder(uuid=uuid, action=action))
 
     def active(self, count: int = 1, **fields: Any) -> list[str]:
-        """Booted, and ACTIVE."""
+        """Boot servers and wait until they are ACTIVE."""
         uuids = self.boot(count, **fields)
         for uuid in uuids:
             assert self.ended(uuid).vm_state == "active", self.server(uuid).fault
@@ -257,13 +257,13 @@ class SmallCloud:
         self.order(uuid, "delete")
         until(lambda: self.server(uuid).deleted, "the server is gone")
 
-    # -- what is true
+    # -- state
 
     def server(self, uuid: str) -> Any:
         return self.rows("cell", sa.select(cell_tables.servers).where(cell_tables.servers.c.uuid == uuid))[0]
 
     def ended(self, uuid: str) -> Any:
-        """The server's row once no operation on it is open."""
+        """Wait until no operation on the server is open, and return its row."""
         until(lambda: not self.open(uuid), f"operations on {uuid} end")
         return self.server(uuid)
 
@@ -278,13 +278,13 @@ class SmallCloud:
         return self.rows("cell", sa.select(cell_tables.cleanups))
 
     def claims(self) -> set[tuple[str, str]]:
-        """(host, server) of every claim."""
+        """Return (host, server) of all claims."""
         claimed, given = api_tables.allocations, api_tables.providers
         return {tuple(row) for row in self.rows("api", sa.select(given.c.host, claimed.c.consumer).join_from(
             claimed, given, given.c.id == claimed.c.provider_id).distinct())}
 
     def addresses(self) -> dict[str, str]:
-        """Server -> its address."""
+        """Return the servers' addresses: server -> address."""
         table = cell_tables.fixed_addresses
         return {row.server_uuid: row.address for row in self.rows("cell", sa.select(table).where(
             table.c.server_uuid.is_not(None)))}
@@ -300,10 +300,10 @@ class SmallCloud:
     def write(self, schema: str, *statements: Any) -> None:
         (self.api if schema == "api" else self.cell).transact(lambda tx: [tx.execute(one) for one in statements])
 
-    # -- what goes wrong
+    # -- failures
 
     def die(self, deps: Deps) -> None:
-        """Its lease is over, as if it had been killed; what it runs from now on changes nothing."""
+        """End a conductor's lease, as if it had been killed; its later work has no effect."""
         table = cell_tables.runners
         self.write("cell", sa.delete(table).where(table.c.id == deps.runner.journal.runner_id))
 
@@ -325,7 +325,7 @@ class SmallCloud:
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> Any:
-    """The first truthy answer, within a bound."""
+    """Return the first true result of a condition. Raises AssertionError after ``seconds``."""
     end = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
@@ -334,7 +334,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S) 
 
 
 def with_proxies(made: NeutronBackEnd, deps: Deps, client: Any) -> NeutronBackEnd:
-    """What shows users the networks, floating addresses and groups that Neutron has."""
+    """Return the back end with the API of Neutron's networks, floating addresses and groups for users."""
     def changed(server_uuid: str) -> None:
         made.healer.refresh([server_uuid])
     made.networks, made.floating = proxies.NetworksByNeutron(client), proxies.FloatingByNeutron(deps, client, "public",
@@ -344,7 +344,7 @@ def with_proxies(made: NeutronBackEnd, deps: Deps, client: Any) -> NeutronBackEn
 
 
 def make_templates(folder: Path) -> Path:
-    """Both schemas, empty, to be copied."""
+    """Create both empty schemas, as templates for copies."""
     for name in SCHEMAS:
         database = QuickDatabase(folder / name)
         migrate.sync(name, database)

@@ -1,4 +1,4 @@
-"""The smallest request of any operation, from the code's own tables of routes and bodies."""
+"""The smallest valid request of any operation, from the code's tables of routes and bodies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nova.web.specs import Spec, problem_of
 
 
 def made_up(name: str) -> str:
-    """A uuid for a part of a path, always the same."""
+    """Return a constant uuid for a part of a path."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 def body_of(route: Route, version: str) -> Any:
-    """The smallest body that passes. (That our tables of bodies are the contract's is tested elsewhere.)"""
+    """Return the smallest valid body. (Another test compares the tables of bodies with the contract.)"""
     if route.body is None:
         return {route.action: None} if route.action else {}
     node = route.body.compiled(versions.number(version), False)
@@ -31,7 +31,7 @@ PROBES: tuple[Any, ...] = ("a", "1", 1, None, True, "YWJj", "192.0.2.1", "2020-0
 
 
 def smallest(node: SchemaNode) -> Any:
-    """The smallest value that a compiled table takes."""
+    """Return the smallest value that a compiled table accepts."""
     if "object" in node.spec.types:
         value = {name: smallest(child) for name, child in node.keys.items() if child.required}
         for pattern, child in node.patterns if not value else ():
@@ -47,7 +47,7 @@ def smallest(node: SchemaNode) -> Any:
 
 def _fitting(spec: Spec | None) -> Any:
     spec = spec or Spec()
-    if "null" in spec.types:  # nothing is named, which may need a right of its own
+    if "null" in spec.types:  # a named value may need a separate access rule
         return None
     return next(value for value in (*spec.allowed, *PROBES) if problem_of(spec, value) is None)
 

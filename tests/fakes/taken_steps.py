@@ -1,4 +1,4 @@
-"""Which steps of a workflow an operation on a plain server takes."""
+"""Steps of a workflow that an operation on a plain server executes."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ OF_VOLUMES = frozenset({"attach_volume", "detach_volume", "extend_volume", "swap
 
 
 def without_volumes(workflow: Workflow) -> list[Step]:
-    """Those of a server that has no volumes: others leave it alone (test_root_volumes.py has those of a root)."""
+    """Return the steps for a server without volumes (test_root_volumes.py has the steps of root volumes)."""
     return [step for step in workflow.steps if not isinstance(step, VolumeStep) and step.when != REIMAGE]

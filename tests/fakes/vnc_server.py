@@ -1,4 +1,4 @@
-"""The first words of a VNC server (RFB 3.8), with VeNCrypt where asked, in each of its words as a test tells it."""
+"""The handshake of a VNC server (RFB 3.8), optionally with VeNCrypt; a test can set each of its messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def greet(sock: socket.socket, types: bytes) -> None:
 
 
 class Hypervisor:
-    """A server that speaks VeNCrypt, in each of its words as told."""
+    """A VeNCrypt server, each of whose messages can be set."""
 
     def __init__(self, authority: Authority, version: bytes = b"\0\2", acked: bytes = b"\0",
                  subtypes: tuple[int, ...] = (260,), taken: bytes = b"\1", ahead: bytes = b"",

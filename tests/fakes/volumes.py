@@ -1,4 +1,4 @@
-"""The volume service's client and the service in one (``nova.clients.cinder.Cinder``), in memory, failing on demand."""
+"""The volume service and its client (``nova.clients.cinder.Cinder``) in one, in memory, with failures on demand."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SECRET = "a-password-of-a-back-end"
 
 
 class FakeVolumeKeys:
-    """The key manager's client (``nova.clients.key_manager.VolumeKeys``). ``users``, ``ours``: by their ids, the keys
-    that users' tokens read, and that we may read ourselves. ``asked``: (key, as a user)."""
+    """The key manager's client (``nova.clients.key_manager.VolumeKeys``). ``users``, ``ours``: keys, by their ids, that
+    users' tokens may read, and that nova may read. ``asked``: (key, as a user)."""
 
     def __init__(self) -> None:
         self.users: dict[str, str] = {}
@@ -50,8 +50,8 @@ class FakeVolumeKeys:
 
 
 class FakeVolumes:
-    """``fails``: by the name of a call, what it raises (as long as it stands there) before anything is done; ``lost``:
-    the same after it is done. ``calls``: (name, volume or attachment)."""
+    """The service. ``fails``: name of a call -> error to raise before its execution, until it is removed; ``lost``:
+    error to raise after its execution. ``calls``: (name, volume or attachment)."""
 
     def __init__(self) -> None:
         self.volumes: dict[str, Volume] = {}
@@ -62,14 +62,14 @@ class FakeVolumes:
         self.fails: dict[str, errors.NovaError] = {}
         self.lost: dict[str, errors.NovaError] = {}
         self.calls: list[tuple[str, str]] = []
-        self.moves: dict[str, str] = {}  # volumes that were moved -> how that ended
-        self.being_made = AVAILABLE  # the status of what is made
-        self.being_snapshot = AVAILABLE  # the status of snapshots that are made
-        self.being_reimaged = ""  # the status of what an image is written over
-        self.kind = "fake"  # what connections are of
+        self.moves: dict[str, str] = {}  # moved volumes -> result
+        self.being_made = AVAILABLE  # the status of created volumes
+        self.being_snapshot = AVAILABLE  # the status of created snapshots
+        self.being_reimaged = ""  # the status of volumes during a reimage
+        self.kind = "fake"  # type of connections
         self._lock = threading.RLock()
 
-    # -- what a test does and looks at
+    # -- for tests
 
     def add(self, **fields: Any) -> str:
         volume = Volume(**{"id": str(uuid.uuid4()), "size_gb": 1, "created_at": utcnow(), **fields})
@@ -83,7 +83,7 @@ class FakeVolumes:
         return [one for one in self.attachments.values() if one.server_id == server_uuid]
 
     def hosts(self, volume_id: str) -> list[str]:
-        """Those that may use it now."""
+        """Return the hosts that may use a volume now."""
         return sorted(one.connection.data["host"] for one in self.attachments.values()
                       if one.volume_id == volume_id and one.connection)
 
@@ -119,7 +119,7 @@ class FakeVolumes:
         self._done("roll_detaching", volume_id, lambda: self._turn(volume_id, DETACHING, IN_USE))
 
     def reimage(self, volume_id: str, image_id: str, reserved: bool = True, as_user: bool = False) -> None:
-        """It is done at once; or, with ``being_reimaged``, when a test says so."""
+        """Write an image to a volume, immediately; with ``being_reimaged``, when a test completes it."""
         def work() -> None:
             volume = self._volume(volume_id)
             if volume.status not in (AVAILABLE, "error", *((RESERVED,) if reserved else ())):
@@ -129,12 +129,12 @@ class FakeVolumes:
         self._done("reimage", volume_id, work)
 
     def moving(self, old_id: str, **fields: Any) -> str:
-        """A new volume that this one is to be moved to, as the volume service does before it asks for a swap."""
+        """Create the target volume of a migration, like the volume service before it requests a swap."""
         self.volumes[old_id] = msgspec.structs.replace(self.volumes[old_id], migration_status="migrating")
         return self.add(**{"size_gb": self.volumes[old_id].size_gb, "migration_status": f"target:{old_id}", **fields})
 
     def complete_migration(self, old_id: str, new_id: str, error: bool = False, as_user: bool = False) -> str:
-        """On success both exchange their ids, and the old data go."""
+        """Complete a migration: on success, both volumes swap their ids, and the old data is deleted."""
         def work() -> str:
             old, new = self._volume(old_id), self._volume(new_id)
             if new.migration_status != f"target:{old_id}":
@@ -175,7 +175,7 @@ class FakeVolumes:
 
     def set_snapshot_status(self, snapshot_id: str, status: str, progress: str | None = None, as_user: bool = False
                             ) -> None:
-        """A snapshot whose host's part is over is done at once."""
+        """Set a snapshot's status; it completes immediately after the host's part."""
         def work() -> None:
             if snapshot_id not in self.snapshots:
                 raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
@@ -239,7 +239,7 @@ class FakeVolumes:
             self.set_status(gone.volume_id, IN_USE if used else RESERVED if left else AVAILABLE)
         self._done("delete_attachment", attachment_id, work)
 
-    # -- within
+    # -- inside
 
     def _done(self, name: str, what: str, work: Callable[[], Any]) -> Any:
         with self._lock:

@@ -1,6 +1,6 @@
 """A random walk through a living cloud: actions at random, faults at random, invariants after each.
 
-Everything random comes from one seed, so that a walk can be repeated (but for what threads do to each other).
+All random choices come from one seed, so that a walk can be repeated (except the timing of threads).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tests.fakes.walking_consoles import WalkingConsoles
 from tests.fakes.walking_networks import WalkingNetworks
 
 FAULTY = 0.4  # of the actions meet a fault
-OPERATED = 0.1  # of the steps are an operator's: hosts and aggregates change
-RATIOS = (0.01, 1.0, 4.0)  # of a host's processors: the first is less than is in use
-HASTY = 0.1  # of the actions are followed by another one at once
-WATCHED = 0.3  # of the actions have a user who asks for a console before, meanwhile or after
-MEANWHILE = 0.3  # of the actions have a user who changes the server's networks meanwhile
-PATIENCE_S = 0.5  # how long a dead host stays dead, at most
+OPERATED = 0.1  # of the steps are an operator's changes of hosts and aggregates
+RATIOS = (0.01, 1.0, 4.0)  # CPU allocation ratios of a host: the first is less than its usage
+HASTY = 0.1  # of the actions are immediately followed by another one
+WATCHED = 0.3  # of the actions have a user who opens a console before, during or after them
+MEANWHILE = 0.3  # of the actions have a user who changes the server's networks at the same time
+PATIENCE_S = 0.5  # maximum time until a dead host is restarted
 LATE_S = 0.3
 OVERTAKING = ("delete", "hard_reboot", "evacuate")
 
@@ -41,7 +41,7 @@ Act = Callable[["Walk", str], Any]
 
 
 class Step(NamedTuple):
-    """What was done, and what came of it: for the story of a walk that went wrong."""
+    """One step and its result, for the report of a failed walk."""
 
     number: int
     action: str
@@ -66,7 +66,7 @@ def _of_networks(name: str) -> Act:
 
 
 def _evacuate(walk: Walk, uuid: str) -> Any:
-    """Of a host that has died: it comes back when the action is over."""
+    """Evacuate a server from a killed host, which is restarted after the action."""
     host = walk.cloud.server(uuid).host
     if host is not None:
         walk.cloud.computes[host].kill()
@@ -91,7 +91,7 @@ ACTIONS: dict[str, Act] = {
         uuid=uuid, host=walk.maybe_host())),
     "evacuate": _evacuate,
 }
-#: How often each is tried; those that are not here once.
+#: Weights of actions; default: 1.
 WEIGHTS = {"start": 4, "unpause": 3, "resume": 3, "unrescue": 3, "confirmResize": 4, "revertResize": 3, "unshelve": 4,
            "resize": 3, "migrate": 3, "live-migration": 3}
 
@@ -109,7 +109,7 @@ class Walk:
         self.actions = {**ACTIONS, **{name: _of_networks(name) for name in self.networks.actions}}
         self.weights = {**WEIGHTS, **self.networks.weights}
 
-    # -- what actions choose
+    # -- choices of actions
 
     def flavor(self) -> str:
         return self.rng.choice(self.flavors)
@@ -121,7 +121,7 @@ class Walk:
         return self.rng.choice([None, None, *self.cloud.computes])
 
     def lose(self, host: str) -> None:
-        """The host's heartbeats stopped long ago."""
+        """Set the host's last heartbeat to a time long ago."""
         table = cell_tables.services
         self.cloud.write("cell", sa.update(table).where(table.c.host == host, table.c.binary == "nova-compute")
                          .values(last_seen_at=sa.text("'2000-01-01 00:00:00'")))
@@ -148,7 +148,7 @@ class Walk:
             if self.rng.random() < HASTY:
                 self._do(self.rng.choice(OVERTAKING), uuid, "at once")
         self._heal()
-        if found := self._wrong():  # a silent host may still have carried out its order: its next report tells of it
+        if found := self._wrong():  # a host that did not report may have run its order: its next report shows it
             time.sleep(LATE_S)
             self.cloud.report_power()
             self.cloud.settle()
@@ -160,7 +160,7 @@ class Walk:
                 *self.networks.wrong()]
 
     def _operate(self) -> None:
-        """A host has more or less from now on, or an aggregate gets or loses it."""
+        """Change a host's capacity, or its membership in an aggregate."""
         host, what = self.rng.choice(list(self.cloud.computes)), self.rng.choice(("ratio", "aggregate", "disable"))
         if what == "ratio":
             self.cloud.computes[host].ratio = self.rng.choice(RATIOS)
@@ -225,7 +225,7 @@ class Walk:
     # -- faults
 
     def _arm(self) -> str:
-        """Let something go wrong soon; what."""
+        """Prepare a fault that occurs soon, and return its name."""
         kind = self.rng.choice(("conductor", "compute", "driver", "silence", *self.networks.faults))
         if kind in self.networks.faults:
             return self.networks.arm(kind)
@@ -258,12 +258,12 @@ class Walk:
                 raise Killed
         self.cloud.on_point = act
 
-    # -- and all is well again
+    # -- recovery
 
     def _heal(self) -> None:
-        """Wait for the dead to be noticed, start them again, and let everything come to its end."""
+        """Wait until dead processes are detected, restart them, and let all operations end."""
         cloud = self.cloud
-        revive_at = time.monotonic() + self.rng.choice((0.0, PATIENCE_S))  # what waits for a dead host, waits
+        revive_at = time.monotonic() + self.rng.choice((0.0, PATIENCE_S))  # operations keep waiting for a dead host
         end = revive_at + 20
         while cloud.open_operations():
             if cloud.deps.runner.journal.dead:
@@ -286,7 +286,7 @@ class Walk:
         for compute in self.cloud.computes.values():
             compute.driver.knobs.clear()
             away, compute.silent = compute.dead or compute.silent, False
-            with contextlib.suppress(Killed):  # in the middle of its start: the next time, then
+            with contextlib.suppress(Killed):  # killed during its start: try again the next time
                 if compute.dead:
                     compute.start()
                 if away:
@@ -295,7 +295,7 @@ class Walk:
         self.cloud.daemons.flush()
 
     def left(self) -> list[str]:
-        """What is there still of servers' networks when all of them are deleted."""
+        """Delete all servers, and return the remaining resources of their networks."""
         for uuid in self._live():
             self._do("delete", uuid, "")
         self._heal()
@@ -308,13 +308,13 @@ class Walk:
                                                     .order_by(table.c.id))]
 
     def _last(self) -> list[str]:
-        """The journal of the server that was last."""
+        """Return the journal of the last step's server."""
         return [f"  {row.action} {row.step} {row.direction} {row.outcome} {row.fault or ''} "
                 f"{[event.step + ':' + (event.result or '?') for event in row.history]}"
                 for row in self.cloud.journal(self.story[-1].server)[-3:]] if self.story else []
 
     def unrecorded(self) -> list[str]:
-        """Servers of which fewer actions are recorded than were taken."""
+        """Return the servers with fewer recorded than accepted actions."""
         found = []
         for uuid, count in self.accepted.items():
             recorded = sum(1 for row in self.cloud.journal(uuid) if API_NAMES.get(row.action, row.action) != "create")

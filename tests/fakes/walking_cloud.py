@@ -1,4 +1,4 @@
-"""A living cloud with what actions need: flavors to resize to, images to rebuild and rescue from."""
+"""A living cloud with the resources of actions: flavors for resizes, images for rebuilds and rescues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes.living_cloud import LivingCloud, quiet_threads
 from tests.fakes.small_cloud import NOVA_NETWORK, Networks
 
 FLAVORS = ("1", "2", "3")
-PINNED = ("4", "5")  # of processors of their own; the second one in two cells
+PINNED = ("4", "5")  # flavors with dedicated processors; the second has two NUMA cells
 PINS: Mapping[str, Mapping[str, str]] = {
     "4": {"hw:cpu_policy": "dedicated"},
     "5": {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "2", "hw:mem_page_size": "small"}}

@@ -1,4 +1,4 @@
-"""Consoles on a walk: addresses that are given out at any moment, and what must be true of those that are accepted."""
+"""Consoles on a walk: console URLs that are issued at any time, and the invariants of accepted ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WalkingConsoles:
         self.opened = self.accepted = self.refused = 0
 
     def open(self, uuid: str) -> None:
-        """Whatever is going on with the server and its host: that it may be refused, or its answer be lost."""
+        """Open a console of a server in any state; the request may be refused, or its answer be lost."""
         with contextlib.suppress(errors.NovaError, Killed), context.entered(DEMO):
             url = self.cloud.consoles.open_console(ConsoleRequest(server_uuid=uuid, type=TYPE)).url
             self.given[parse_qs(urlsplit(url).query)["token"][0]] = uuid
@@ -39,7 +39,7 @@ class WalkingConsoles:
             del self.given[token]
 
     def wrong(self) -> list[str]:
-        """Of some of those that were given out, once nothing runs any more."""
+        """Return the violations of some of the issued consoles, when the cloud is idle."""
         some = self.rng.sample(sorted(self.given), min(LOOKED_AT, len(self.given)))
         return [problem for token in some for problem in self._wrong(token, self.given[token])]
 
@@ -80,5 +80,5 @@ class WalkingConsoles:
 
 
 def _retaken(entry: Any, kept: Any) -> bool:
-    """The operation had begun when the console was asked for, and another runner took it over after that."""
+    """Return whether the operation began before the console was requested, and another runner took it over later."""
     return bool(entry.started_at <= kept.created_at)

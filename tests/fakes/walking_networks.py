@@ -1,5 +1,5 @@
-"""nova-network on a walk: interfaces, addresses, floating addresses and security groups that come and go, network
-hosts that do not answer, and what must be true of all of them once nothing runs."""
+"""nova-network on a walk: changes of interfaces, addresses, floating addresses and security groups, network hosts that
+do not answer, and the invariants of all of them when the cloud is idle."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.fakes.small_cloud import DEMO, Networks
 
 PROJECT = str(DEMO.project_id)
 SCOPE = Scope(project_id=PROJECT)
-ATTACH_S = 0.2  # how long an attach keeps the walk waiting, when somebody it needs is away
+ATTACH_S = 0.2  # time that an attach delays the walk if a service that it needs is away
 GROUPS, POOL, NETWORKS = 5, "172.24.4.0/28", 3
 
 Do = Callable[[str], Any]
 
 
 class NetworkHost:
-    """One nova-network: ``trouble`` "away" (it hears nothing) or "lost" (it does as told, and nobody learns of it)."""
+    """One nova-network. ``trouble``: "away" (it receives no calls) or "lost" (it executes calls; answers are lost)."""
 
     def __init__(self, name: str) -> None:
         self.name, self.trouble = name, ""
@@ -63,15 +63,15 @@ class NetworkHost:
 
 
 class WalkingNetworks:
-    """A part of a walk, which may come with networks of another kind. ``recorded``: those of its actions that are kept
-    with their servers. ``faults``: kinds that it can arm."""
+    """The networks of a walk; other kinds of networks are subclasses. ``recorded``: actions that are recorded with
+    their servers. ``faults``: kinds of faults that it can prepare."""
 
     weights: Mapping[str, int] = {}
     recorded = frozenset({"attach_interface", "detach_interface"})
     faults: tuple[str, ...] = ()
-    meanwhile: tuple[str, ...] = ()  # those of its actions that are done beside others
+    meanwhile: tuple[str, ...] = ()  # actions that run at the same time as others
     troubled = False
-    #: What is said of servers' addresses in place of the invariant of clouds whose interfaces have one each.
+    #: Check of servers' addresses, which replaces the invariant of clouds with one address per interface.
     addresses: Callable[[Any, list[Any]], Iterator[str]] | None = None
 
     def __init__(self, cloud: Any, rng: random.Random) -> None:
@@ -80,23 +80,23 @@ class WalkingNetworks:
         self._names = itertools.count(1)
 
     def requested(self) -> dict[str, Any]:
-        """Of a new server."""
+        """Return the network fields of a new server's request."""
         return {}
 
     def arm(self, kind: str) -> str:
         raise NotImplementedError
 
     def revive(self) -> None:
-        """Whoever was away is back."""
+        """End the faults of all services."""
 
     def rest(self) -> None:
-        """What runs from time to time has run."""
+        """Run the periodic tasks."""
 
     def wrong(self) -> Iterator[str]:
         yield from ()
 
     def left(self) -> Iterator[str]:
-        """What is there of servers when there are none."""
+        """Yield the remaining resources after all servers are deleted."""
         yield from ()
 
     # -- for all kinds
@@ -105,7 +105,7 @@ class WalkingNetworks:
         return self.cloud.rows("cell", sa.select(tables.servers).where(tables.servers.c.deleted == 0))
 
     def one_of(self, what: Any) -> Any:
-        """NotFound: there is none."""
+        """Return a random item. Raises NotFound if there is none."""
         found = list(what)
         if not found:
             raise errors.NotFound("there is none")
@@ -119,7 +119,7 @@ class WalkingNetworks:
         InterfaceActions(self.cloud.deps, ATTACH_S).detach_interface(uuid, interface.id)
 
     def plugged(self, live: list[Any]) -> Iterator[str]:
-        """Guests have the interfaces that their servers' rows say."""
+        """Check that guests have the interfaces of their servers' rows."""
         guests = self.cloud.guests()
         for row in live:
             guest = guests.get((row.host, row.uuid))
@@ -130,13 +130,13 @@ class WalkingNetworks:
                 yield f"the guest of {row.uuid} ({row.vm_state}) on {row.host} has {has}, its server {should}"
 
     def _late(self, uuid: str, missing: set[str], extra: set[str]) -> bool:
-        """A detach that failed may have left the guest without what it keeps, until its next start."""
+        """Return whether a failed detach explains the missing interfaces, which the guest gets at its next start."""
         last = [one for one in self.cloud.journal(uuid) if one.action == "detach_interface"]
         return not extra and any(one.outcome == "error" for one in last) and bool(missing)
 
     def filtered(self, live: list[Any]) -> Iterator[str]:
-        """What hosts hold for the guests that they have is what the conductor says. A guest whose removal failed half
-        way has disks left and no filter: it cannot run before an order brings that."""
+        """Check that hosts have the conductor's filters for their guests. A guest whose removal failed has disks but no
+        filter: it cannot run before an order brings the filter."""
         here = {(host, uuid): guest.defined for (host, uuid), guest in self.cloud.guests().items()}
         for host, kernel in self.cloud.kernels.items():
             wanted = {one.server_uuid: one for one in self.cloud.deps.networking.firewall_on(host).guests}
@@ -156,7 +156,7 @@ class NovaNetworks(WalkingNetworks):
     faults = ("network",)
     meanwhile = ("associate", "disassociate", "join", "part", "rule", "addFixedIp", "removeFixedIp", "release",
                  "attach_interface")
-    addresses = staticmethod(lambda cloud, live: iter(()))  # ``wrong`` says more
+    addresses = staticmethod(lambda cloud, live: iter(()))  # ``wrong`` checks more
 
     def __init__(self, cloud: Any, rng: random.Random) -> None:
         super().__init__(cloud, rng)
@@ -174,8 +174,8 @@ class NovaNetworks(WalkingNetworks):
             cloud.bus.serve(NetworkRPC, one, name)
         self.networks = self._make()
         cloud.control.create_floating_addresses(FloatingRange(ip_range=POOL))
-        self._deaf: set[str] = set()  # compute hosts that were silent
-        self._loosened: set[str] = set()  # servers that got an interface which guests have at their next start
+        self._deaf: set[str] = set()  # compute hosts that did not receive RPC
+        self._loosened: set[str] = set()  # servers whose new interface is added at the guest's next start
 
     def _make(self) -> list[str]:
         control = self.cloud.control
@@ -187,7 +187,7 @@ class NovaNetworks(WalkingNetworks):
                                               cidr_v6=f"fd00:{number}::/64" if number == 1 else None))
         return [one.uuid for one in control.list_networks(SCOPE)]
 
-    # -- what is done
+    # -- actions
 
     def requested(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
@@ -267,7 +267,7 @@ class NovaNetworks(WalkingNetworks):
         self.cloud.control.change_group_membership(GroupMembership(
             server_uuid=uuid, group=self.one_of(self._groups()).name, member=member))
 
-    # -- what goes wrong
+    # -- failures
 
     @property
     def troubled(self) -> bool:  # type: ignore[override]
@@ -281,18 +281,18 @@ class NovaNetworks(WalkingNetworks):
     def revive(self) -> None:
         self._deaf |= {name for name, one in self.cloud.computes.items() if one.silent}
         for host in self.hosts.values():
-            if host.trouble == "away":  # it asks for everything when it is back
+            if host.trouble == "away":  # it requests the complete state when it is back
                 host.trouble = ""
                 host.served = {one.network.uuid: one for one in self.cloud.hosts.networks_on_host(host.name)}
             host.trouble = ""
 
     def rest(self) -> None:
-        """Hosts that did not hear what they were told ask, as they do from time to time; others must know."""
+        """Let hosts that missed calls request their state, like their periodic task; others must be up to date."""
         for name in self._deaf:
             self.cloud.computes[name].service._firewall.refresh()
         self._deaf.clear()
 
-    # -- what must be true
+    # -- invariants
 
     def wrong(self) -> Iterator[str]:
         live = self.live()
@@ -321,7 +321,7 @@ class NovaNetworks(WalkingNetworks):
                                .where(fixed.c.server_uuid.is_not(None)))
 
     def _addresses(self, live: list[Any]) -> Iterator[str]:
-        """Rows of addresses and interfaces, and what servers' rows say, are the same."""
+        """Check that rows of addresses and interfaces match the servers' rows."""
         vifs, nets = tables.vifs, tables.networks
         held = {(row.server_uuid, row.vif_uuid, row.network, row.address) for row in self._fixed()}
         plugs = {(row.server_uuid, row.uuid, row.network, row.mac) for row in self.cloud.rows("cell", sa.select(
@@ -376,7 +376,7 @@ class NovaNetworks(WalkingNetworks):
                 yield f"{row.uuid} is shown in {row.security_groups}, and is in {sorted(names[row.uuid])}"
 
     def _served(self) -> Iterator[str]:
-        """Network hosts do what the rows say."""
+        """Check that network hosts serve the networks of the rows."""
         for name, host in self.hosts.items():
             with self.cloud.cell.reading() as tx:
                 wanted = network_rows.on_host(tx, host=name)
@@ -388,7 +388,7 @@ class NovaNetworks(WalkingNetworks):
 
 
 def _translated(state: NetworkOnHost) -> Iterator[str]:
-    """What the host must know at once; names of other hosts' guests it learns by the way."""
+    """Yield the state that the host must have immediately; it gets names of other hosts' guests later."""
     yield from map(str, state.floating)
     yield from (str(one) for one in state.addresses if not one.elsewhere)
 

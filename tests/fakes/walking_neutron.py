@@ -1,5 +1,5 @@
-"""Neutron on a walk: ports that are ours and ports that are users', a service that is away or whose answers are lost,
-and what must be true of its ports once nothing runs."""
+"""Neutron on a walk: ports of nova and of users, a service that is away or whose answers are lost, and the invariants
+of its ports when the cloud is idle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NeutronNetworks(WalkingNetworks):
     weights = {"attach_interface": 3, "detach_interface": 2, "port": 1, "join": 2, "part": 1}
     faults = ("network", "network")
     meanwhile = ("attach_interface", "detach_interface", "join", "part")
-    addresses = staticmethod(lambda cloud, live: iter(()))  # there are none of ours
+    addresses = staticmethod(lambda cloud, live: iter(()))  # nova has no address rows
 
     def __init__(self, cloud: Any, rng: random.Random) -> None:
         super().__init__(cloud, rng)
@@ -39,7 +39,7 @@ class NeutronNetworks(WalkingNetworks):
         self.actions = {"attach_interface": self._attach, "detach_interface": self.detach, "port": self._port,
                         "join": lambda uuid: self._member(uuid, True), "part": lambda uuid: self._member(uuid, False)}
 
-    # -- what is done
+    # -- actions
 
     def requested(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"networks": tuple(self._request() for _ in range(self.rng.randint(1, 3)))}
@@ -64,7 +64,7 @@ class NeutronNetworks(WalkingNetworks):
         group = self.rng.choice(("default", "web", "db"))
         self.cloud.control.change_group_membership(GroupMembership(server_uuid=uuid, group=group, member=member))
 
-    # -- what goes wrong
+    # -- failures
 
     @property
     def troubled(self) -> bool:  # type: ignore[override]
@@ -84,7 +84,7 @@ class NeutronNetworks(WalkingNetworks):
         healer.turn()  # fewer servers than a batch: all of them
         healer.turn()
 
-    # -- what must be true
+    # -- invariants
 
     def wrong(self) -> Iterator[str]:
         live = self.live()
@@ -114,7 +114,7 @@ class NeutronNetworks(WalkingNetworks):
             yield from self._bound(name, port, row)
 
     def _bound(self, name: str, port: dict[str, Any], row: Any) -> Iterator[str]:
-        """To the server's host alone."""
+        """Check that a port is bound only to the server's host."""
         bindings = self.neutron.hosts_of(port["id"])
         should = {row.host: "ACTIVE"} if row.host else {}
         if bindings != should and row.vm_state != "error":
@@ -132,7 +132,7 @@ class NeutronNetworks(WalkingNetworks):
                 yield f"the user's port {key} is free, and is {port}, bound to {self.neutron.hosts_of(key)}"
 
     def _interfaces(self, row: Any) -> Iterator[str]:
-        """The row is as Neutron is."""
+        """Check that the server's row matches Neutron."""
         ports = {port["id"]: port for port in self.neutron.of(row.uuid)}
         shown = {one.id: one for one in row.interfaces or ()}
         if len(shown) != len(row.interfaces or ()):

@@ -1,5 +1,5 @@
-"""Volumes on a walk: servers that boot from them, volumes that come and go, a volume service that is away, refuses, or
-whose answers are lost; and what must be true of its attachments once nothing runs."""
+"""Volumes on a walk: servers that boot from volumes, attaches and detaches, a volume service that is away, refuses, or
+whose answers are lost; and the invariants of its attachments when the cloud is idle."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.fakes.volumes import FakeVolumes
 from tests.fakes.walking_networks import WalkingNetworks
 
 VOLUMES = 8
-#: Calls that work on something; and those that only look.
+#: Calls that change resources; and calls that only read.
 CALLS = ("reserve", "attach", "connect", "complete", "delete_attachment", "begin_detaching", "roll_detaching", "create",
          "delete", "get", "list_attachments", "get_attachment", "reimage", "create_snapshot", "find_snapshots",
          "get_snapshot", "delete_snapshot")
-ROUNDS = 5  # of the periodic job, which does what is due in turns
+ROUNDS = 5  # of the periodic job, which handles due cleanups in batches
 
 
 class WalkingVolumes(WalkingNetworks):
@@ -38,10 +38,10 @@ class WalkingVolumes(WalkingNetworks):
         self.actions = {"attach_volume": self._attach, "detach_volume": self._detach,
                         "create_image_stopped": self._image}
 
-    # -- what is done
+    # -- actions
 
     def requested(self) -> dict[str, Any]:
-        """It boots from a volume, or has one beside its disk, or none."""
+        """Return the volumes of a new server: a boot volume, a data volume, or none."""
         free = [one for one in self.volumes if self.service.status(one) == AVAILABLE]
         kind = self.rng.choice(("none", "root", "data", "blank"))
         if kind == "none" or not free:
@@ -61,7 +61,7 @@ class WalkingVolumes(WalkingNetworks):
     def _image(self, uuid: str) -> None:
         self.cloud.control.create_image(CreateImage(uuid=uuid, name="kept", stopped=True))
 
-    # -- what goes wrong
+    # -- failures
 
     @property
     def troubled(self) -> bool:  # type: ignore[override]
@@ -80,12 +80,12 @@ class WalkingVolumes(WalkingNetworks):
         self.service.lost.clear()
 
     def rest(self) -> None:
-        """All cleanups are due, and done."""
+        """Make all cleanups due, and run them."""
         for _ in range(ROUNDS):
             self.cloud.write("cell", sa.update(tables.volume_cleanups).values(due_at=sa.text("'2020-01-01 00:00:00'")))
             volume_cleanups.run(self.cloud.deps)
 
-    # -- what must be true
+    # -- invariants
 
     def wrong(self) -> Iterator[str]:
         live = self.live()
@@ -95,7 +95,7 @@ class WalkingVolumes(WalkingNetworks):
         yield from self._snapshots()
 
     def _recorded(self, live: list[Any]) -> Iterator[str]:
-        """The service has the attachments that records have, and no others; one server has a volume."""
+        """Check that the service has exactly the attachments of the records, and that a volume has one server."""
         ours = {one.attachment_id: (row.uuid, one.volume_id) for row in live for one in row.volumes or ()}
         theirs = {one.id: (one.server_id, one.volume_id) for one in self.service.attachments.values()}
         for name in sorted({*ours, *theirs}):
@@ -119,7 +119,7 @@ class WalkingVolumes(WalkingNetworks):
                     f", of server {row.uuid} ({row.vm_state}) on {row.host}" if row else ", and no server's")
 
     def _guests(self, live: list[Any]) -> Iterator[str]:
-        """Guests have the volumes that records say; no host uses a volume but its server's own."""
+        """Check that guests have the volumes of the records, and that only the server's host uses a volume."""
         guests = self.cloud.guests()
         for row in live:
             guest = guests.get((row.host, row.uuid))
@@ -133,7 +133,7 @@ class WalkingVolumes(WalkingNetworks):
                     yield f"volume {volume} of {row.uuid} on {row.host} may be used by {self.service.hosts(volume)}"
 
     def _snapshots(self) -> Iterator[str]:
-        """Those that were made for an image of a stopped server are of one that is whole; others it has none."""
+        """Check that all snapshots, made for images of stopped servers, belong to a complete image."""
         named = [image.properties.get("block_device_mapping", "") for image in self.cloud.image_service.images.values()
                  if image.status == "active"]
         yield from (f"snapshot {one.id} ({one.name}) is of no image" for one in self.service.snapshots.values()

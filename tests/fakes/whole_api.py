@@ -1,4 +1,4 @@
-"""The whole API: with XML, and with the operations that are not part of the core."""
+"""The complete API, with XML and with the operations that are not part of the core."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_value_when_it_is_impossible_then_it_is_400_as_it_is_set_or_at_the_lates
 
 def test_image_when_it_says_another_mode_than_the_flavor_then_it_is_400_and_names_both(demo, admin) -> None:
     flavor = flavor_of(admin, maxphysaddr_mode="emulate", maxphysaddr_bits="46")
-    with refusing(refused.BadRequest, "hw_maxphysaddr_mode=passthrough is not possible: the flavor says "
+    with refusing(refused.BadRequest, "hw_maxphysaddr_mode=passthrough is not possible: the flavor has "
                                       "hw:maxphysaddr_mode=emulate"):
         create(demo, flavor, hw_maxphysaddr_mode="passthrough")
 

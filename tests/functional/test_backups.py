@@ -131,7 +131,7 @@ def test_restore_when_the_file_is_not_whole_then_it_is_refused_and_nothing_is_wr
                                                                                      harm: str) -> None:
     file = tmp_path / "backup"
     cloud.manage("backup", str(file))
-    assert "there already" in cloud.manage("backup", str(file), code=1)
+    assert "exists already" in cloud.manage("backup", str(file), code=1)
     lines = gzip.decompress(file.read_bytes()).split(b"\n")
     if harm == "cut":
         file.write_bytes(file.read_bytes()[:-40])

@@ -40,7 +40,7 @@ def test_queue_when_no_conductor_reads_it_then_it_takes_so_many_and_the_host_lea
     place.conductor.stop([place.conductor_server], 5)
     with pytest.raises(MessageNacked):
         publish(hosts_url(place.url, "host1"), "calls.host1", {}, BOUNDS["x-max-length"] + 1)
-    with pytest.raises(errors.Unavailable, match="queue of calls is full"):
+    with pytest.raises(errors.Unavailable, match="call queue is full"):
         place.hosts["host1"].client(DeskRPC).tell("host1")
     publish(hosts_url(place.url, "host2"), "calls.host2", {})
 
@@ -80,7 +80,7 @@ def test_host_of_the_release_before_when_it_sends_to_the_shared_queue_then_it_is
 def test_host_when_conductors_serve_it_no_more_then_its_messages_go_nowhere(place: Place) -> None:
     place.serve(["host2"])
     wait_until("the queue of host1 takes nothing", lambda: _returned(place, "calls.host1"), 5)
-    with pytest.raises(errors.Unavailable, match="no conductor takes calls of this host"):
+    with pytest.raises(errors.Unavailable, match="no conductor accepts calls from this host"):
         place.hosts["host1"].client(DeskRPC).ask("host1")
     assert place.hosts["host2"].client(DeskRPC).ask("host2") == "answer to host2"
     place.serve(sorted(SECRETS))

@@ -262,4 +262,4 @@ def test_serial_page_when_opened_elsewhere_or_expired_then_it_says_so(serial: Pr
     page.get_by_text("This console's address has expired").wait_for()
     serial.stop()
     page.click("#again")
-    page.get_by_text("The console proxy does not answer").wait_for()
+    page.get_by_text("The console proxy does not respond").wait_for()

@@ -64,7 +64,7 @@ def test_databases_when_every_file_has_their_urls_then_only_conductors_connect(c
     assert len(others) >= 6
     for daemon in others:
         daemon.reload()
-        daemon.wait_log("configuration read again")
+        daemon.wait_log("configuration reloaded")
         said = [line for line in daemon.text().splitlines() if "only nova-conductor opens databases" in line]
         assert len(said) == 1 and f"[database]connection in {daemon.config}" in said[0] and NOSY not in daemon.text()
 

@@ -180,7 +180,7 @@ def test_order_when_the_host_has_no_queue_then_said_at_once(place: Place) -> Non
 
 def test_host_when_conductors_have_not_made_its_exchange_then_the_reason_is_said(place: Place) -> None:
     early = place.bus("host3", hosts_url(place.url, "host3"), lambda host, introducing=False: ["4" * 64], False)
-    with pytest.raises(errors.Unavailable, match="nova-host-host3 is not on the broker"):
+    with pytest.raises(errors.Unavailable, match="nova-host-host3 does not exist on the broker"):
         early.client(DeskRPC).ask("host3")
     SECRETS["host3"] = "4" * 64
     place.serve(sorted(SECRETS))

@@ -74,7 +74,7 @@ def test_request_when_somebody_repeats_it_then_no_worker_takes_it_and_the_log_na
     codes = [requests.get(cloud.image_proxy_url + data_path(image_id), headers=headers, timeout=10).status_code
              for _ in range(12)]
     assert codes == [200, *[403] * 11]
-    assert "of host host1" in cloud.daemons["imageproxy"].wait_log("came a second time")
+    assert "of host host1" in cloud.daemons["imageproxy"].wait_log("was received a second time")
 
 
 def test_download_when_the_proxy_dies_on_the_way_then_it_goes_on_with_the_next(cloud: Cloud, tmp_path: Path) -> None:

@@ -79,13 +79,13 @@ def test_conductor_when_it_has_options_of_bounded_mode_then_hosts_of_both_modes_
         cloud: Cloud, servers: dict[str, Any]) -> None:
     give_bounded_options(cloud)
     conductor = cloud.daemons["conductor"].restart()
-    conductor.wait_log("asks for bounded mode, and the cloud is in upstream mode still")
+    conductor.wait_log("requests bounded mode, but the cloud is still in upstream mode")
     works(cloud, servers, *cloud.hosts)
     secret = (cloud.state("host1") / "host_secret").read_text()
     said = cloud.manage("host", "isolate", "host1")
     assert "host1: hosts_transport_url = rabbit://host-host1:" in said and "2 of 3" not in said and "1 of 3" in said
     rewrite(cloud, "host1", isolated=True)
-    cloud.compute("host1").restart().wait_log("this host has a new secret")
+    cloud.compute("host1").restart().wait_log("replaced this host's secret")
     assert (cloud.state("host1") / "host_secret").read_text() != secret
     wait_until("it is isolated", lambda: isolated(cloud) == {"host1"}, 10)
     works(cloud, servers, *cloud.hosts)
@@ -111,14 +111,14 @@ def test_conductor_when_the_move_is_given_up_then_it_believes_the_hosts_that_hav
 def test_isolated_host_when_it_comes_by_the_shared_vhost_then_it_is_not_believed(cloud: Cloud) -> None:
     rewrite(cloud, "host1", isolated=False)
     cloud.compute("host1").kill()
-    cloud.compute("host1").start().wait_log("is isolated: it speaks with conductors in the hosts' own vhost alone")
+    cloud.compute("host1").start().wait_log("is isolated: it may reach conductors only through the hosts' own vhost")
     rewrite(cloud, "host1", isolated=True)
     cloud.compute("host1").restart()
 
 
 def test_host_when_it_is_reverted_before_all_are_isolated_then_it_comes_back_by_the_shared_vhost(
         cloud: Cloud, servers: dict[str, Any]) -> None:
-    assert "restart nova's daemons on it" in cloud.manage("host", "isolate", "--revert", "host1")
+    assert "restart nova's services on it" in cloud.manage("host", "isolate", "--revert", "host1")
     works(cloud, servers, "host1")  # it has not gone yet
     rewrite(cloud, "host1", isolated=False)
     cloud.compute("host1").restart()
@@ -145,7 +145,7 @@ def test_cloud_when_the_last_host_is_isolated_then_it_is_in_bounded_mode_and_nob
     works(cloud, servers, *cloud.hosts)
     cloud.daemons["conductor"].restart()
     works(cloud, servers, "host1")
-    assert "The other keys can go." in cloud.manage("host", "wrap-secrets")
+    assert "The other keys can be removed." in cloud.manage("host", "wrap-secrets")
     with cloud.stores.cell.reading() as tx:
         assert not security.key_copies(tx)
     cloud.daemons["conductor"].restart()
@@ -167,7 +167,7 @@ def test_daemons_when_a_bounded_cloud_lacks_its_options_then_they_end_with_2(clo
     rewrite(cloud, "ctl", isolated=False)
     conductor.kill()
     assert conductor.start().wait_end() == 2
-    assert "The cloud is in bounded security mode, and this configuration has none" in conductor.text()
+    assert "The cloud is in bounded security mode, but this configuration has none" in conductor.text()
     own.write_text(kept)
     plain.write_text(whole)
     for daemon in (conductor, cloud.compute("host1")):

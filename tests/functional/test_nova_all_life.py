@@ -85,7 +85,7 @@ def test_state_when_a_file_of_it_is_damaged_then_the_error_names_it_and_what_to_
     kept = ("--state", str(tmp_path))
     RunningCloud(hosts=1, more=kept).stop()
     (tmp_path / "identity").write_bytes(b"not ours")
-    with pytest.raises(NotReady, match="identity cannot be read.*Remove it to begin anew") as refusal:
+    with pytest.raises(NotReady, match="identity cannot be read.*Remove it to start with an empty state") as refusal:
         RunningCloud(hosts=1, more=kept)
     assert "Traceback" not in str(refusal.value)
 

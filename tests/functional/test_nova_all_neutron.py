@@ -140,7 +140,7 @@ def test_demonstration_when_killed_then_networks_and_ports_are_there_again_and_n
         first.kill()
     assert own == ["private", "public", "backend"]
     other = run("--state", str(tmp_path / "state"), "--port", "0")
-    assert other.returncode == 2 and "was made with --networking neutron" in other.stderr
+    assert other.returncode == 2 and "was created with --networking neutron" in other.stderr
     with RunningCloud(demo=True, more=words) as second:
         assert before <= {one["id"] for one in Network(second, "admin").list("ports")}
         assert len(Network(second, "admin").list("routers")) == 1

@@ -288,4 +288,4 @@ def test_store_when_its_health_is_asked_then_it_is_ready_until_its_folder_is_gon
 def test_store_when_it_would_believe_everybody_of_the_network_then_it_does_not_start(tmp_path: Path) -> None:
     store = Store(tmp_path, DEFAULT={"s3_listen": "0.0.0.0"})
     store.daemon.start()
-    assert store.daemon.wait_end() == 1 and "noauth2 believes every caller" in store.daemon.text()
+    assert store.daemon.wait_end() == 1 and "noauth2 accepts every caller" in store.daemon.text()

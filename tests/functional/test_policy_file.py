@@ -55,7 +55,7 @@ def test_file_when_written_broken_removed_and_emptied_then_the_last_good_rules_h
     assert str(rules) in line and "rule:nothing_like_it" in line
     assert refused(cloud, "/servers"), "the last good rules hold"
     rules.unlink()
-    wait_until("it is missed", lambda: refused(cloud, "/servers") and "is gone, the rules stay" in log.text(), 5)
+    wait_until("it is missed", lambda: refused(cloud, "/servers") and "is missing; the rules stay" in log.text(), 5)
     assert refused(cloud, "/servers"), "rules that nobody has taken back hold"
     rules.write_text("{}\n")
     wait_until("the defaults hold again", lambda: not refused(cloud, "/servers"), 5)

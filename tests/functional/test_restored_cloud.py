@@ -100,11 +100,11 @@ def test_guests_when_databases_are_older_then_adopted_ones_are_whole_servers_aga
     restore(cloud, file)
     assert admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"] != host
     found = strangers(cloud, moved["id"], came["id"])
-    assert "No record knows it" in cloud.manage("orphan", "adopt", str(found[came["id"]]), code=1)
+    assert "The server has no record" in cloud.manage("orphan", "adopt", str(found[came["id"]]), code=1)
     assert {one["id"] for one in api.servers()} == {moved["id"]}
     for uuid in (moved["id"], came["id"]):
         assert "It is done." in cloud.manage("orphan", "adopt", str(found[uuid]), "--yes")
-        assert "There is no orphan" in cloud.manage("orphan", "adopt", str(found[uuid]), "--yes", code=1)
+        assert "does not exist or was removed" in cloud.manage("orphan", "adopt", str(found[uuid]), "--yes", code=1)
     assert admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"] == host
     for uuid, was in before.items():
         now = api.show(uuid)

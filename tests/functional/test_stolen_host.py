@@ -299,7 +299,7 @@ def test_orders_when_the_thief_makes_them_up_then_no_host_takes_them(scene: Scen
     bus = scene.thief.bus(keys=lambda host, introducing=False: scene.thief.secret(THIEF))
     bus.conf.set_override("hosts_transport_url", hosts_url(scene.cloud.broker_url))
     forger = HostsBus(bus.conf, "ctl9", lambda host, introducing=False: scene.thief.secret(THIEF), conductor=True)
-    with pytest.raises(errors.Unavailable, match="does not take this conductor's order"):
+    with pytest.raises(errors.Unavailable, match="rejected this conductor's order"):
         forger.client(ComputeRPC).ping(OTHER)
     forger.close()
     scene.cloud.compute(OTHER).wait_log("from ctl9 refused", 5)

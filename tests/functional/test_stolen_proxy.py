@@ -181,7 +181,7 @@ def registered(cloud: Cloud) -> set[tuple[str, str]]:
 
 def test_scheduler_when_it_has_its_own_broker_user_then_servers_boot_and_it_hears_itself(scene: Scene) -> None:
     server_boots(scene)
-    assert "nothing came in" not in scene.cloud.daemons["scheduler"].text()
+    assert "no message arrived" not in scene.cloud.daemons["scheduler"].text()
     scheduler = scene.cloud.daemons["scheduler"]
     assert not [line for line in scheduler.text().splitlines() if "access refused" in line.lower()]
 
@@ -305,7 +305,7 @@ def test_token_when_the_thief_makes_it_up_then_it_opens_nothing(scene: Scene) ->
 def test_call_when_its_answer_would_go_to_conductors_then_it_is_not_taken(scene: Scene) -> None:
     scene.thieves[PROXY].publish("nova-conductor-proxy", "conductor-proxy", "heartbeat", _msg_id=uuid.uuid4().hex,
                                  _reply_q="conductor")
-    scene.cloud.daemons["conductor"].wait_log("heartbeat from ctl refused: its answer would go to conductor", 10)
+    scene.cloud.daemons["conductor"].wait_log("heartbeat from ctl refused: its reply would go to queue conductor", 10)
 
 
 # -- floods

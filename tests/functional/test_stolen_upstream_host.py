@@ -58,7 +58,7 @@ def test_orders_when_the_thief_makes_them_up_then_no_host_takes_them(scene: Scen
     """It may write to every queue; what it writes proves nothing."""
     forger = HostsBus(scene.thief.conf(), "ctl9", lambda host, introducing=False: scene.thief.secret(THIEF),
                       conductor=True)
-    with pytest.raises(errors.Unavailable, match="does not take this conductor's order"):
+    with pytest.raises(errors.Unavailable, match="rejected this conductor's order"):
         forger.client(ComputeRPC).ping(OTHER)
     forger.close()
     scene.cloud.compute(OTHER).wait_log("from ctl9 refused", 5)

@@ -106,7 +106,7 @@ def test_probe_of_a_compute_when_it_pings_in_the_exchange_nova_then_that_host_an
 def test_second_machine_when_it_claims_a_name_then_it_is_refused_with_the_command_that_readmits(cloud: Cloud) -> None:
     twin = machine(cloud, "twin", "host2")
     line = refused(twin)
-    assert "not proven to come from the host 'host2'" in line and "nova-manage host readmit host2" in line
+    assert "not signed with the secret of host 'host2'" in line and "nova-manage host readmit host2" in line
     assert UP in cloud.up()
 
 
@@ -114,7 +114,7 @@ def test_machine_when_the_name_is_readmitted_then_the_first_that_comes_has_it_an
         cloud: Cloud) -> None:
     first = cloud.compute("host2")
     first.kill()
-    assert "host2 may bring another secret." in cloud.manage("host", "readmit", "host2")
+    assert "host2 may register a new secret." in cloud.manage("host", "readmit", "host2")
     twin = machine(cloud, "twin", "host2").ready()
     assert "nova-manage host readmit host2" in refused(first.start())
     wait_until("the twin is up", lambda: UP in cloud.up(), 30)
@@ -188,13 +188,13 @@ def told(port: int, uuid: str) -> dict[str, Any]:
 def test_options_of_bounded_mode_when_they_are_isolated_in_nova_manage_alone_then_it_says_what_comes_first(
         cloud: Cloud) -> None:
     said = cloud.manage("host", "isolate", "host1", code=2)
-    assert "[DEFAULT]hosts_transport_url is not set: first give conductors" in said
+    assert "[DEFAULT]hosts_transport_url is not set: first set the options" in said
 
 
 def test_host_when_it_starts_before_any_conductor_then_it_waits_without_an_error(make_cloud) -> None:
     alone = make_cloud(Plan(computes=1, upstream=True, network=False)).prepare()
     compute = alone.compute("host1").start()
-    compute.wait_log("WARNING .*exchange nova-conductor-host is not on the broker", 40)
+    compute.wait_log("WARNING .*exchange nova-conductor-host does not exist on the broker", 40)
     for name in ("conductor", "scheduler", "api"):
         alone.daemons[name].start()
     compute.ready()

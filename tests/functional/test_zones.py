@@ -55,7 +55,7 @@ def test_boot_right_after_a_change_goes_where_the_zone_is_now(cloud: Cloud, admi
         assert {where(admin, uuid) for uuid in booted} == {(host, "london")}
         with pytest.raises(Refused) as refused:
             act(admin, key, "remove_host", host)
-        assert refused.value.status == 409 and "asked for availability zone london" in refused.value.message
+        assert refused.value.status == 409 and "requested availability zone london" in refused.value.message
         api.remove(*booted)
         act(admin, key, "remove_host", host)
         with pytest.raises(Refused) as refused:

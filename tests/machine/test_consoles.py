@@ -110,7 +110,7 @@ def log_in(console: Console, guest: Server) -> None:
 
 
 def test_up_when_it_ends_then_it_has_said_where_the_demo_servers_screen_is(sandbox: Sandbox, browser: Browser) -> None:
-    said = re.search(r"^  console  (http\S+)\n +good for 10 minutes; another: (.*)$", sandbox.up(), re.MULTILINE)
+    said = re.search(r"^  console  (http\S+)\n +valid for 10 minutes; a new one: (.*)$", sandbox.up(), re.MULTILINE)
     assert said and "openstack console url show demo" in said[2]
     with browser.tab("demo", (820, 480)) as console:
         assert console.open(said[1]) == 200
@@ -214,13 +214,13 @@ def test_page_when_the_token_is_no_good_then_it_says_so_in_words(
         sandbox: Sandbox, browser: Browser, runs: Server, kind: str) -> None:
     good = address(runs, kind)
     with browser.tab(f"{kind}-refused") as console:
-        for token, words in (("0" * 400, "malformed"), (str(uuids.uuid4()), "not known")):
+        for token, words in (("0" * 400, "malformed"), (str(uuids.uuid4()), "Unknown console address")):
             assert console.open(with_token(good, token)) == 404
             console.says(words)
         foreign = address(runs, "serial" if kind != "serial" else "novnc")
         token = TOKEN.search(foreign)
         assert token and console.open(with_token(good, token[1])) == 403
-        console.says("another kind of console")
+        console.says("another console type")
         expire(sandbox, runs)
         assert console.open(good) == 404
         console.says("expired")
@@ -311,7 +311,7 @@ def test_vencrypt_when_qemu_wants_a_certificate_then_the_proxys_is_taken_and_no_
         runs.awake()
         with browser.tab("plain") as console:
             console.open(address(runs))
-            console.says("offers no way of making itself known")
+            console.says("offers no authentication scheme")
         with configured(sandbox, novaconf.proxies_file(layout), proxy, "nova-novncproxy"), \
                 browser.tab("vencrypt") as console:
             assert console.open(address(runs)) == 200
@@ -336,7 +336,7 @@ def test_address_when_the_server_moved_then_the_old_one_ends_and_a_new_one_works
         runs.settled("ACTIVE")
         console.says("console.*(closed|ended|gone|end)")
         assert console.open(old) == 404
-        console.says("not good any more")
+        console.says("no longer valid")
         other.open(address(runs))
         other.shows_guest()
         answers(other, runs, "moved")

@@ -253,7 +253,7 @@ def test_interface_that_is_missing_is_said_and_the_others_are_served(cloud):
     cloud.tell()
     assert cloud.daemon.stdout.readline().strip() == "ok"
     assert cloud.ask(cloud.outside, SECOND) == f"two {OUTSIDE}"
-    assert f"{FLOATING} cannot stand on nothere0" in cloud.log()
+    assert f"{FLOATING} cannot be added to nothere0" in cloud.log()
 
 
 def test_addresses_of_others_on_the_device_stay(cloud):

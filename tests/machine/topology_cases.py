@@ -65,7 +65,7 @@ def test_pinned_guest_with_a_numa_node_boots_and_is_where_it_should_be(host):
         assert domain.find("numatune/memory").attrib == {"mode": "strict", "nodeset": "0"}
         (node,), held = host.driver.nodes(), host.driver.packed.packings()
         assert held == {order.server_uuid: order.packing}
-        assert clash(node.topology, held.values(), pinned()) == "CPU 1 is another guest's"
+        assert clash(node.topology, held.values(), pinned()) == "CPU 1 is used by another guest"
 
 
 @booting

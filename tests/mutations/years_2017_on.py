@@ -23,7 +23,7 @@ MUTATIONS: dict[str, Mutation] = {
     "OSSA-2018-001": Mutation(
         "nova/conductor/actions/volume/volume_swaps.py",
         '''len(old.attachments) > 1,
-        "encrypted volumes are not copied": old.encrypted or new.encrypted}
+        "encrypted volumes cannot be copied": old.encrypted or new.encrypted}
 ''', '''len(old.attachments) > 1}
 '''),
     "OSSA-2019-003": Mutation(

@@ -214,6 +214,6 @@ def test_log_config_append_when_it_cannot_be_used_then_one_sentence_names_option
     path = tmp_path / "logging.conf"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(errors.config.Unusable, match=rf"log_config_append cannot be used: {path} is not what") as said:
+    with pytest.raises(errors.config.Unusable, match=rf"log_config_append cannot be used: {path} is not valid") as said:
         log_config.load(options(), str(path))
     assert "\n" not in said.value.message

@@ -25,7 +25,7 @@ def test_line_when_a_client_chose_its_words_then_it_stays_one_line(said: str, sh
 def test_line_when_it_is_huge_then_its_beginning_and_its_end_are_kept() -> None:
     record = logging.makeLogRecord({"msg": "begins %s ends", "args": ("x" * 100_000,), "name": "nova.x"})
     line = OneLine().format(record)
-    assert "begins x" in line and line.endswith("x ends") and "characters are left out" in line
+    assert "begins x" in line and line.endswith("x ends") and "characters omitted" in line
     assert len(line) < LONGEST + 200 and len(OneObject().format(record)) < LONGEST + 400
 
 

@@ -51,7 +51,7 @@ def test_start_when_the_reason_is_known_then_it_is_the_only_line(error, caplog):
 def test_start_when_a_file_is_another_users_then_it_is_named_with_the_cure(caplog):
     line = last_line(PermissionError(13, "Permission denied", "/var/lib/nova/nova-compute.lock"), caplog)
     user = pwd.getpwuid(os.geteuid()).pw_name
-    assert f"/var/lib/nova/nova-compute.lock is not for the user {user} to use" in line and f"`chown {user} " in line
+    assert f"The user {user} may not use /var/lib/nova/nova-compute.lock" in line and f"`chown {user} " in line
     assert len(said(caplog)) == 1
 
 
