@@ -169,7 +169,7 @@ _wanted: ContextVar[Callable[[], None] | None] = ContextVar("nova_wanted", defau
 
 
 @contextlib.contextmanager
-def while_wanted(check: Callable[[], None]) -> Iterator[None]:
+def cancellable(check: Callable[[], None]) -> Iterator[None]:
     """Let long work within the block check from time to time whether it is still needed: ``check`` raises if it is
     not."""
     token = _wanted.set(check)
@@ -179,7 +179,7 @@ def while_wanted(check: Callable[[], None]) -> Iterator[None]:
         _wanted.reset(token)
 
 
-def check_wanted() -> None:
+def check_cancelled() -> None:
     """Call the ``check`` of the enclosing block, if any, and raise its exception."""
     if check := _wanted.get():
         check()

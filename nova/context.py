@@ -92,7 +92,7 @@ def internal(request_id: str | None = None) -> RequestContext:
     return RequestContext(request_id=request_id or new_request_id(), is_admin=True)
 
 
-class Patience(NamedTuple):
+class Deadline(NamedTuple):
     """Deadline of a caller. ``until`` is on the monotonic clock; ``again``: failed calls may be repeated until then."""
 
     until: float = math.inf
@@ -105,11 +105,11 @@ class Patience(NamedTuple):
         return self.until - self.clock()
 
 
-ENDLESS = Patience()
-_patience: ContextVar[Patience] = ContextVar("nova_patience", default=ENDLESS)
+ENDLESS = Deadline()
+_patience: ContextVar[Deadline] = ContextVar("nova_patience", default=ENDLESS)
 
 
-def patience() -> Patience:
+def deadline() -> Deadline:
     """Return the deadline of this thread's current caller; none for work that continues after the answer."""
     return _patience.get()
 
@@ -119,7 +119,7 @@ def waited_for(seconds: float, again: bool = True, clock: Callable[[], float] | 
     """Set a deadline for the block, at most the enclosing one. ``clock``: used for the outermost block."""
     around = _patience.get()
     clock = clock or around.clock
-    token = _patience.set(Patience(min(around.until, clock() + seconds), again and around.again, clock))
+    token = _patience.set(Deadline(min(around.until, clock() + seconds), again and around.again, clock))
     try:
         yield
     finally:

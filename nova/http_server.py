@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, context, http_request
 from nova.http_answer import Application, Exchange, TakeOver, ids
+from nova.http_connection_limit import HOLDER, Stage, select_evicted
 from nova.http_request import BadRequest, SocketSource
-from nova.http_room import HOLDER, Stage, giving_way
 from nova.model.base import Json
 
 __all__ = ["Application", "ClientBounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
@@ -114,7 +114,7 @@ class Server:
                 ready, _, _ = select.select(doors, [], [], min(1, self.bounds.head_s / 4) or 5)
                 if self.sock in ready and not self.closing:
                     self._accept()
-                self._hang_up_the_slow()
+                self._close_expired()
             except (OSError, ValueError):
                 if not self.closing and self.sock.fileno() >= 0:
                     LOG.exception("Could not accept connections; retrying")
@@ -122,7 +122,7 @@ class Server:
 
     def _accept(self) -> None:
         if self._is_full():
-            self._make_room()
+            self._evict()
             return
         try:
             sock, peer = self.sock.accept()
@@ -137,11 +137,11 @@ class Server:
         with self._lock:
             self._connections.discard(connection)
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         """Close some connections that wait for their clients, if connections have deadlines, so that they do not block
         others."""
         with self._lock:
-            for one in giving_way(self._connections, self.bounds.max_connections) if self.bounds.head_s else ():
+            for one in select_evicted(self._connections, self.bounds.max_connections) if self.bounds.head_s else ():
                 one.hang_up()
         until = time.monotonic() + LEAVE_S
         while self._is_full() and time.monotonic() < until:
@@ -150,7 +150,7 @@ class Server:
     def _is_full(self) -> bool:
         return len(self._connections) >= self.bounds.max_connections
 
-    def _hang_up_the_slow(self) -> None:
+    def _close_expired(self) -> None:
         """Close connections that exceed their deadline. Socket timeouts would not suffice: a client that sends a byte
         now and then never exceeds them."""
         now = time.monotonic()

@@ -38,7 +38,7 @@ WRONG_CONFIGURATION = 2  # exit code: systemd does not restart the service
 RESPAWN_S = 1.0
 TICK_S = 0.2
 LOOK_S = 5.0  # interval of a worker's check that it receives RPC
-BEAT_AGAIN_S = 2.0  # after a failed heartbeat: a service reports as soon as the broker is back
+HEARTBEAT_RETRY_S = 2.0  # after a failed heartbeat: a service reports as soon as the broker is back
 
 
 def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1,
@@ -117,7 +117,7 @@ class _Process(NamedTuple):
         if begun.service is None:
             return 0 if signals.stop else begun.status
         service = begun.service
-        self.watch.health.vitals = service.vitals()
+        self.watch.health.health_checks = service.health_checks()
         if index == 0:
             notify("READY=1\nSTATUS=")
         LOG.info("%s is ready after %.2f s (%s)", self.binary, time.monotonic() - started, concurrency.mode())
@@ -157,8 +157,8 @@ class _Process(NamedTuple):
         from nova import metrics
 
         dog, looked = Watchdog(), time.monotonic()
-        vitals = self.watch.health.vitals
-        assert vitals is not None
+        health_checks = self.watch.health.health_checks
+        assert health_checks is not None
         while not signals.stop:
             turned = time.monotonic()
             self._turn(index, WorkerState.SERVING)
@@ -174,7 +174,7 @@ class _Process(NamedTuple):
                 return 0
             if time.monotonic() - looked > LOOK_S:
                 looked = time.monotonic()
-                if why := vitals.deaf():
+                if why := health_checks.why_not_receiving():
                     LOG.error("%s exits to be restarted: %s", self.binary, why)
                     return 1
         return 0
@@ -302,7 +302,7 @@ class _Parent:
         return 0
 
 
-class Every:
+class PeriodicTask:
     """Periodic call of a function, with jitter; errors are logged, and the next call follows anyway. ``again_s``: delay
     of the next call after an unavailable peer, which is logged once."""
 
@@ -311,7 +311,7 @@ class Every:
         self.seconds, self.function, self.name, self.at_once, self.again_s = seconds, function, name, at_once, again_s
         self._stopped = self._unavailable = False
 
-    def start(self) -> Every:
+    def start(self) -> PeriodicTask:
         concurrency.spawn(self._loop, name=self.name)
         return self
 
@@ -345,7 +345,7 @@ class Every:
                 LOG.exception("%s failed", self.name)
 
 
-def patiently(what: str, function: Callable[[], T], stopped: Callable[[], bool] = lambda: False) -> T:
+def retry_until_available(what: str, function: Callable[[], T], stopped: Callable[[], bool] = lambda: False) -> T:
     """Call until it no longer raises Unavailable, with increasing delays, each of which is logged; return its
     result."""
     wait = 0.5

@@ -12,7 +12,7 @@ from nova import concurrency, configuration, errors
 from nova.conf.base import Options
 
 if TYPE_CHECKING:
-    from nova.monitoring.health import Vitals
+    from nova.monitoring.health import HealthChecks
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class DaemonService(Protocol):
 
     def start(self) -> None: ...
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return the health checks that show, after the start, whether the service can do its work."""
 
     def stop(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 WAITING_S = 10.0  # interval of notifications that a start still waits, each of which extends systemd's timeout
 STILL_WAITS = "still waits for another service"  # bin/stack reads this text
-PATIENCE_S = 30.0  # then reported as started: services that it waits for may be started after it
+TIMEOUT_S = 30.0  # then reported as started: services that it waits for may be started after it
 
 
 def notify(state: str) -> None:
@@ -40,10 +40,10 @@ class Waiting:
         if now - self._extended > WAITING_S:
             self._extended = now
             notify(f"EXTEND_TIMEOUT_USEC={int(6e6 * WAITING_S)}")
-        if now - self._began > PATIENCE_S and self._index == 0 and not self._said_ready:
+        if now - self._began > TIMEOUT_S and self._index == 0 and not self._said_ready:
             self._said_ready = True
             LOG.warning("%s still waits after %.0f s; reported to systemd as running, so that the services it waits "
-                        "for can be started", self._binary, PATIENCE_S)
+                        "for can be started", self._binary, TIMEOUT_S)
             notify(f"READY=1\nSTATUS={STILL_WAITS}: see its log")
 
 

@@ -21,8 +21,8 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web import microversions
 from nova.web.access_log import AccessLog
-from nova.web.api_paste import Surroundings, surroundings
-from nova.web.dispatch import Beside
+from nova.web.api_paste import PasteConfig, surroundings
+from nova.web.dispatch import MountedApi
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import HEADER, RequestId
@@ -48,7 +48,7 @@ def router(networks: str, extras: Extras = CORE) -> Router[Route]:
 
 
 def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
-          beside: dict[str, Application] | None = None, own: Surroundings | None = None,
+          beside: dict[str, Application] | None = None, own: PasteConfig | None = None,
           extras: Extras = CORE) -> Application:
     """Return the whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first one gets a request
     first.
@@ -56,13 +56,13 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
     ``beside``: further applications next to the versions, by the first part of the path. ``own``: the operator's
     filters around them.
     """
-    routes, own = router(site.networks, extras), own or Surroundings()
+    routes, own = router(site.networks, extras), own or PasteConfig()
     legacy = own.of("v2").around(extras.formats.api(routes, site), authenticate)
     mounted = {"v2.1": own.of("v2.1").around(ComputeAPI(routes, site), authenticate), "v2": legacy, "v1.1": legacy}
     root = ComputeRoot(mounted, site.options, extras.formats)
     documents = stacked(root, own.of("").outside)
-    application = Errors(Beside(documents, {**dict.fromkeys(mounted, root), **(beside or {}), **own.beside}),
-                         faults.SPEECH)
+    application = Errors(MountedApi(documents, {**dict.fromkeys(mounted, root), **(beside or {}), **own.beside}),
+                         faults.ERROR_FORMAT)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS),
                                  lambda inner: AccessLog(inner, "compute", ACCESS_LOG), *outer))
 

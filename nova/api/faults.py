@@ -8,7 +8,7 @@ import msgspec
 
 from nova import errors
 from nova.api import versions
-from nova.web.errors import JSON, Speech
+from nova.web.errors import JSON, ErrorFormat
 from nova.web.paths import VERSION_KEY
 
 NAMES = {400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "itemNotFound", 405: "badMethod",
@@ -46,4 +46,4 @@ def _version_headers(environ: WSGIEnvironment) -> list[tuple[str, str]]:
     return versions.answer_headers(version) if version else []
 
 
-SPEECH = Speech(_answer, _version_headers)
+ERROR_FORMAT = ErrorFormat(_answer, _version_headers)

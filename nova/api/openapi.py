@@ -17,9 +17,9 @@ from nova.api.routing import Route
 from nova.api.view import During
 from nova.model.base import Json
 from nova.web import microversions
-from nova.web.judging import Schema
 from nova.web.ranges import within
 from nova.web.specs import any_of
+from nova.web.validation import Schema
 
 JSON, TEXT = "application/json", "text/plain"
 WRITES = ("POST", "PUT", "DELETE")

@@ -15,8 +15,8 @@ import msgspec
 
 from nova.api.view import Free, Out, View
 from nova.model.base import Json
-from nova.web.judging import Schema
 from nova.web.specs import any_of
+from nova.web.validation import Schema
 
 
 def of_shape(shape: object, version: int) -> Schema:

@@ -60,9 +60,9 @@ def of_groups(cinder: Json, credentials: Credentials) -> Cinder:
             logging.getLogger(name).setLevel(logging.DEBUG)
     kind, name, interface = _catalog_info(cinder.catalog_info)
     addresses = (cinder.endpoint_template.rstrip("/"),) if cinder.endpoint_template else ()
-    patience_s = float(getattr(cinder, "timeout", None) or cinder.read_timeout)  # timeout is keystoneauth's name
+    timeout_s = float(getattr(cinder, "timeout", None) or cinder.read_timeout)  # timeout is keystoneauth's name
     service = ServiceEndpoint("volume", kind, addresses, cinder.os_region_name, (interface,),
-                              cinder.http_retries, patience_s, deadline_s=DEADLINE * patience_s,
+                              cinder.http_retries, timeout_s, deadline_s=DEADLINE * timeout_s,
                               service_name=name or None)
     return Cinder(CinderCaller(service, credentials))
 

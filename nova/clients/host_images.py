@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from nova import errors
 from nova.clients import glance, image_data, session
 from nova.clients.image_data import ImageData, Retries, SeekableFile, Upload
-from nova.clients.image_taking import take
+from nova.clients.image_locations import take
 from nova.conf.base import Options
 from nova.model.image.image_tickets import ImageTicket
 from nova.model.image.images import Image

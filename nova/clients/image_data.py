@@ -85,9 +85,9 @@ class _Target:
     def __init__(self, file: BinaryIO, image: Image) -> None:
         self._file, self._image = file, image
         self._algorithm, self._expected = _hash_of(image)
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Discard the content."""
         self._file.seek(0)
         self._file.truncate()
@@ -144,7 +144,7 @@ def _stream(source: ImageDataSource, image: Image, target: _Target, limit: int |
     data = source.open(image.id, f"bytes={begin}-" if begin else "")
     with contextlib.closing(data):
         if begin and not data.partial:  # a service that cannot resume starts at the beginning
-            target.begin_anew()
+            target.restart()
         for chunk in data:
             if limit is not None and target.tell() + len(chunk) > limit:
                 raise errors.image.TooLong(image_id=image.id, limit=limit)

@@ -76,7 +76,7 @@ def patient(session: ksession.Session) -> ksession.Session:
 
 class _Patient(ksession.TCPKeepAliveAdapter):
     def send(self, request: Json, stream: bool = False, timeout: Json = None, *args: Json, **kwargs: Json) -> Json:
-        return super().send(request, stream, _within(context.patience().left_s, timeout), *args, **kwargs)
+        return super().send(request, stream, _within(context.deadline().left_s, timeout), *args, **kwargs)
 
 
 def _within(left_s: float, timeout: object) -> Json:
@@ -163,12 +163,12 @@ class Caller:
         """
         last: errors.NovaError = errors.service.Unavailable(service=self.service.name,
                                                             reason="no time is left to ask it")
-        if method == "POST" and context.patience().left_s < LATE_S:
+        if method == "POST" and context.deadline().left_s < LATE_S:
             raise last
         with context.waited_for(self.service.deadline_s):
             for attempt, address in enumerate(self._addresses(method)):
                 pause = min(self.service.retry_wait_s * 2 ** (attempt - 1), 5) if attempt else 0
-                if context.patience().left_s <= pause:
+                if context.deadline().left_s <= pause:
                     break
                 concurrency.sleep(pause)
                 try:
@@ -181,7 +181,7 @@ class Caller:
 
     def _addresses(self, method: str) -> Iterator[str | None]:
         """Yield the address of each attempt; each call starts at another one, so that all addresses share the load."""
-        repeatable = method in ("GET", "HEAD", "DELETE", "PUT") and context.patience().again
+        repeatable = method in ("GET", "HEAD", "DELETE", "PUT") and context.deadline().again
         attempts = 1 + (self.service.retries if repeatable else 0)
         known: tuple[str | None, ...] = self.service.addresses or (None,)
         start = next(self._turn)
@@ -202,7 +202,7 @@ class Caller:
 
     def _timed(self, client: adapter.Adapter, method: str, path: str, what: str, kwargs: Mapping[str, object]
                ) -> requests.Response:
-        left, began, status = max(context.patience().left_s, SHORTEST_S), time.monotonic(), 0
+        left, began, status = max(context.deadline().left_s, SHORTEST_S), time.monotonic(), 0
         try:
             headers = {**kwargs.get("headers", {}), **tracing.headers()}  # type: ignore[dict-item]
             answer = client.request(path, method, timeout=(min(CONNECT_TIMEOUT_S, left),

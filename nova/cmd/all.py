@@ -16,8 +16,8 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded:
 # The time from here on is reported as the start-up time.
 from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
-from nova.devel.nova_all import console_pages, memory, own_options, plan, seeds, settings, summary  # noqa: E402
-from nova.devel.nova_all.home import Home  # noqa: E402
+from nova.devel.nova_all import console_pages, fixed_ids, memory, own_options, plan, settings, summary  # noqa: E402
+from nova.devel.nova_all.state_directory import StateDirectory  # noqa: E402
 
 BINARY = "nova-all"
 INTERRUPTED = 130  # exit code of Ctrl-C before it was ready, as in shells
@@ -31,7 +31,7 @@ def main() -> int:
     os.umask(0o077)  # only its user may access its files
     memory.few_arenas()
     try:
-        home = Home(wanted.state)
+        home = StateDirectory(wanted.state)
     except errors.NovaError as error:
         configuration.fail(error.message)
     try:
@@ -42,7 +42,7 @@ def main() -> int:
         home.leave()
 
 
-def _run(wanted: plan.Plan, home: Home) -> int:
+def _run(wanted: plan.Plan, home: StateDirectory) -> int:
     from nova import service
     from nova.conf import proxies
     from nova.devel.nova_all import cloud, hosts
@@ -52,12 +52,12 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     except errors.NovaError as error:
         configuration.fail(error.message)
     if wanted.seed is not None:
-        seeds.plant(f"{wanted.seed} {home.count_start()}")
+        fixed_ids.plant(f"{wanted.seed} {home.count_start()}")
     home.secret("password", wanted.password)
     try:
         if wanted.driver == plan.LIBVIRT:
             hosts.check_programs()
-        doors = cloud.open_doors(wanted)
+        doors = cloud.bind_listeners(wanted)
     except errors.NovaError as error:
         configuration.fail(error.message)
     pages = console_pages.find()

@@ -16,7 +16,7 @@ from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.security.security_modes import SecurityMode
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract
 
@@ -259,15 +259,15 @@ class Api:
         voice = HostVoice(conductor, self.options.host, self.secret) if is_host else conductor
         return Reporting(self.options, ALL[name].binary, name, bus, voice)
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return checks that conductors answer, on each bus."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
         asked = {False: ("bus", ConductorRPC), True: ("hosts' bus", ConductorHostRPC)}
-        return Vitals({asked[is_host][0]: vitals.of_client(bus, asked[is_host][1]).checks["bus"]
-                       for is_host, bus in self.buses.items()})
+        return HealthChecks({asked[is_host][0]: health_checks.of_client(bus, asked[is_host][1]).checks["bus"]
+                             for is_host, bus in self.buses.items()})
 
     def stop(self, seconds: float) -> None:
         """Stop accepting requests; running requests of all APIs have ``seconds`` to end."""

@@ -8,7 +8,7 @@ from nova import errors
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 
 
 class Bundles:
@@ -43,12 +43,12 @@ class Bundles:
         self.server.start()
         self.reporting.start((ObjectStoreRPC,))
 
-    def vitals(self, checks: dict[str, Any]) -> Vitals:
+    def health_checks(self, checks: dict[str, Any]) -> HealthChecks:
         """Return checks of the bus and the image service, in addition to ``checks``."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.objectstore import ObjectStoreRPC
 
-        return vitals.of_control(self.bus, ObjectStoreRPC, {"glance": self.images.check, **checks})
+        return health_checks.of_control(self.bus, ObjectStoreRPC, {"glance": self.images.check, **checks})
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls, and leave unfinished work to the next process, within ``seconds``."""

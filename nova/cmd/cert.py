@@ -8,8 +8,8 @@ from nova import errors
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
-from nova.monitoring.health import Vitals
-from nova.service import Every
+from nova.monitoring.health import HealthChecks
+from nova.service import PeriodicTask
 
 BINARY = "nova-cert"
 RENEW_S = 86400.0  # interval of the search for certificates that expire within a month
@@ -30,7 +30,7 @@ class Cert:
         self.options, self.service, self._prepares = options, CertService(options, conductor), prepares
         self.reporting = Reporting(options, BINARY, "cert", self.bus, conductor)
         self.server: Any = None
-        self.renewing = Every(RENEW_S, self.service.renew, "renewing of certificates")
+        self.renewing = PeriodicTask(RENEW_S, self.service.renew, "renewing of certificates")
 
     def start(self) -> None:
         from nova.rpc.contracts.cert import CertRPC
@@ -50,12 +50,12 @@ class Cert:
             raise errors.service.CannotStart(reason=f"{error.message} They are in ca_path = {self.options.ca_path}"
                                              ) from None
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return a check of the bus."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.cert import CertRPC
 
-        return vitals.of_control(self.bus, CertRPC)
+        return health_checks.of_control(self.bus, CertRPC)
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls; running calls have ``seconds`` to end. Stop renewing certificates."""

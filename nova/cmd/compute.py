@@ -18,11 +18,11 @@ from nova.model.base import Library
 from nova.model.host.services import Heartbeat
 from nova.model.network.forbidden_ranges import RangeSetting, parsed
 from nova.model.security.security_modes import SecurityMode
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 from nova.privileged import choosing
 from nova.rpc.host_secret import HostSecret
 from nova.rpc.hosts_url import require_hosts_url
-from nova.service import BEAT_AGAIN_S, Every
+from nova.service import HEARTBEAT_RETRY_S, PeriodicTask
 from nova.version import RELEASE
 from nova.virt.interface import Driver
 
@@ -170,7 +170,7 @@ class Compute:
                                       Host(options.host, Path(options.state_path), options.my_ip))
         self.server: Any = None
         self.probes: Any = None
-        self.beating: Every | None = None
+        self.beating: PeriodicTask | None = None
         self.abandoned = False
 
     def _guest_ranges(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class Compute:
         return ranges
 
     def start(self) -> None:
-        from nova.compute.reports.heartbeat import Beats
+        from nova.compute.reports.heartbeat import Heartbeats
         from nova.rpc.contracts.compute import ComputeRPC
 
         registered = self.service.start()
@@ -193,20 +193,21 @@ class Compute:
 
             self.probes = probe_server(self.options, self.options.host, ComputeRPC.topic)
             self.probes.start()
-        beats = Beats(self.conductor, Heartbeat(host=self.options.host, binary=BINARY), self._heard, self.bus.hearing)
-        self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True,
-                             again_s=BEAT_AGAIN_S).start()
+        heartbeats = Heartbeats(self.conductor, Heartbeat(host=self.options.host, binary=BINARY), self._on_heartbeat,
+                                self.bus.watchdog)
+        self.beating = PeriodicTask(float(registered.report_interval_s), heartbeats, "heartbeat", at_once=True,
+                                    again_s=HEARTBEAT_RETRY_S).start()
 
-    def _heard(self, alive: Library) -> None:
+    def _on_heartbeat(self, alive: Library) -> None:
         self.bus.peers.learn(alive.lowest)
-        self.service.heard(alive)
+        self.service.on_heartbeat(alive)
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return checks of the bus and the hypervisor."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-        return vitals.of_client(self.bus, ConductorHostRPC, {"hypervisor": self.driver.check_alive})
+        return health_checks.of_client(self.bus, ConductorHostRPC, {"hypervisor": self.driver.check_alive})
 
     def stop(self, seconds: float) -> None:
         """Start no more orders; running orders have ``seconds`` to end. Unfinished orders are found again at the next

@@ -18,9 +18,9 @@ from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.host.services import DatabaseConnections
 from nova.model.security.security_modes import SecurityMode
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 from nova.rpc.hosts_url import require_hosts_url
-from nova.service import Every, patiently
+from nova.service import PeriodicTask, retry_until_available
 from nova.version import RELEASE
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Conductor:
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.image_tickets import TicketedCalls, first_secret
-        from nova.conductor.hosts.registration import Daemons
+        from nova.conductor.hosts.registration import ServiceRegistry
         from nova.conductor.hosts.security import agree_on_mode
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
@@ -177,7 +177,7 @@ class Conductor:
 
         self.options, self.index = options, index
         api, cell = databases(options)
-        patiently("reading the databases", lambda: check_schema(api, cell))
+        retry_until_available("reading the databases", lambda: check_schema(api, cell))
         self.mode = agree_on_mode(cell, asked_mode(options))
         self.bus = control_bus(options, options.host)
         wrap = cloud_wrap(options, cell, self.mode)
@@ -202,9 +202,9 @@ class Conductor:
         self.deps.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
                                     leases=cell.alone())
         self.deps.runner = Runner(self.deps, ALL)
-        self.daemons = Daemons(self.deps)
+        self.daemons = ServiceRegistry(self.deps)
         self.servers: list[Any] = []
-        self.periodic: list[Every] = []
+        self.periodic: list[PeriodicTask] = []
         self.stopping = False
 
     def start(self) -> None:
@@ -223,7 +223,7 @@ class Conductor:
 
         check_networking(self.deps.networking)
         self.deps.journal.open()
-        self.daemons.bridge_silence()  # before the first call: without a conductor, services could not report
+        self.daemons.bridge_report_gap()  # before the first call: without a conductor, services could not report
         pool = self.options.conductor.pool_size
         service = conductor_service(self.deps, self.daemons, Cloudpipes)
         self.servers = [
@@ -272,38 +272,40 @@ class Conductor:
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.deps.journal.lease_s / 4
         jobs = [(renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-                (1.0, self.host_calls.look, "hosts that came back"),
+                (1.0, self.host_calls.resend_lost_calls, "hosts that came back"),
                 (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self.hosts.keep_enrolments, "enrolled hosts"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self._refresh, "known daemons")]
         jobs += [(period, functools.partial(job, self.deps), name)
                  for period, job, name in periodic.late_ports(self.deps.networking)]
         if self.index == 0:
-            jobs += [(1.0, self.daemons.bridge_silence, "silence")]
+            jobs += [(1.0, self.daemons.bridge_report_gap, "silence")]
             jobs += [(period, functools.partial(job, self.deps), name)
                      for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.deps.settings),
                                                *periodic.healing(self.deps.networking, self.options),
                                                *periodic.naming(self.deps))]
-        self.periodic = [Every(period, job, name, at_once=name in AT_ONCE).start()
+        self.periodic = [PeriodicTask(period, job, name, at_once=name in AT_ONCE).start()
                          for period, job, name in jobs]
 
     def _take_over(self) -> None:
         if not self.stopping:
             self.deps.runner.sweep()
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return checks of all buses and both databases."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.conductor.queries.cloud_figures import CloudFigures
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-        control = vitals.of_control(self.bus, ConductorRPC)
+        control = health_checks.of_control(self.bus, ConductorRPC)
         hosts = {f"hosts' bus ({bus.option})" if index else "hosts' bus":
-                 vitals.of_control(bus, ConductorHostRPC).checks["bus"] for index, bus in enumerate(self.hosts.buses)}
-        return Vitals({"bus": control.checks["bus"], **hosts,
-                       "api database": self.deps.api.check, "cell database": self.deps.cell.check},
-                      lambda: control.deaf() or self.hosts.deaf(), (CloudFigures(self.deps),))
+                 health_checks.of_control(bus, ConductorHostRPC).checks["bus"]
+                 for index, bus in enumerate(self.hosts.buses)}
+        return HealthChecks({"bus": control.checks["bus"], **hosts,
+                             "api database": self.deps.api.check, "cell database": self.deps.cell.check},
+                            lambda: control.why_not_receiving() or self.hosts.why_not_receiving(),
+                            (CloudFigures(self.deps),))
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls, let running operations reach their next step, and release the lease, so that other

@@ -54,7 +54,7 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
     """Return this conductor's connections to hosts: through the hosts' own vhost, if configured, and in upstream mode
     through the common vhost."""
     from nova.conductor.hosts.enrolment import EnrolledKeys
-    from nova.conductor.hosts.host_ends import HostEnd, HostEnds
+    from nova.conductor.hosts.host_buses import HostBus, HostBuses
     from nova.db.host import enrolments
     from nova.db.operation import taken_messages
     from nova.rpc.buses import hosts_bus
@@ -63,16 +63,16 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
     def take(host: str, message: str) -> bool:
         return cell.transact(lambda tx: taken_messages.take(tx, host, message))
 
-    def end(option: str) -> HostEnd:
+    def end(option: str) -> HostBus:
         keys = EnrolledKeys(cell, wrap, shared=option == SHARED)
-        return HostEnd(hosts_bus(options, options.host, keys, conductor=True, peers=peers, take=take, option=option),
+        return HostBus(hosts_bus(options, options.host, keys, conductor=True, peers=peers, take=take, option=option),
                        keys, option == SHARED)
     wanted = {OWN: asked_mode(options) is SecurityMode.BOUNDED, SHARED: mode is SecurityMode.UPSTREAM}
 
     def is_isolated(host: str) -> bool:
         with cell.reading() as tx:
             return enrolments.keys(tx, host).isolated
-    return HostEnds([end(option) for option, there in wanted.items() if there], is_isolated)
+    return HostBuses([end(option) for option, there in wanted.items() if there], is_isolated)
 
 
 def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:

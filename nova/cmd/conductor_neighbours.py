@@ -17,7 +17,7 @@ def networking(options: Options, deps: Library) -> Library:
     """Create the network back end, Neutron's or nova-network's. Raises config.Credentials, config.Missing if Neutron's
     options cannot be used."""
     from nova.clients import neutron, session
-    from nova.conductor.actions.interfaces import detach_at_once
+    from nova.conductor.actions.interfaces import detach_without_waiting
     from nova.conductor.neutron import proxies as neutron_proxies
     from nova.conductor.neutron.back_end import NeutronBackEnd
     from nova.conductor.nova_network.back_end import NovaNetwork
@@ -30,7 +30,7 @@ def networking(options: Options, deps: Library) -> Library:
         raise errors.config.Missing(option="[neutron]auth_type", cure="networks are Neutron's ([DEFAULT]use_neutron). "
                                     "Set [neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
-    back_end = NeutronBackEnd(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
+    back_end = NeutronBackEnd(deps, client, detach_without_waiting(deps), options.neutron.ovs_bridge)
 
     def changed(server_uuid: str) -> None:
         back_end.events.late.add(back_end.healer.refresh([server_uuid]))
@@ -61,11 +61,11 @@ def check_networking(back_end: Library) -> None:
 def notifier(options: Options) -> Library:
     """Create the sender of notifications. A single-process cloud has no broker for them: oslo.messaging, which is slow
     to import, is not loaded unless nova.conf configures it."""
-    from nova.notifications.notifier import Silent
+    from nova.notifications.notifier import DisabledNotifier
     from nova.rpc.buses import is_in_process
 
     if is_in_process(options) and NOTIFICATIONS not in options.list_all_sections():
-        return Silent()
+        return DisabledNotifier()
     from nova.notifications import oslo
 
     return oslo.make(options, options.host)

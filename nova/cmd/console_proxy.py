@@ -20,7 +20,7 @@ from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
 from nova.console import kinds
 from nova.model.base import Library
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 
 LOG = logging.getLogger(__name__)
 
@@ -151,10 +151,10 @@ def more_files(sessions: int) -> None:
 
 def settings(options: Options, kind: kinds.ConsoleKind) -> Library:
     """Return the settings of the console access check. Raises errors.Invalid for a wrong option."""
-    from nova.console import gate, rfb, target
+    from nova.console import access, rfb, target
 
     group = options.console
-    return gate.GateSettings(
+    return access.AccessSettings(
         reach=target.Reach.from_conf(options), allowed_origins=tuple(group.allowed_origins),
         security=rfb.Security.from_conf(options) if kind.secures else rfb.Security(),
         idle_s=group.session_idle_timeout, total_s=group.session_timeout,
@@ -165,7 +165,7 @@ class Proxy:
     """The single process of a proxy. Open consoles depend only on this process and their hosts, not on the broker."""
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
-        from nova.console import gate, sessions
+        from nova.console import access, sessions
         from nova.legacy import xvp
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
@@ -174,11 +174,11 @@ class Proxy:
 
         kind = parts.kind
         self.options, self.parts, self.sock = options, parts, sock
-        self.bus = control_bus(options, options.host, patience_s=CHECK_S)
+        self.bus = control_bus(options, options.host, timeout_s=CHECK_S)
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
-        self.gate = gate.ConsoleGate(kind, NarrowClient(self.bus, ConsoleCheckRPC), self.sessions,
-                                     settings(options, kind),
-                                     xvp.STEPS if parts.raw else None)
+        self.access = access.ConsoleAccess(kind, NarrowClient(self.bus, ConsoleCheckRPC), self.sessions,
+                                           settings(options, kind),
+                                           xvp.STEPS if parts.raw else None)
         self.reporting = Reporting(options, kind.binary, kind.binary.removeprefix("nova-"), self.bus,
                                    NarrowClient(self.bus, ConductorProxyRPC))
         self.server: Any = None
@@ -188,7 +188,7 @@ class Proxy:
         from nova.console import app
         from nova.legacy import xvp
 
-        return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.pages)
+        return xvp.Application(self.access) if self.parts.raw else app.App(self.access, self.parts.pages)
 
     def start(self) -> None:
         from nova import http_server
@@ -202,12 +202,13 @@ class Proxy:
         LOG.info("%s listens on %s port %d, %s", self.parts.kind.binary, where[0], where[1],
                  "TLS only" if self.parts.tls_only else "TLS and plain" if self.parts.tls else "without TLS")
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return a check that nova-consoleauth answers, which checks the tokens."""
         from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.narrow import spoken
 
-        return Vitals({"bus": lambda: self.bus.reach(spoken(self.bus.peers, ConsoleCheckRPC))}, self.bus.deaf)
+        return HealthChecks({"bus": lambda: self.bus.reach(spoken(self.bus.peers, ConsoleCheckRPC))},
+                            self.bus.why_not_receiving)
 
     def stop(self, seconds: float) -> None:
         """Stop listening, so that another process can listen immediately. Open consoles continue for the rest of

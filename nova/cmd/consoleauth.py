@@ -8,7 +8,7 @@ from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
 from nova.model.guest.consoles import ConsoleType
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 
 BINARY = "nova-consoleauth"
 
@@ -63,12 +63,12 @@ class ConsoleAuth:
         if self.reporting:
             self.reporting.start((ConsoleAuthRPC, ConsoleCheckRPC))
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return a check of the bus."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
-        return vitals.of_control(self.bus, ConsoleAuthRPC)
+        return health_checks.of_control(self.bus, ConsoleAuthRPC)
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls; running calls have ``seconds`` to end. Tokens outlive this process."""

@@ -10,7 +10,7 @@ from nova import configuration, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 
 LOG = logging.getLogger(__name__)
 
@@ -19,9 +19,9 @@ BINARY = "nova-imageproxy"
 
 def seal(options: Options) -> Library:
     """Return the encryption of tickets. Raises config.ImageProxyKey if ``[image_proxy]key`` is missing or malformed."""
-    from nova.rpc.image_seal import TicketSeal
+    from nova.rpc.ticket_encryption import TicketCipher
 
-    return TicketSeal(options.image_proxy.key)
+    return TicketCipher(options.image_proxy.key)
 
 
 def bind(options: Options) -> socket.socket:
@@ -45,20 +45,20 @@ class ImageProxyDaemon:
         from nova.clients import glance, session
         from nova.cmd import api
         from nova.imageproxy import app
-        from nova.imageproxy.gate import Gate
+        from nova.imageproxy.access import ImageAccess
         from nova.imageproxy.transfers import TransferSlots
 
         group = options.image_proxy
         self.images = images = glance.of_groups(options.glance, session.load(options, "glance"))
-        application = app.build(images, Gate(seal(options), seen), TransferSlots(group.transfers))
+        application = app.build(images, ImageAccess(seal(options), seen), TransferSlots(group.transfers))
         self.server = http_server.Server(sock, application, bounds("imageproxy", options), api.tls(options.wsgi))
 
     def start(self) -> None:
         self.server.start()
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return a check that the image service answers."""
-        return Vitals({"glance": self.images.check})
+        return HealthChecks({"glance": self.images.check})
 
     def stop(self, seconds: float) -> None:
         """Stop accepting requests; running transfers have ``seconds`` to end. Hosts continue with another proxy."""
@@ -75,9 +75,9 @@ def main() -> int:
         seal(options)
         sock = bind(options)
     common.preload(("nova.clients.glance", "nova.imageproxy.app", "nova.http_server"))
-    from nova.web.seen import SeenRequests
+    from nova.web.replay_cache import ReplayCache
 
-    seen = SeenRequests()  # before workers fork
+    seen = ReplayCache()  # before workers fork
     return service.run(options, BINARY, lambda index: ImageProxyDaemon(options, sock, seen),
                        options.image_proxy.workers or common.cpus())
 

@@ -7,7 +7,7 @@ from typing import Any
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf.base import Options
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 from nova.privileged import choosing
 from nova.rpc.hosts_url import require_hosts_url
 
@@ -38,12 +38,12 @@ class NetworkDaemon:
         self.server = self.bus.server(NetworkRPC, self.service)
         self.server.start()
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return a check of the bus."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-        return vitals.of_client(self.bus, ConductorHostRPC)
+        return health_checks.of_client(self.bus, ConductorHostRPC)
 
     def stop(self, seconds: float) -> None:
         """Stop accepting orders; running orders have ``seconds`` to end. Bridges, addresses and dnsmasq stay."""

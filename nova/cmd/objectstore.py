@@ -11,8 +11,8 @@ from nova import configuration, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.monitoring.health import Vitals
-from nova.service import Every
+from nova.monitoring.health import HealthChecks
+from nova.service import PeriodicTask
 
 LOG = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class ObjectStoreDaemon:
         self.server = http_server.Server(
             sock, application(options, self.store, self.signers, taken or TakenSignatures()),
             bounds("objectstore", options), api.tls(options.wsgi))
-        self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
+        self.upkeep = [PeriodicTask(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
         self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None
         if upkeep and self.bundles is None:
             LOG.info("[DEFAULT]transport_url is not set: images cannot be created from bundles")
@@ -115,13 +115,13 @@ class ObjectStoreDaemon:
             LOG.info("Removed unfinished files of killed processes: %d; abandoned multipart uploads: %d",
                      swept, expired)
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return checks that files can be created, that Keystone answers, if used, and of the bundle service."""
         from nova.legacy.signatures.signers import KeystoneSigners
 
         asked = {"keystone": self.signers.check} if isinstance(self.signers, KeystoneSigners) else {}
         checks = {"store": self.store.check, **asked}
-        return Vitals(checks) if self.bundles is None else self.bundles.vitals(checks)
+        return HealthChecks(checks) if self.bundles is None else self.bundles.health_checks(checks)
 
     def stop(self, seconds: float) -> None:
         """Stop accepting requests; running requests have ``seconds`` to end. Clients repeat interrupted uploads."""

@@ -10,7 +10,7 @@ from nova.model.base import Library, utcnow
 from nova.model.host.services import ContractVersion, Heartbeat, Registration
 from nova.model.security.security_modes import SecurityMode, stated
 from nova.rpc.host_secret import HostSecret
-from nova.service import BEAT_AGAIN_S, Every, patiently
+from nova.service import HEARTBEAT_RETRY_S, PeriodicTask, retry_until_available
 from nova.version import RELEASE
 
 LOG = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class Reporting:
         self.bus, self.conductor = bus, conductor
         self.period = float(options.report_interval)
         self.contracts: tuple[type, ...] = ()
-        self.stopped, self._beats = False, 0
-        self._every: Every | None = None
+        self.stopped, self._heartbeats = False, 0
+        self._every: PeriodicTask | None = None
 
     def start(self, contracts: tuple[type, ...] = ()) -> None:
         """Start in the background: a service works before it is registered, and while registration is refused, which is
@@ -71,8 +71,8 @@ class Reporting:
         """Register, and start heartbeats once the conductor has answered."""
         self.contracts = contracts
         with context.entered(context.internal()):
-            patiently("registering with the conductor", self._register, lambda: self.stopped)
-        self._every = Every(self.period, self._beat, "heartbeat", again_s=BEAT_AGAIN_S).start()
+            retry_until_available("registering with the conductor", self._register, lambda: self.stopped)
+        self._every = PeriodicTask(self.period, self._heartbeat, "heartbeat", again_s=HEARTBEAT_RETRY_S).start()
 
     def _register(self) -> None:
         versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
@@ -83,15 +83,15 @@ class Reporting:
         self.bus.peers.learn(answer.lowest)
         self.period = float(answer.report_interval_s)
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         """Send a heartbeat. To check that RPC is received, control plane services send echoes to themselves, and hosts
         request them from the conductor."""
-        self._beats += 1
+        self._heartbeats += 1
         alive = self.conductor.heartbeat(Heartbeat(
-            host=self.host, binary=self.binary, deaf_s=self.bus.hearing.silent_s, sent_at=utcnow(),
-            wants_echo=self._beats % ECHO_EVERY == 0))
+            host=self.host, binary=self.binary, rpc_silent_s=self.bus.watchdog.silent_s, sent_at=utcnow(),
+            wants_echo=self._heartbeats % ECHO_EVERY == 0))
         if alive.echoed:
-            self.bus.hearing.expect()
+            self.bus.watchdog.expect()
         self.bus.peers.learn(alive.lowest)
         if not alive.known:
             self._register()

@@ -7,7 +7,7 @@ from typing import Any, cast
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 
 BINARY = "nova-scheduler"
 
@@ -38,12 +38,12 @@ class Scheduler:
         if self.reporting:
             self.reporting.start((SchedulerRPC,))
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return checks of the bus, and that host states have been received."""
-        from nova.cmd import vitals
+        from nova.cmd import health_checks
         from nova.rpc.contracts.scheduler import SchedulerRPC
 
-        return vitals.of_control(self.bus, SchedulerRPC, {"hosts": self.service.check_known})
+        return health_checks.of_control(self.bus, SchedulerRPC, {"hosts": self.service.check_known})
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls; running calls have ``seconds`` to end."""

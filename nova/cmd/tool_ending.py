@@ -42,9 +42,11 @@ def status(options: Options, binary: str, work: Callable[[], int], failed: int =
 
 def described(error: errors.NovaError) -> str:
     """Return the message, with the reason that only operators may read."""
-    from nova.db.sql.engine import DatabaseAway
+    from nova.db.sql.engine import DatabaseUnavailable
 
-    return f"{error.message} ({error.reason})" if isinstance(error, DatabaseAway) and error.reason else error.message
+    if isinstance(error, DatabaseUnavailable) and error.reason:
+        return f"{error.message} ({error.reason})"
+    return error.message
 
 
 def _refused(error: Exception) -> str | None:

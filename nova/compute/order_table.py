@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nova.compute.guests.actions import Life
+from nova.compute.guests.actions import GuestActions
 from nova.compute.guests.cold_moves import Moves
 from nova.compute.guests.interfaces import Plugging
 from nova.compute.guests.lifecycle import Guests
@@ -22,12 +22,12 @@ from nova.model.guest.orders import Outcome
 from nova.rpc.contracts.compute import ComputeRPC
 
 
-class Doers(NamedTuple):
+class OrderHandlers(NamedTuple):
     """The handlers of orders. Each takes an order, its work and its batch's admission check, and returns the guest's
     power state, or a whole outcome if there is more to report. It raises errors."""
 
     guests: Guests
-    life: Life
+    life: GuestActions
     snapshots: SnapshotsOfGuests
     moves: Moves
     live: LiveGuests
@@ -77,7 +77,7 @@ PREPARE = OrderKind("prepare for", ComputeRPC.prepare_arrivals, lambda by: by.li
                     starts=True, place=ResourceUse.NEW)
 MIGRATE = OrderKind("migrate", ComputeRPC.migrate_guests, lambda by: by.live.migrate, pool="migrations", lasts=True,
                     migrates=True)
-LAND = OrderKind("land", ComputeRPC.land_guests, lambda by: by.live.land, makes=True, starts=True, plugs=True)
+LAND = OrderKind("land", ComputeRPC.land_guests, lambda by: by.live.finish_arrival, makes=True, starts=True, plugs=True)
 ATTACH = OrderKind("plug an interface into", ComputeRPC.attach_interfaces, lambda by: by.plugging.attach, starts=True,
                    plugs=True)
 DETACH = OrderKind("unplug an interface of", ComputeRPC.detach_interfaces, lambda by: by.plugging.detach)

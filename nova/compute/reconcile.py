@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.volumes import GuestVolumes
 from nova.compute.host import Host
@@ -33,14 +33,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Desk:
+class HostInventory:
     """The objects that manage the host's guests, passed around together."""
 
     driver: Driver
     guests: Guests
     orders: Orders
     fences: Fences
-    markers: Markers
+    markers: BuildMarkers
     events: PowerEvents
     guard: Guard = NoGuard()
 
@@ -49,7 +49,7 @@ class Reconciler:
     """Reconciles guests with records. ``options``: resume_guests_state_on_host_boot, running_deleted_instance_action
     and its timeout."""
 
-    def __init__(self, desk: Desk, conductor: ConductorHostRPC, options: Options, host: Host) -> None:
+    def __init__(self, desk: HostInventory, conductor: ConductorHostRPC, options: Options, host: Host) -> None:
         self._desk, self._conductor, self._options, self._host = desk, conductor, options, host
 
     def at_start(self) -> None:
@@ -62,7 +62,7 @@ class Reconciler:
             if self._is_due(guest):
                 self._remove(guest, have | source_copies)
         settled = [guest for guest in expected if not guest.gone and guest.task_state is None]
-        self._tell_of_strangers(have, expected)
+        self._report_orphans(have, expected)
         self._tell_of_copies(source_copies - {guest.server_uuid for guest in expected if guest.gone})
         self._tell_of_options([guest for guest in settled
                                if states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.NOSTATE])
@@ -149,7 +149,7 @@ class Reconciler:
         """True if the guest here was built after the epoch of the record, so the guest has come back."""
         return self._desk.fences.known(guest.server_uuid).built > guest.epoch
 
-    def _tell_of_strangers(self, have: set[str], expected: tuple[ExpectedGuest, ...]) -> None:
+    def _report_orphans(self, have: set[str], expected: tuple[ExpectedGuest, ...]) -> None:
         for uuid in sorted(have - {guest.server_uuid for guest in expected}):
             LOG.warning("guest %s is on this host, but no record says that it belongs here or is gone; leaving it "
                         "unchanged. If it is not wanted, remove it manually", uuid, extra={"server": uuid})

@@ -16,9 +16,9 @@ from nova import concurrency, errors
 from nova.compute import order_table
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import HostFilter
-from nova.compute.guests.actions import Life
+from nova.compute.guests.actions import GuestActions
 from nova.compute.guests.build import BuildTools, ImagesOnHost, ImageStore
-from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.cold_moves import Moves
 from nova.compute.guests.interfaces import Plugging
 from nova.compute.guests.lifecycle import Guests
@@ -28,16 +28,17 @@ from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.starting import VifPlugging
 from nova.compute.guests.volumes import VolumeOrders
 from nova.compute.host import Host
-from nova.compute.order_table import Doers, TakesOrders
+from nova.compute.order_table import OrderHandlers, TakesOrders
 from nova.compute.orders.batches import Batches, Do, OrderLimits
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Orders
-from nova.compute.orders.resource_claims import Holds, holding
+from nova.compute.orders.resource_claims import ResourceClaims, holding
 from nova.compute.orders.with_firewall import NoGuard, guarding
 from nova.compute.orders.with_hairpin import TurnOn, reflecting, turn_on
+from nova.compute.orphans import LOOK_S, OrphanReports
 from nova.compute.periodic import Periodic, PeriodicJob
-from nova.compute.reconcile import Desk, Reconciler
+from nova.compute.reconcile import HostInventory, Reconciler
 from nova.compute.reports import identity
 from nova.compute.reports.build_stats import BuildHealth, counting
 from nova.compute.reports.cleanups import Cleanups
@@ -49,7 +50,6 @@ from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
 from nova.compute.reports.provider_config import ProviderConfig
 from nova.compute.reports.volume_usage import VolumeUsage
-from nova.compute.strangers import LOOK_S, StrangerReports
 from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.guest.consoles import ConsoleType
@@ -108,16 +108,16 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self.host_id = ""
         self._lock: identity.Lock | None = None
         host.state_path.mkdir(parents=True, exist_ok=True)
-        markers = Markers(host.state_path / "building")
+        markers = BuildMarkers(host.state_path / "building")
         self._fences = Fences(host.state_path / "fences", host.clock, parts.options.fence_retention)
         self._orders = Orders(self._fences, host.clock)
         self._plug_events = PlugEvents(host.clock, host.name)
         self._firewall = NoGuard() if parts.filters is None else Firewall(
             parts.conductor, host.name, parts.filters, lambda: {guest.server_uuid for guest in parts.driver.guests()})
         # Earlier releases named the directory of the source copies' marks "aside"; hosts have it on disk.
-        tools = BuildTools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
-                           Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
-                           self._plug_events, _patience(parts), self._firewall, parts.most_disks)
+        tools = BuildTools(parts.driver, parts.images, markers, BuildMarkers(host.state_path / "aside"),
+                           BuildMarkers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
+                           self._plug_events, _vif_plugging(parts), self._firewall, parts.most_disks)
         guests = Guests(tools)
         self._images, self._offers, self._bases = parts.images, parts.consoles, parts.console_bases
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
@@ -128,23 +128,22 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._condition = BuildHealth(monitors(parts.options.compute_monitors))
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
-        holds = Holds(parts.driver, host.name, self._inventory.offered)
+        holds = ResourceClaims(parts.driver, host.name, self._inventory.offered)
         self._usage = VolumeUsage(tools.volumes, parts.conductor, parts.options.volume_usage_poll_interval)
-        by = self.doers = Doers(guests, Life(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
-                                Plugging(tools), VolumeOrders(tools.volumes, self._orders, parts.conductor,
-                                                              self._usage.send_last))
+        volumes = VolumeOrders(tools.volumes, self._orders, parts.conductor, self._usage.send_last)
+        by = self.handlers = OrderHandlers(guests, GuestActions(tools, guests), SnapshotsOfGuests(tools), moves,
+                                           self._live, Plugging(tools), volumes)
 
         def around(kind: OrderKind, do: Do) -> Do:
             """Wrap the handler of an order of this kind, the outermost wrapper last."""
             done = guarding(self._firewall, kind, reflecting(parts.hairpins, kind, do))
             return holding(holds, kind, counting(self._condition, kind, done))
-        table = {kind: around(kind, kind.doer(by)) for kind in order_table.KINDS}
-        self._batches = Batches(table, guests.hurry, self._orders,
-                                parts.conductor, host, _limits(parts.options))
+        table = {kind: around(kind, kind.handler(by)) for kind in order_table.KINDS}
+        self._batches = Batches(table, guests.expedite, self._orders, parts.conductor, host, _limits(parts.options))
         self._cleanups = Cleanups(guests, moves, self._orders, self._fences, parts.conductor, host)
-        desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events, self._firewall)
+        desk = HostInventory(parts.driver, guests, self._orders, self._fences, markers, self._events, self._firewall)
         self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
-        self._strangers = StrangerReports(desk, parts.conductor, host)
+        self._orphans = OrphanReports(desk, parts.conductor, host)
         self._periodic = Periodic(self._jobs(), host.clock)
 
     # --- lifecycle
@@ -160,7 +159,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         try:
             self._patiently("reach the hypervisor", lambda: self._watch.watched(self._driver.connect))
             if self._parts.listens:
-                self._driver.on_power_change(self._events.noticed)
+                self._driver.on_power_change(self._events.on_event)
             registered = self.register()
             self._patiently("filter the guests' packets", self._firewall.refresh)
             self._cleanups.do_open()
@@ -177,11 +176,11 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         takes over its pending cleanups."""
         return self._register(self._patiently)
 
-    def heard(self, alive: Alive) -> Registered | None:
+    def on_heartbeat(self, alive: Alive) -> Registered | None:
         """Handle a heartbeat's answer: if the conductor no longer knows this host, register again and resend all
         reports."""
         if alive.known:
-            self._cleanups_pending = alive.owes
+            self._cleanups_pending = alive.cleanups_pending
             return None
         LOG.warning("the conductor no longer knows this host; registering again")
         try:
@@ -226,16 +225,16 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
     def look_for_strangers(self, host: HostName) -> None:
         """Check for orphans (see the contract) in another thread."""
         self._check_host(host)
-        concurrency.spawn(self._strangers.look, True, name="strangers")
+        concurrency.spawn(self._orphans.scan, True, name="strangers")
 
-    def stop(self, patience_s: float = 30.0, no_more: Callable[[float], object] = lambda _seconds: None) -> bool:
-        """Accept no more new guests and wait up to ``patience_s`` for running orders; return whether they ended. Guests
+    def stop(self, timeout_s: float = 30.0, no_more: Callable[[float], object] = lambda _seconds: None) -> bool:
+        """Accept no more new guests and wait up to ``timeout_s`` for running orders; return whether they ended. Guests
         keep running. ``no_more`` waits until no more orders arrive; orders that arrived in the meantime are also
         carried out."""
         self._stopping.set()
         self._periodic.stop()
-        ended = self._batches.stop(patience_s)
-        no_more(patience_s)
+        ended = self._batches.stop(timeout_s)
+        no_more(timeout_s)
         self._driver.close()
         if self._lock is not None:
             self._lock.release()
@@ -264,14 +263,14 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         if given != self._host.name:
             raise errors.host.Misaddressed(host=self._host.name, given=given)
 
-    def _register(self, patiently: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
+    def _register(self, retry_until_available: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
         registration = Registration(
             host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
             contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
             release=self._parts.release, addresses=addresses_of(self._offers, self._host.my_ip))
         assert self._parts.secret is not None
-        registered = identity.register(self._parts.conductor, registration, self._parts.secret, patiently)
-        self._cleanups.take(registered.debts)
+        registered = identity.register(self._parts.conductor, registration, self._parts.secret, retry_until_available)
+        self._cleanups.take(registered.cleanups)
         return registered
 
     def _ask_now(self) -> None:
@@ -298,26 +297,26 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                         lambda: self._driver.disks.drop_images(images.sweep(users.images_in_use())))]
         return [
             *of_images,
-            PeriodicJob("check the hypervisor", HYPERVISOR_S, self._watch.look),
+            PeriodicJob("check the hypervisor", HYPERVISOR_S, self._watch.refresh),
             PeriodicJob("sync power states", options.sync_power_state_interval, self._events.report_all),
             PeriodicJob("refresh the inventory", options.update_resources_interval,
                         lambda: self._inventory.send(self.host_id)),
             PeriodicJob("report failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
             PeriodicJob("remove deleted guests", options.running_deleted_instance_poll_interval,
                         self._reconciler.sweep),
-            PeriodicJob("check for orphans", LOOK_S, self._strangers.look),
+            PeriodicJob("check for orphans", LOOK_S, self._orphans.scan),
             PeriodicJob("carry out pending cleanups", CLEANUP_S, self._cleanups.do_open),
             PeriodicJob("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
-            PeriodicJob("repair the packet filter", MEND_FILTER_S, self._mend_filter),
+            PeriodicJob("repair the packet filter", MEND_FILTER_S, self._repair_filter),
             PeriodicJob("refresh the packet filter", ASK_FOR_RULES_S, self._firewall.refresh),
-            PeriodicJob("report volumes that guests released late", GIVEN_UP_S, self.doers.volumes.tell_of_given_up),
+            PeriodicJob("report volumes that guests released late", GIVEN_UP_S, self.handlers.volumes.tell_of_given_up),
             PeriodicJob("report volume usage", self._usage.interval_s, self._usage.send_all),
             PeriodicJob("remove expired fences", min(EXPIRE_S, options.fence_retention.total_seconds() / 2),
                         self._expire_fences),
         ]
 
-    def _mend_filter(self) -> None:
-        self._firewall.mend()
+    def _repair_filter(self) -> None:
+        self._firewall.repair()
         self._reflect()
 
     def _reflect(self) -> None:
@@ -347,7 +346,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             pause = min(2 * pause, LONGEST_WAIT_S)
 
 
-def _patience(parts: ComputeParts) -> VifPlugging:
+def _vif_plugging(parts: ComputeParts) -> VifPlugging:
     options = parts.options
     return VifPlugging(timeout_s=options.vif_plugging_timeout, fatal=options.vif_plugging_is_fatal,
                        live=parts.live_waits)

@@ -19,11 +19,11 @@ from nova.conductor.actions.volume.volume_requests import VolumeActions
 from nova.conductor.engine.announce import resources
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
-from nova.conductor.hosts.control_daemons import check_contracts, check_words
+from nova.conductor.hosts.control_daemons import check_contracts, check_lengths
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.hypervisors import HypervisorReports
-from nova.conductor.hosts.registration import Daemons
-from nova.conductor.upkeep.strangers import Strangers
+from nova.conductor.hosts.registration import ServiceRegistry
+from nova.conductor.upkeep.orphans import Orphans
 from nova.db.host import enrolments, hosts, reports, services
 from nova.db.network import floating, networks
 from nova.db.quota import ledger
@@ -34,7 +34,7 @@ from nova.db.sql.types import AnyRow
 from nova.model.base import HostName, Time
 from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
-from nova.model.guest.strangers import StrangerRemoval, StrangerReport
+from nova.model.guest.orphans import OrphanRemoval, OrphanReport
 from nova.model.host.hosts import HypervisorDown, Inventory
 from nova.model.host.services import Alive, Heartbeat, KnownHost, Registered, Registration, ServiceQuery
 from nova.model.network import forbidden_ranges
@@ -63,13 +63,13 @@ RANGES_S = 2.0  # seconds for which one read of the guests' ranges serves all ho
 class HostService:
     """The service behind the topic ``conductor-host``."""
 
-    def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic,
+    def __init__(self, deps: Deps, daemons: ServiceRegistry, clock: Callable[[], float] = time.monotonic,
                  send_echo: Callable[[type[Contract], str], None] | None = None, shared: bool = False) -> None:
         """Create the service. ``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`. ``shared``: for upstream mode,
         where hosts use the control daemons' vhost and enroll themselves."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
         self._send_echo, self._shared = send_echo, shared
-        self.strangers, self.volumes, self.hypervisors = Strangers(deps), VolumeActions(deps), HypervisorReports(deps)
+        self.strangers, self.volumes, self.hypervisors = Orphans(deps), VolumeActions(deps), HypervisorReports(deps)
         self._ranges: tuple[str, ...] = ()
         self._ranges_at = float("-inf")
 
@@ -132,7 +132,7 @@ class HostService:
         """Record a heartbeat, and tell a host with pending cleanups to look for them: resources that it releases late
         are unavailable to others."""
         _same(host, beat.host)
-        if self.daemons.heartbeat(beat).owes and beat.binary == "nova-compute":
+        if self.daemons.heartbeat(beat).cleanups_pending and beat.binary == "nova-compute":
             with contextlib.suppress(errors.NovaError):  # the next heartbeat repeats it
                 self.deps.compute.look_for_debts(host)
 
@@ -146,16 +146,16 @@ class HostService:
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         """Store a host's inventory, and send changes to the schedulers. Excessive amounts are not used until an
-        operator accepts them (:mod:`nova.model.placement.room`). Raises host.NotYours, host.BadInventory,
+        operator accepts them (:mod:`nova.model.placement.accepted_capacity`). Raises host.NotYours, host.BadInventory,
         host.NotRegistered, host.NodeNotYours."""
         _same(host, inventory.host)
         _check_numbers(inventory)
 
-        def write(tx: Connection) -> enrolments.Believed | None:
+        def write(tx: Connection) -> enrolments.AcceptedCapacity | None:
             if services.compute_id(tx, host) != inventory.host_id:
                 raise errors.host.NotRegistered(host=host, host_id=inventory.host_id)
             new = hosts.write_nodes(tx, inventory)
-            return enrolments.note_room(tx, host, reports.claimed_room(inventory)) if new else None
+            return enrolments.note_capacity(tx, host, reports.claimed_room(inventory)) if new else None
         believed = self.deps.cell.transact(write)
         if believed is None:
             return
@@ -223,7 +223,7 @@ class HostService:
                              task_state=row.task_state, power_state=PowerState(row.power_state),
                              gone=now is not None, gone_s=max(0, gone_s))
 
-    def report_strangers(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
+    def report_strangers(self, host: HostName, report: OrphanReport) -> tuple[OrphanRemoval, ...]:
         """Store reported orphans and return those to remove, if an operator ordered it. Raises host.NotYours,
         stranger.BadReport."""
         _same(host, report.host)
@@ -351,5 +351,5 @@ def _check_daemon(registration: Registration) -> None:
     """Check that the daemon runs on hosts, and serves only its contracts."""
     if registration.binary not in SERVED:
         raise errors.host.NoHostDaemon(host=registration.host, binary=registration.binary)
-    check_words(registration)
+    check_lengths(registration)
     check_contracts(registration, SERVED)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 FAILED = "failed"
 
 
-class ReimageNews:
+class ReimageEvents:
     """Statuses from events, by volume; only of volumes that this process waits for."""
 
     def __init__(self) -> None:
@@ -45,4 +45,4 @@ class ReimageNews:
             return said
 
 
-__all__ = ["FAILED", "ReimageNews"]
+__all__ = ["FAILED", "ReimageEvents"]

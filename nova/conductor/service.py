@@ -22,7 +22,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons, MetadataServices
 from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.guest_answers import GuestAnswers
-from nova.conductor.hosts.registration import Daemons
+from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conductor.nova_network.no_cloudpipes import NoCloudpipes
 from nova.conductor.queries.aggregates import Aggregates
 from nova.conductor.queries.certificates import Certificates
@@ -40,8 +40,8 @@ from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import UsageQueries
 from nova.conductor.queries.volumes import VolumeQueries
 from nova.conductor.quota.quota import Quotas
-from nova.conductor.upkeep.adoption import Adoptions
-from nova.conductor.upkeep.strangers import Strangers
+from nova.conductor.upkeep.guest_takeover import GuestTakeovers
+from nova.conductor.upkeep.orphans import Orphans
 from nova.model.server.servers import CreatedServers, NewServer, ServerListQuery, ServerPage
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
@@ -62,7 +62,7 @@ MakeCloudpipes = Callable[
     [Deps, Callable[[NewServer], CreatedServers], Callable[[ServerListQuery], ServerPage]], object]
 
 
-def conductor_service(deps: Deps, daemons: Daemons, cloudpipes: MakeCloudpipes = NoCloudpipes) -> Assembled:
+def conductor_service(deps: Deps, daemons: ServiceRegistry, cloudpipes: MakeCloudpipes = NoCloudpipes) -> Assembled:
     """Return the service behind the topic ``conductor``."""
     servers, admission, volumes = Servers(deps), CreateAdmission(deps), VolumeActions(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
@@ -72,22 +72,22 @@ def conductor_service(deps: Deps, daemons: Daemons, cloudpipes: MakeCloudpipes =
              Networks(deps), Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps),
              ServerGroups(deps), ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps),
              Ec2Ids(deps))
-    whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
-                     Adoptions(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
+    whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Orphans(deps),
+                     GuestTakeovers(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
                      cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)
 
 
-def proxies_service(daemons: Daemons) -> Assembled:
+def proxies_service(daemons: ServiceRegistry) -> Assembled:
     """Return the service behind the topic ``conductor-proxy``."""
     return assemble(ConductorProxyRPC, ControlDaemons(daemons, PROXIES))
 
 
-def schedulers_service(deps: Deps, daemons: Daemons) -> Assembled:
+def schedulers_service(deps: Deps, daemons: ServiceRegistry) -> Assembled:
     """Return the service behind the topic ``conductor-scheduler``."""
     return assemble(ConductorSchedulerRPC, ControlDaemons(daemons, SCHEDULERS), Hosts(deps))
 
 
-def metadata_service(deps: Deps, daemons: Daemons) -> Assembled:
+def metadata_service(deps: Deps, daemons: ServiceRegistry) -> Assembled:
     """Return the service behind the topic ``conductor-metadata``."""
     return assemble(ConductorMetadataRPC, MetadataServices(deps, daemons), GuestAnswers(deps, believed=True))

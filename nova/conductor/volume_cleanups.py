@@ -44,22 +44,22 @@ FIRST_S, LONGEST_S = 30, 3600  # limits of the pause between two tries, which do
 SOON_S, OFTEN_S = 5, 60  # the same for cleanups that wait only for the server
 
 
-def pay_for(deps: Deps, server_uuid: str, kinds: Collection[str] = AT_ONCE) -> None:
+def run_server_cleanups(deps: Deps, server_uuid: str, kinds: Collection[str] = AT_ONCE) -> None:
     """Do the due cleanups of a server's attachments and volumes now. Errors of the volume service are logged, never
     raised."""
     with deps.cell.reading() as tx:
         found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in kinds]
-    pay(deps, found)
+    run_cleanups(deps, found)
 
 
-def pay(deps: Deps, cleanups: Sequence[Cleanup]) -> None:
+def run_cleanups(deps: Deps, cleanups: Sequence[Cleanup]) -> None:
     """Do these cleanups, in an order in which they can succeed."""
-    for one in sorted(cleanups, key=lambda cleanup: list(WAYS).index(cleanup.kind)):
+    for one in sorted(cleanups, key=lambda cleanup: list(CLEANUP_KINDS).index(cleanup.kind)):
         try:
-            done = WAYS[one.kind].do(deps, one)
+            done = CLEANUP_KINDS[one.kind].do(deps, one)
         except errors.NovaError as error:
-            LOG.warning("could not %s %s in the volume service; retrying later: %s", WAYS[one.kind].words, one.what,
-                        error.message, extra={"server": one.server_uuid})
+            LOG.warning("could not %s %s in the volume service; retrying later: %s", CLEANUP_KINDS[one.kind].words,
+                        one.what, error.message, extra={"server": one.server_uuid})
             continue
         if done:
             deps.cell.transact(functools.partial(volumes.drop_cleanups, done=[one]))
@@ -70,8 +70,8 @@ def run(deps: Deps) -> int:
     with deps.cell.reading() as tx:
         due = volumes.due(tx, BATCH)
     mine = [one for one in due if deps.cell.transact(functools.partial(
-        volumes.put_off, one=one, seconds=WAYS[one.kind].pause_s(one.tries)))]
-    pay(deps, mine)
+        volumes.put_off, one=one, seconds=CLEANUP_KINDS[one.kind].pause_s(one.tries)))]
+    run_cleanups(deps, mine)
     return len(mine)
 
 
@@ -217,7 +217,7 @@ def _device(tx: Connection, one: Cleanup) -> BlockDevice | None:
     return next((device for device in found if device.volume_id == one.what and device.attachment_id), None)
 
 
-class Way(NamedTuple):
+class CleanupKind(NamedTuple):
     """A kind of cleanup: its log text, its function (True if the cleanup is done), and the seconds between two
     tries."""
 
@@ -232,13 +232,14 @@ class Way(NamedTuple):
 
 
 #: In the order in which they can succeed: a volume can be deleted when it has no attachments and no snapshots.
-WAYS = {
-    COMPLETE: Way("complete attachment", _complete), ATTACHMENT: Way("delete attachment", _delete_attachment),
-    RESERVATION: Way("delete unknown attachments of volume", _delete_unknown),
-    TO_ATTACH: Way("resume the attach of volume", _attach, SOON_S, OFTEN_S),
-    TO_DETACH: Way("resume the detach of volume", _detach, SOON_S, OFTEN_S),
-    DETACHING: Way("roll back the detaching of volume", _in_use_again),
-    REPLACED: Way("complete the migration to volume", _replaced),
-    NOT_REPLACED: Way("cancel the migration to volume", _not_replaced),
-    IMAGE_SNAPSHOTS: Way("delete the snapshots for image", _delete_snapshots),
-    VOLUME: Way("delete volume", _delete_volume)}
+CLEANUP_KINDS = {
+    COMPLETE: CleanupKind("complete attachment", _complete),
+    ATTACHMENT: CleanupKind("delete attachment", _delete_attachment),
+    RESERVATION: CleanupKind("delete unknown attachments of volume", _delete_unknown),
+    TO_ATTACH: CleanupKind("resume the attach of volume", _attach, SOON_S, OFTEN_S),
+    TO_DETACH: CleanupKind("resume the detach of volume", _detach, SOON_S, OFTEN_S),
+    DETACHING: CleanupKind("roll back the detaching of volume", _in_use_again),
+    REPLACED: CleanupKind("complete the migration to volume", _replaced),
+    NOT_REPLACED: CleanupKind("cancel the migration to volume", _not_replaced),
+    IMAGE_SNAPSHOTS: CleanupKind("delete the snapshots for image", _delete_snapshots),
+    VOLUME: CleanupKind("delete volume", _delete_volume)}

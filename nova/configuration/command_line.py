@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from oslo_config import cfg
 
 from nova import errors
-from nova.configuration.wanted import problem
+from nova.configuration.value_descriptions import problem
 
 
 def spelt(words: Sequence[str], options: Sequence[cfg.Opt]) -> list[str]:

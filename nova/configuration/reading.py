@@ -14,7 +14,7 @@ from nova.conf import logs as log_section
 from nova.configuration import database_urls
 from nova.configuration.command_line import spelt, typed
 from nova.configuration.sources import Sources, unreadable
-from nova.configuration.trial import check_libraries, ours, refuse
+from nova.configuration.validation import check_libraries, ours, refuse
 from nova.version import RELEASE
 
 

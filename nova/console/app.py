@@ -10,11 +10,11 @@ from http.client import responses
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova.console import paper, websocket
-from nova.console.gate import NO_TOKEN, ConsoleGate, ConsoleRefused, token_of
+from nova.console import own_pages, websocket
+from nova.console.access import NO_TOKEN, ConsoleAccess, ConsoleRefused, token_of
 from nova.console.installed import ProxyPages
 from nova.console.masking import masked
-from nova.console.paper import OWN
+from nova.console.own_pages import OWN
 from nova.http_server import TakeOver
 
 LOG = logging.getLogger(__name__)
@@ -48,9 +48,9 @@ def wants_plain(environ: WSGIEnvironment) -> bool:
 class App:
     """The WSGI application of one proxy."""
 
-    def __init__(self, gate: ConsoleGate, pages: ProxyPages) -> None:
-        self.gate, self.pages, self.kind = gate, pages, gate.kind
-        self.words = paper.Words(gate.kind)
+    def __init__(self, access: ConsoleAccess, pages: ProxyPages) -> None:
+        self.access, self.pages, self.kind = access, pages, access.kind
+        self.words = own_pages.Words(access.kind)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | TakeOver:
         if websocket.wanted(environ):
@@ -70,12 +70,12 @@ class App:
     def _websocket(self, environ: WSGIEnvironment) -> TakeOver | PageAnswer:
         try:
             websocket.check(environ)
-            admission = self.gate.admit(environ)
+            admission = self.access.admit(environ)
         except websocket.BadHandshake as bad:
             return _refusal(400, bad.words)
         except ConsoleRefused as refused:
             return _refusal(503 if refused.status == 503 else 403, refused.words)
-        return TakeOver(lambda sock: self.gate.serve(sock, environ, admission))
+        return TakeOver(lambda sock: self.access.serve(sock, environ, admission))
 
     # -- pages and files
 
@@ -106,7 +106,7 @@ class App:
             token = token_of(environ)
             if not token:
                 return self._say(environ, 200, NO_TOKEN)  # deployment tools request this page as a health check
-            self.gate.look(token)
+            self.access.look(token)
         except ConsoleRefused as refused:
             return self._say(environ, refused.status, refused.words)
         if wants_plain(environ):
@@ -120,7 +120,7 @@ class App:
         if found is None:
             return self._say(environ, 404, "The pages of this proxy are not completely installed.")
         page = b"".join(found.parts())[:MAX_PAGE]
-        return PageAnswer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
+        return PageAnswer(200, HTML, [own_pages.with_session(page, path.count("/"))], (SECRET,))
 
     def _own(self, environ: WSGIEnvironment, name: str) -> PageAnswer:
         asset = self.pages.own.get(name)

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nova.console import paper, terminal
+from nova.console import own_pages, terminal
 from nova.console.kinds import ConsoleKind
-from nova.console.paper import Asset
+from nova.console.own_pages import Asset
 from nova.console.static import StaticFiles
 
 LIBRARY = os.path.join("core", "rfb.js")  # noVNC's own module, with or without its pages
@@ -38,29 +38,29 @@ def pages(kind: ConsoleKind, web: str | None, xterm_path: str, modules: str = te
     if not kind.web:
         return _serial(xterm_path, modules)
     folder = web or kind.web
-    own = paper.assets("why.js", "session.js")
+    own = own_pages.assets("why.js", "session.js")
     if not os.path.isdir(folder):
         return ProxyPages(None, own, None, f"the directory {folder} with its pages does not exist: install "
                           f"{INSTALLS[os.path.basename(kind.web)]}, or name a directory with --web or [DEFAULT]web")
     if any(os.path.exists(os.path.join(folder, page)) for page in kind.entries):
         return ProxyPages(StaticFiles(folder), own)
     if os.path.exists(os.path.join(folder, LIBRARY)):
-        return ProxyPages(StaticFiles(folder), own | paper.assets("screen.js", "screen.css"),
-                          paper.package("screen.html"))
+        return ProxyPages(StaticFiles(folder), own | own_pages.assets("screen.js", "screen.css"),
+                          own_pages.package("screen.html"))
     return ProxyPages(StaticFiles(folder), own, None, f"{folder} ([DEFAULT]web) has none of the usual pages "
                       f"({', '.join(kind.entries)})")
 
 
 def _serial(xterm_path: str, modules: str) -> ProxyPages:
-    own = paper.assets("why.js", "serial.js", "serial.css")
-    page = paper.package("serial.html")
+    own = own_pages.assets("why.js", "serial.js", "serial.css")
+    page = own_pages.package("serial.html")
     try:
         script, style = terminal.script(xterm_path, modules), terminal.style(xterm_path, modules)
     except terminal.NoTerminal as missing:
-        plain = {"terminal.js": paper.package("plain.js"), "terminal.css": paper.package("plain.css")}
+        plain = {"terminal.js": own_pages.package("plain.js"), "terminal.css": own_pages.package("plain.css")}
         return ProxyPages(None, own | _named(plain), page, f"a plain terminal (text and colours) is used: {missing}")
     return ProxyPages(None, own | _named({"terminal.js": script, "terminal.css": style}), page)
 
 
 def _named(contents: Mapping[str, bytes]) -> dict[str, Asset]:
-    return {name: paper.asset(name, content) for name, content in contents.items()}
+    return {name: own_pages.asset(name, content) for name, content in contents.items()}

@@ -44,7 +44,7 @@ class Security(NamedTuple):
     have."""
 
     schemes: tuple[str, ...] = ("none",)
-    tls: vencrypt.Papers = vencrypt.Papers()
+    tls: vencrypt.TlsFiles = vencrypt.TlsFiles()
     timeout_s: float = 10
     peers: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ class Security(NamedTuple):
         """Return the settings of ``[vnc]`` and ``[console]``, after loading vencrypt's files. Raises Invalid with the
         faulty option."""
         group = options.vnc
-        found = cls(tuple(group.auth_schemes), vencrypt.Papers(
+        found = cls(tuple(group.auth_schemes), vencrypt.TlsFiles(
             group.vencrypt_ca_certs, group.vencrypt_client_cert, group.vencrypt_client_key),
             options.console.connect_timeout)
         if not found.schemes:

@@ -36,7 +36,7 @@ class VencryptRefused(Exception):
         self.words, self.detail = words, detail
 
 
-class Papers(NamedTuple):
+class TlsFiles(NamedTuple):
     """PEM files: the authorities for the server's certificate, and the proxy's own certificate and key.
     """
 
@@ -82,7 +82,7 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted")
 
 
-def wrap(target: Stream, papers: Papers, peers: Sequence[str], deadline: float) -> Stream:
+def wrap(target: Stream, papers: TlsFiles, peers: Sequence[str], deadline: float) -> Stream:
     """Negotiate VeNCrypt, and return the stream inside TLS, with a server whose certificate has one of ``peers``.
     Raises VencryptRefused; Closed, TooSlow and OSError of the stream."""
     _agree(target, deadline)

@@ -50,7 +50,7 @@ def hold(tx: Connection, server_uuid: str, device: BlockDevice) -> None:
         raise errors.volume.AlreadyAttached(volume=device.volume_id)
 
 
-def let_go(tx: Connection, server_uuid: str, volume_ids: Sequence[str]) -> None:
+def release(tx: Connection, server_uuid: str, volume_ids: Sequence[str]) -> None:
     """Remove the server as a holder of the volumes."""
     tx.execute(sa.delete(volume_holders).where(volume_holders.c.server_uuid == server_uuid,
                                                volume_holders.c.volume_id.in_(volume_ids)))

@@ -23,12 +23,12 @@ from nova.errors import (
     metadata,
     move,
     network,
+    orphan,
     placement,
     quota,
     security_group,
     server,
     service,
-    stranger,
     volume,
 )
 from nova.errors.kinds import (
@@ -56,4 +56,4 @@ __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused
            "NoValidHost", "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable",
            "WrongState", "aggregate", "api", "bundle", "cert", "config", "console", "daemon", "dns", "flavor",
            "floating", "from_wire", "guest", "host", "image", "metadata", "move", "network", "placement", "quota",
-           "security_group", "server", "service", "stranger", "volume"]
+           "security_group", "server", "service", "orphan", "volume"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.errors import kinds
 
 #: Text of a page that anyone can open, so it names no host. ``away``: the service that does not answer.
-CannotTell = kinds.Unavailable.row("console.can_not_tell",
+CannotTell = kinds.Unavailable.row("console.cannot_tell",
     "This console address cannot be validated now, because {away} does not answer. Try again in a minute.")
 Elsewhere = kinds.Unavailable.row("console.elsewhere",
     "The host of this server reported a console address that does not belong to the host.",

@@ -13,7 +13,7 @@ BadInventory = kinds.Invalid.row("host.bad_inventory",
 BadPacking = kinds.HostRefused.row("host.bad_packing",
     "The resources that guest {uuid} has claimed do not match this host's topology: {reason}.",
     "The host's topology changed (BIOS, hw options): move the server, or restore [compute]cpu_dedicated_set.")
-Cannot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} cannot {what}.",
+Cannot = kinds.NotSupported.row("host.cannot", "The hypervisor driver of host {host} cannot {what}.",
     "Use a host with another hypervisor driver for this.")
 CephSecret = kinds.HostRefused.row("host.ceph_secret",
     "libvirt on this host has no secret {secret} for the key of Ceph user {user}, and cannot create it "

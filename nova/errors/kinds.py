@@ -130,8 +130,20 @@ KINDS: dict[str, type[NovaError]] = {
 }
 
 
+#: Codes of the previous release -> today's. Its daemons send them during an upgrade; drop them in the next release.
+FORMER_CODES = {
+    "console.can_not_tell": "console.cannot_tell", "host.can_not": "host.cannot",
+    "network.can_not_add": "network.cannot_add", "service.can_not_start": "service.cannot_start",
+    "volume.can_not_replace": "volume.cannot_replace",
+    "stranger.bad_report": "orphan.bad_report", "stranger.known": "orphan.known",
+    "stranger.not_adoptable": "orphan.not_adoptable", "stranger.not_found": "orphan.not_found",
+    "stranger.not_removable": "orphan.not_removable",
+}
+
+
 def from_wire(kind: str, code: str, message: str, data: dict[str, object]) -> NovaError:
     """Return the error that a peer sent, as its kind; an unknown kind becomes a :class:`Bug` with the same message."""
+    code = FORMER_CODES.get(code, code)
     error = KINDS.get(kind, Bug)(message)
     error.status = STATUSES.get(code, error.status)
     error.code, error.data = code, data  # not as arguments: a peer may use any names in its data

@@ -23,7 +23,7 @@ BridgeHasNetwork = kinds.Conflict.row("network.bridge_has_network",
     "Name another bridge, or delete network {other} first.")
 BridgeTaken = kinds.Conflict.row("network.bridge_taken",
     "Network {label}: the bridge {bridge} of this host already serves network {other}")
-CannotAdd = kinds.Invalid.row("network.can_not_add",
+CannotAdd = kinds.Invalid.row("network.cannot_add",
     "Cannot associate network {network} with project {project}: {reason}")
 CidrConflict = kinds.Conflict.row("network.cidr_conflict",
     "Requested cidr ({cidr}) conflicts with existing cidr ({other})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.errors import kinds
 
 BadId = kinds.Invalid.row("service.bad_id", "Invalid service id {id}: it must be {wanted}.")
-CannotStart = kinds.NovaError.row("service.can_not_start", "{reason}")
+CannotStart = kinds.NovaError.row("service.cannot_start", "{reason}")
 Conflict = kinds.Conflict.row("service.conflict", "The {service} service refused: {reason}.")
 #: The caller cannot fix this.
 Credentials = kinds.Unavailable.row("service.credentials",

@@ -16,7 +16,7 @@ BadDevice = kinds.Invalid.row("volume.bad_device", "Invalid block device mapping
 Busy = kinds.Conflict.row("volume.busy",
     "Another operation on server {server} is in progress: its volumes cannot be changed now.",
     "Repeat the request when it has ended (openstack server event list).")
-CannotReplace = kinds.Invalid.row("volume.can_not_replace",
+CannotReplace = kinds.Invalid.row("volume.cannot_replace",
     "Volume {new} cannot replace volume {old}: {reason}.")
 #: The caller cannot fix this.
 Credentials = kinds.Unavailable.row("volume.credentials",

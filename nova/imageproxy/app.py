@@ -14,8 +14,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import msgspec
 
 from nova import context, errors, tracing
-from nova.clients import image_taking
-from nova.imageproxy.gate import LOCATIONS, RECORD, Gate, ImageRequest, read
+from nova.clients import image_locations
+from nova.imageproxy.access import LOCATIONS, RECORD, ImageAccess, ImageRequest, read
 from nova.imageproxy.transfers import (
     ImageService,
     Incoming,
@@ -44,8 +44,8 @@ class ProxyAnswer(NamedTuple):
 
 
 class ImageProxyApp:
-    def __init__(self, images: ImageService, gate: Gate, slots: TransferSlots) -> None:
-        self._images, self._gate, self._slots = images, gate, slots
+    def __init__(self, images: ImageService, access: ImageAccess, slots: TransferSlots) -> None:
+        self._images, self._access, self._slots = images, access, slots
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         who = context.RequestContext(request_id=environ.get("nova.request_id") or context.new_request_id(),
@@ -72,7 +72,7 @@ class ImageProxyApp:
         if environ["PATH_INFO"] == HEALTH:
             return ProxyAnswer(200, [b"OK\n"], {"Content-Type": "text/plain"})
         request = read(environ)
-        ticket = self._gate.admit(request)
+        ticket = self._access.admit(request)
         if request.part == RECORD:
             return self._record(request)
         if request.part == LOCATIONS:
@@ -96,7 +96,7 @@ class ImageProxyApp:
         location = rbd_location(body.decode("ascii", "replace"))
         if location is None or location.image != request.image_id:
             raise errors.image.ProxyLocation(image_id=request.image_id)
-        image_taking.take(self._images, request.image_id, location.url)
+        image_locations.take(self._images, request.image_id, location.url)
         return ProxyAnswer(204, [])
 
     def _read(self, request: ImageRequest, ticket: TicketFacts) -> ProxyAnswer:
@@ -137,6 +137,6 @@ def _refusal(error: errors.NovaError) -> ProxyAnswer:
     return ProxyAnswer(error.status, [msgspec.json.encode(refusal)], headers)
 
 
-def build(images: ImageService, gate: Gate, slots: TransferSlots) -> RequestId:
+def build(images: ImageService, access: ImageAccess, slots: TransferSlots) -> RequestId:
     """Return the complete application."""
-    return RequestId(ImageProxyApp(images, gate, slots))
+    return RequestId(ImageProxyApp(images, access, slots))

@@ -2,7 +2,7 @@
 
 The viewer sends ``GET`` or ``CONNECT /console?token=T``; the response is ``HTTP/1.1 200 OK`` with an empty line, then
 unmodified RFB in both directions. Tokens, limits, sessions and timeouts are as for all consoles
-(:mod:`nova.console.gate`).
+(:mod:`nova.console.access`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from http.client import responses
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova.console import codes, gate, relay
+from nova.console import access, codes, relay
 from nova.console.stream import LINGER_S, Closed, Stream, StreamEnd, TooSlow, settle, tune
 from nova.http_server import TakeOver
 from nova.model.base import Json
@@ -67,13 +67,13 @@ def carry(front: Viewer, target: StreamEnd, times: relay.Times, control: relay.C
     return relay.carry(front, target, times, control)
 
 
-STEPS = gate.Steps(accept=Viewer.accept, carry=carry)
+STEPS = access.Steps(accept=Viewer.accept, carry=carry)
 
 
 class Application:
     """A WSGI application that takes over the connection of an admitted viewer. ``door``: a gate with :data:`STEPS`."""
 
-    def __init__(self, door: gate.ConsoleGate) -> None:
+    def __init__(self, door: access.ConsoleAccess) -> None:
         self.door = door
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Json:
@@ -82,10 +82,10 @@ class Application:
         if environ.get("REQUEST_METHOD") not in METHODS:
             return _refuse(start_response, 405, "Only GET and CONNECT are allowed.")
         try:
-            if not gate.token_of(environ):
+            if not access.token_of(environ):
                 return _refuse(start_response, 400, INVALID)
             admission = self.door.admit(environ)
-        except gate.ConsoleRefused as refused:
+        except access.ConsoleRefused as refused:
             if refused.status == UNAVAILABLE:  # the token cannot be checked, or the proxy stops
                 return _refuse(start_response, UNAVAILABLE, refused.words)
             return _refuse(start_response, 401, NOT_AUTHORIZED)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from nova import errors
 from nova.conf.base import Options
 from nova.db import keypairs
-from nova.db.schema import lost_api
+from nova.db.schema import api_rebuild
 from nova.db.sql.engine import Database
 from nova.db.sql.types import AnyRow
 from nova.manage.command import Command, argument
@@ -95,14 +95,14 @@ def _ledger(api: Database, cell: Database, evidence: Evidence, change: bool) -> 
     count, after = 0, 0
     while True:
         with cell.reading() as tx:
-            page = lost_api.living(tx, after, PAGE)
+            page = api_rebuild.living(tx, after, PAGE)
         for row in page:
             evidence.add(row)
         if page:
             with api.reading() as tx:
-                missing = lost_api.without_ledger_row(tx, page)
+                missing = api_rebuild.without_ledger_row(tx, page)
             if missing and change:
-                api.transact(functools.partial(lost_api.open_rows, rows=missing))
+                api.transact(functools.partial(api_rebuild.open_rows, rows=missing))
             count, after = count + len(missing), page[-1].id
         if len(page) < PAGE:
             return count
@@ -111,26 +111,26 @@ def _ledger(api: Database, cell: Database, evidence: Evidence, change: bool) -> 
 def _others(api: Database, evidence: Evidence) -> Iterator[tuple[str, functools.partial[None]]]:
     """Yield (description, function) pairs for all other missing resources; the function creates the resource."""
     with api.reading() as tx:
-        flavors = lost_api.missing_flavors(tx, evidence.flavors)
-        pairs = lost_api.missing_keypairs(tx, evidence.keypairs)
-        zones = lost_api.missing_zones(tx, evidence.zones)
+        flavors = api_rebuild.missing_flavors(tx, evidence.flavors)
+        pairs = api_rebuild.missing_keypairs(tx, evidence.keypairs)
+        zones = api_rebuild.missing_zones(tx, evidence.zones)
     for flavor in flavors:
         projects = () if flavor.is_public else sorted(evidence.projects[flavor.flavorid])
         access = f", for projects {', '.join(projects)}" if projects else ""
         yield (f"flavor {flavor.name} ({flavor.flavorid}){access}",
-               functools.partial(api.transact, functools.partial(lost_api.add_flavor, flavor=flavor,
+               functools.partial(api.transact, functools.partial(api_rebuild.add_flavor, flavor=flavor,
                                                                  projects=projects)))
     for pair in pairs:
         yield (f"key pair {pair.name} of user {pair.user_id}",
                functools.partial(api.transact, functools.partial(keypairs.insert, keypair=pair)))
     for zone, hosts in zones.items():
         yield (f"zone {zone}, of hosts {', '.join(hosts)}",
-               functools.partial(api.transact, functools.partial(lost_api.add_zone, zone=zone, hosts=hosts)))
+               functools.partial(api.transact, functools.partial(api_rebuild.add_zone, zone=zone, hosts=hosts)))
 
 
 def _say_lost_groups(api: Database, evidence: Evidence) -> None:
     with api.reading() as tx:
-        missing = lost_api.missing_groups(tx, sorted(evidence.groups))
+        missing = api_rebuild.missing_groups(tx, sorted(evidence.groups))
     for group in missing:
         say_now(f"lost: server group {group}, of {evidence.groups[group]} servers: no record has its policy")
 

@@ -54,7 +54,7 @@ def backup(options: Options, given: argparse.Namespace) -> int:
 def restore(options: Options, given: argparse.Namespace) -> int:
     """Restore the file into new databases. Without --yes it is only read and checked."""
     from nova.db.schema import backup as backups
-    from nova.db.schema import restored
+    from nova.db.schema import restore
 
     file = backups.BackupFile(Path(given.file))
     counts = file.check()
@@ -68,7 +68,7 @@ def restore(options: Options, given: argparse.Namespace) -> int:
     for name, number in backups.read_into(databases, file):
         if number:
             say_now(f"  {name}: {number}")
-    jump = restored.adapt(databases)
+    jump = restore.adapt(databases)
     say(f"Raised all epochs by {jump}, so that hosts accept new orders.")
     say(AFTERWARDS.format(taken=file.head.taken_at))
     return 0

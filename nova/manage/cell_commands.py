@@ -261,7 +261,8 @@ def actions(database_of: DatabaseOf, say: Say, table: Table) -> dict[str, Comman
         "map_cell0": Command(api_with_urls(map_cell0), "record cell0", (_CONNECTION,)),
         "map_cell_and_hosts": Command(api_with_urls(record_all), "record both cells", (_TRANSPORT, _NAME, _VERBOSE)),
         "map_instances": Command(in_api(map_instances), "no effect; prints the reason", (
-            _cell("as list_cells shows it"), argument("--max-count", type=int, metavar="N", help="accepted"),
+            _cell("as list_cells shows it"),
+            argument("--max-count", type=int, metavar="N", help="ignored; accepted for compatibility"),
             _accepted("--reset"))),
         "discover_hosts": Command(both(discover_hosts, say), "no effect; prints the reason", (
             _cell("as list_cells shows it"), argument("--verbose", action="store_true", help="print the hosts"),
@@ -289,7 +290,7 @@ def _cell(words: str) -> Argument:
 
 
 def _accepted(flag: str) -> Argument:
-    return argument(flag, action="store_true", help="accepted")
+    return argument(flag, action="store_true", help="ignored; accepted for compatibility")
 
 
 _NAME = argument("--name", help="name of the cell (default: no name)")

@@ -25,8 +25,8 @@ def database_of(options: Options, schema: str) -> Database:
 
 
 def serving(options: Options, schema: str) -> Database:
-    """Return the database of ``schema`` that has the servers. Raises config.Missing; DatabaseAway if the cell records
-    cannot be read."""
+    """Return the database of ``schema`` that has the servers. Raises config.Missing; DatabaseUnavailable if the cell
+    records cannot be read."""
     url = _recorded(options) if schema == "cell" else None
     return Database(url, schema=schema) if url else database_of(options, schema)
 

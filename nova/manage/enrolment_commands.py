@@ -14,7 +14,7 @@ from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.output import write_json, write_private
 from nova.model.host.services import EnrolledHost, ServiceQuery
-from nova.model.placement import room
+from nova.model.placement import accepted_capacity
 from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.rpc import host_rights
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -91,7 +91,7 @@ def accept(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
 def _waiting(host: EnrolledHost) -> str:
     """Return the reported capacity beyond the accepted one; empty if there is none."""
     return ", ".join(f"{host.claimed_room[name]} {name} (accepted: {host.accepted_room[name]})"
-                     for name in room.beyond(host.accepted_room, host.claimed_room))
+                     for name in accepted_capacity.beyond(host.accepted_room, host.claimed_room))
 
 
 def rights(given: argparse.Namespace, say: Say) -> int:

@@ -57,7 +57,7 @@ def wrap_secrets(options: Options, say: Say) -> int:
         hosts, mode = enrolments.with_secrets(tx), security.mode(tx)
     for host in hosts:
         try:
-            cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
+            cell.transact(functools.partial(enrolments.rewrap, host=host, wrap=wrap))
         except errors.host.SecretSealed as error:
             sealed.append(host)
             say(f"{error.message} {error.cure}")

@@ -19,6 +19,7 @@ from nova.manage import (
     api_rebuild,
     backup_commands,
     cell_commands,
+    compat_commands,
     enrolment_commands,
     firewall_commands,
     floating_commands,
@@ -27,10 +28,9 @@ from nova.manage import (
     isolation_commands,
     limits_commands,
     network_commands,
-    nothing_commands,
+    orphan_commands,
     server_commands,
     service_commands,
-    stranger_commands,
     volume_attachment_commands,
     vpn_commands,
     x509_commands,
@@ -41,7 +41,7 @@ from nova.manage.database_commands import archive, online_data_migrations, purge
 from nova.manage.databases import synced
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.manage.secret_files import commands as secret_commands
-from nova.model.host.services import Debt
+from nova.model.host.services import PendingCleanup
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.version import RELEASE
@@ -146,7 +146,7 @@ def cleanups_drop(options: Options, given: argparse.Namespace) -> int:
     return 0 if dropped else 3
 
 
-def _cleanup_table(found: Sequence[Debt]) -> None:
+def _cleanup_table(found: Sequence[PendingCleanup]) -> None:
     table(("Host", "Server", "Step", "Since"),
           [(one.host, one.server_uuid, one.step, one.created_at) for one in found])
 
@@ -248,7 +248,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
         "online_data_migrations": Command(
             online_data_migrations, "migrate rows of an older release, as conductors do in the background", (
                 argument("--max-count", type=int, metavar="N", help="change N rows, or a few more, and stop"),)),
-        **nothing_commands.actions("db", say)},
+        **compat_commands.actions("db", say)},
     "service": service_commands.actions(_conductor, say, table),
     "host": {**enrolment_commands.actions(_conductor, say, table), **isolation_commands.actions(say),
              "show": Command(host_show, "show a compute host: its service, servers, and pending cleanups", (_HOST,)),
@@ -266,13 +266,13 @@ COMMANDS: dict[str, dict[str, Command]] = {
     **image_property_commands.actions(say),
     "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
     "limits": limits_commands.actions(say, framed),
-    **dict.fromkeys(("orphan", "stranger"), stranger_commands.actions(_conductor, say, table)),
+    **dict.fromkeys(("orphan", "stranger"), orphan_commands.actions(_conductor, say, table)),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
     "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},
     "floating": floating_commands.actions(_conductor, say, table),
     "network": network_commands.network_actions(_conductor, say, table),
     "fixed": network_commands.fixed_actions(_conductor, say, table),
-    "project": {**network_commands.project_actions(_conductor, say, table), **nothing_commands.actions("project", say)},
+    "project": {**network_commands.project_actions(_conductor, say, table), **compat_commands.actions("project", say)},
     "vpn": vpn_commands.actions(_conductor, say, table),
     "x509": x509_commands.actions(_certs, say),
     "firewall": firewall_commands.actions(_conductor, say, table),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nova import errors
 from nova.conductor.upkeep import allocation_audit
-from nova.conductor.upkeep.allocation_audit import Judged, Stores
+from nova.conductor.upkeep.allocation_audit import Audited, Stores
 from nova.db.placement import audits
 from nova.model.base import Library
 from nova.model.placement.audits import MISSING, TOO_MUCH, Difference, summary
@@ -34,7 +34,7 @@ def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
         if tree is None:
             say(f"Resource provider {given.resource_provider} could not be found.")
             return BAD_INPUT
-    found = list(_differences(_judged(stores, tree, TOO_MUCH if given.delete else (), given.verbose, say), tree))
+    found = list(_differences(_audited(stores, tree, TOO_MUCH if given.delete else (), given.verbose, say), tree))
     for one in found:
         done = "deleted: " if given.delete and one.kind in TOO_MUCH else ""
         say(done + one.words())
@@ -49,18 +49,18 @@ def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     return FOUND if not given.delete else DELETED if len(rest) < len(found) else FOUND
 
 
-def _judged(stores: Stores, tree: Library, cure: Iterable[str], verbose: bool, say: Say) -> Iterator[Judged]:
+def _audited(stores: Stores, tree: Library, cure: Iterable[str], verbose: bool, say: Say) -> Iterator[Audited]:
     for uuid in allocation_audit.review(stores, tree.id if tree is not None else None):
-        one = allocation_audit.judge(stores, uuid, tuple(cure))
+        one = allocation_audit.audit(stores, uuid, tuple(cure))
         if one.unsure and verbose:
             say(f"server {uuid}: not checked: {one.unsure}")
         yield one
 
 
-def _differences(found: Iterable[Judged], tree: Library) -> Iterator[Difference]:
+def _differences(found: Iterable[Audited], tree: Library) -> Iterator[Difference]:
     """Yield the differences, only those of one node if ``tree`` is given."""
-    for judged in found:
-        yield from (one for one in judged.differences
+    for audited in found:
+        yield from (one for one in audited.differences
                     if tree is None or (one.place.host, one.place.node) == (tree.host, tree.name))
 
 
@@ -88,14 +88,14 @@ def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
         if given.max_count is not None and healed >= given.max_count:
             say(f"{healed} servers are healed. There may be more: --max-count is reached.")
             return worst or LIMITED
-        judged = allocation_audit.judge(stores, uuid, () if given.dry_run else kinds)
-        mine = [one for one in judged.differences if one.kind in kinds]
-        if judged.failed is not None:
-            say(f"not healed: {judged.failed.message}")
-            worst = NO_NODE if isinstance(judged.failed, errors.quota.AuditNoNode) else worst or UNWRITTEN
+        audited = allocation_audit.audit(stores, uuid, () if given.dry_run else kinds)
+        mine = [one for one in audited.differences if one.kind in kinds]
+        if audited.failed is not None:
+            say(f"not healed: {audited.failed.message}")
+            worst = NO_NODE if isinstance(audited.failed, errors.quota.AuditNoNode) else worst or UNWRITTEN
             continue
-        if judged.unsure and (given.verbose or given.instance):
-            say(f"server {uuid}: not checked: {judged.unsure}")
+        if audited.unsure and (given.verbose or given.instance):
+            say(f"server {uuid}: not checked: {audited.unsure}")
         healed += bool(mine)
         for one in mine if given.verbose or given.dry_run else ():
             say(("would heal: " if given.dry_run else "healed: ") + one.words())
@@ -125,15 +125,15 @@ def rebuild(stores: Stores, given: argparse.Namespace, say: Say) -> int:
         changed += 1
         say(f"{host}: its providers {would or 'are '}restored to its last report")
     for uuid in allocation_audit.review(stores):
-        judged = allocation_audit.judge(stores, uuid, () if given.dry_run else allocation_audit.ALL)
-        if judged.failed is not None:
+        audited = allocation_audit.audit(stores, uuid, () if given.dry_run else allocation_audit.ALL)
+        if audited.failed is not None:
             failed += 1
-            say(f"not corrected: {judged.failed.message}")
+            say(f"not corrected: {audited.failed.message}")
             continue
-        if judged.unsure and given.verbose:
-            say(f"server {uuid}: skipped: {judged.unsure}")
-        changed += bool(judged.differences)
-        for one in judged.differences:
+        if audited.unsure and given.verbose:
+            say(f"server {uuid}: skipped: {audited.unsure}")
+        changed += bool(audited.differences)
+        for one in audited.differences:
             say(f"{would}corrected: {one.words()}")
     _say_overuse(stores, None, say)
     if not changed and not failed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova.manage.output import write_json
-from nova.model.server.actions import InstanceAction, PlacementStory
+from nova.model.server.actions import InstanceAction, PlacementTrace
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
@@ -48,20 +48,20 @@ def _operation(one: InstanceAction, say: Say, table: Table) -> None:
         _placement(one.placement, say, table)
 
 
-def _placement(story: PlacementStory, say: Say, table: Table) -> None:
-    for what, words in story.wishes.items():
+def _placement(trace: PlacementTrace, say: Say, table: Table) -> None:
+    for what, words in trace.requirements.items():
         say(f"  requested {what}: {words}")
-    if story.tried:
-        say(f"  hosts tried, in order: {', '.join(story.tried)}" +
-            (f"; alternates left: {', '.join(story.left)}" if story.left else ""))
-    elif story.left:
-        say(f"  hosts selected: {', '.join(story.left)}")
-    if story.no_host is None:
+    if trace.tried:
+        say(f"  hosts tried, in order: {', '.join(trace.tried)}" +
+            (f"; alternates left: {', '.join(trace.left)}" if trace.left else ""))
+    elif trace.left:
+        say(f"  hosts selected: {', '.join(trace.left)}")
+    if trace.no_host is None:
         return
-    say(f"  no valid host among {story.no_host.asked}:")
+    say(f"  no valid host among {trace.no_host.asked}:")
     table(("  filter", "hosts removed", "why", "nearest miss"),
           [(f"  {refusal.filter}", refusal.hosts,
             ", ".join(f"{reason} {count}" for reason, count in refusal.reasons.items()), refusal.nearest)
-           for refusal in story.no_host.refusals])
-    if story.no_host.details:
-        say(f"  {story.no_host.details}")
+           for refusal in trace.no_host.refusals])
+    if trace.no_host.details:
+        say(f"  {trace.no_host.details}")

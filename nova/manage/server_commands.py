@@ -40,7 +40,7 @@ class Possibility(Value):
     why_not: str = ""
 
 
-class ServerStory(Value):
+class ServerTrace(Value):
     uuid: str
     name: str
     vm_state: str
@@ -92,16 +92,16 @@ def _why_not(asked: _Asked) -> str:
     return "; ".join(filter(None, (reason(asked) for reason in REASONS)))
 
 
-def story(server: ServerDetail, aliases: Mapping[str, PciRequest]) -> ServerStory:
+def story(server: ServerDetail, aliases: Mapping[str, PciRequest]) -> ServerTrace:
     """Return the server's state and its possible actions. ``aliases``: ``[pci]alias`` by name."""
     actions = tuple(Possibility(action=name, why_not=_why_not(_Asked(server, one, aliases)))
                     for name, one in ACTIONS.items() if name not in INNER)
-    return ServerStory(uuid=server.uuid, name=server.name, vm_state=str(server.vm_state), host=server.host,
+    return ServerTrace(uuid=server.uuid, name=server.name, vm_state=str(server.vm_state), host=server.host,
                        task_state=str(server.task_state) if server.task_state else None,
                        host_status=server.host_status, locked=server.locked, actions=actions)
 
 
-def show(shown: ServerStory, say: Say, table: Table) -> None:
+def show(shown: ServerTrace, say: Say, table: Table) -> None:
     """Print a line about the server, and a row for each action."""
     task = f", {shown.task_state}" if shown.task_state else ""
     status = shown.host_status or "no nova-compute is registered there"

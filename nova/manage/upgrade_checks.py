@@ -18,8 +18,8 @@ from nova.db.host.services import COMPUTE, RunningRelease, releases
 from nova.db.schema import migrate
 from nova.db.server import servers
 from nova.manage.databases import serving
+from nova.manage.doctor import config_options
 from nova.manage.doctor import services as doctor_services
-from nova.manage.doctor import written
 from nova.manage.doctor.finding import OK, Finding
 from nova.manage.doctor.mode import security_mode
 from nova.manage.image_property_commands import MACHINE
@@ -172,7 +172,7 @@ def mode(options: Options) -> UpgradeFinding:
 
 def unread(options: Options) -> UpgradeFinding:
     """Report options in files that this release does not read. Informational: independent of upgrades."""
-    found = written.unread(options)
+    found = config_options.unread(options)
     return WELL if found.state == OK else UpgradeFinding(Result.SUCCESS, _sentences(found))
 
 

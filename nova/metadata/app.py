@@ -16,7 +16,7 @@ from wsgiref.types import WSGIEnvironment
 
 from nova import context, errors, metrics
 from nova.conf.base import Options
-from nova.metadata.cache import Busy, Cache, Turnstile
+from nova.metadata.cache import Busy, Cache, ConcurrencyLimiter
 from nova.metadata.callers import caller_of
 from nova.metadata.options import MetadataOptions
 from nova.metadata.options import from_conf as options_from_conf
@@ -26,7 +26,7 @@ from nova.model.guest.guest_tree import VendorData
 from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.guest.vendor_source import NoVendorData, VendorSource
 from nova.web.api_paste import surroundings
-from nova.web.dispatch import Beside
+from nova.web.dispatch import MountedApi
 from nova.web.layers import Application, stacked
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class MetadataApp:
         self._vendor = vendor or NoVendorData()
         self._today = today or (lambda: datetime.datetime.now(datetime.UTC).date())
         self._caller = caller_of(options)
-        self._turnstile = Turnstile(options.in_flight)
+        self._turnstile = ConcurrencyLimiter(options.in_flight)
         self._by_server: Cache[GuestFiles] = Cache(options.cache_s)
         self._by_address: Cache[GuestFiles] = Cache(min(options.cache_s, options.address_cache_s))
         self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, which needs calls to other services
@@ -199,4 +199,4 @@ def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = 
     metadata.NoSecret, with the message for the end of the process."""
     own = surroundings(conf, API)
     application = build(source, conf.host, options_from_conf(conf), vendor)
-    return Beside(stacked(application, own.of("").outside), own.beside)
+    return MountedApi(stacked(application, own.of("").outside), own.beside)

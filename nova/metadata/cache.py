@@ -18,7 +18,7 @@ class Busy(Exception):
     """The limit of concurrent requests of a guest is reached."""
 
 
-class Turnstile:
+class ConcurrencyLimiter:
     """A limit of ``most`` concurrent requests of one guest. More are refused, so that other guests need not wait for
     them."""
 

@@ -33,7 +33,7 @@ class Channel(StrEnum):
     DISKS = "disks"
 
 
-class GatePlan(msgspec.Struct, frozen=True, kw_only=True):
+class ListenerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters of a gate. ``definition``: the guest as this host itself would define it. ``libvirt``: the socket of
     the local libvirtd. ``owner``: QEMU's user and group on this host."""
 

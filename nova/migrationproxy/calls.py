@@ -54,7 +54,7 @@ class Passed(NamedTuple):
     back: bytes = b""
 
 
-class GateFilter:
+class ListenerFilter:
     """The filter between a source's libvirtd and the local one. ``refused`` receives the text of each refused call."""
 
     def __init__(self, move: AllowedMove, refused: Callable[[str], object]) -> None:

@@ -30,13 +30,13 @@ from nova.migrationproxy import (
     PID_FILE,
     SOCKETS,
     Channel,
-    GatePlan,
+    ListenerPlan,
     Ready,
     TunnelPlan,
     socket_path,
     socket_uri,
 )
-from nova.migrationproxy.calls import AllowedMove, GateFilter, Passed, TunnelFilter
+from nova.migrationproxy.calls import AllowedMove, ListenerFilter, Passed, TunnelFilter
 from nova.migrationproxy.references import Refused
 from nova.migrationproxy.relay import relay
 from nova.migrationproxy.wire import BadMessage
@@ -123,8 +123,8 @@ class MigrationProcess:
 
 # --- the destination
 
-class GateProcess(MigrationProcess):
-    def __init__(self, plan: GatePlan) -> None:
+class ListenerProcess(MigrationProcess):
+    def __init__(self, plan: ListenerPlan) -> None:
         super().__init__(Path(plan.directory))
         self._plan, self._secret = plan, plan.secret.encode()
         sockets = self.directory / SOCKETS
@@ -173,7 +173,7 @@ class GateProcess(MigrationProcess):
             self.notes.add("refused a second connection to libvirtd")
             return
         try:
-            calls = _Watched(GateFilter(self._move, self.notes.add), self._prepared)
+            calls = _Watched(ListenerFilter(self._move, self.notes.add), self._prepared)
             with connected(self._plan.libvirt) as there:
                 relay(tls, there, towards_b=calls)
             if calls.filter.finished:
@@ -185,7 +185,7 @@ class GateProcess(MigrationProcess):
 class _Watched:
     """A filter that signals when the migration is prepared."""
 
-    def __init__(self, filter_: GateFilter, prepared: threading.Event) -> None:
+    def __init__(self, filter_: ListenerFilter, prepared: threading.Event) -> None:
         self.filter, self._prepared = filter_, prepared
 
     def pass_(self, data: bytes) -> Passed:
@@ -351,8 +351,8 @@ def received(source: socket.socket, length: int) -> bytes:
 
 def main() -> None:
     """Read the plan, write the result, and detach from the parent process."""
-    kinds: dict[str, Callable[[bytes], GateProcess | TunnelProcess]] = {
-        "gate": lambda line: GateProcess(decoding.from_json(line, GatePlan)),
+    kinds: dict[str, Callable[[bytes], ListenerProcess | TunnelProcess]] = {
+        "gate": lambda line: ListenerProcess(decoding.from_json(line, ListenerPlan)),
         "tunnel": lambda line: TunnelProcess(decoding.from_json(line, TunnelPlan))}
     line = sys.stdin.buffer.readline()
     try:

@@ -28,7 +28,8 @@ class _KeywordOnly(msgspec.StructMeta):
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Value(msgspec.Struct, metaclass=_KeywordOnly, frozen=True, omit_defaults=True):
-    """Base of wire values. Readers ignore fields that they do not know; collections are tuples and mappings."""
+    """Base of wire values. Readers ignore fields that they do not know; collections are tuples and mappings. A field
+    that was renamed keeps its name on the wire: ``msgspec.field(name=...)``."""
 
 
 class WireEnum(str, enum.Enum):

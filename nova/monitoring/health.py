@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.monitoring.workers import Worker, Workers, WorkerState
 
 CACHED_S = 5.0  # results are shared for so long, so that frequent requests cannot load a broker or a database
-PATIENCE_S = 8.0
+TIMEOUT_S = 8.0
 
 
 class Collector(Protocol):
@@ -21,13 +21,13 @@ class Collector(Protocol):
         """Return the current families of metrics."""
 
 
-class Vitals(NamedTuple):
+class HealthChecks(NamedTuple):
     """Health checks of a worker. ``checks``: by name, functions that raise while the daemon cannot work. ``deaf``:
     returns why the process must be replaced; empty while it receives RPC. ``collectors``: metrics that are read on
     demand, not counted."""
 
     checks: Mapping[str, Callable[[], object]] = {}
-    deaf: Callable[[], str] = lambda: ""
+    why_not_receiving: Callable[[], str] = lambda: ""
     collectors: tuple[Collector, ...] = ()
 
 
@@ -43,7 +43,7 @@ class Health:
 
     def __init__(self, binary: str, host: str, workers: Workers, clock: Callable[[], float] = time.monotonic) -> None:
         self.binary, self.host, self.workers, self._clock = binary, host, workers, clock
-        self.vitals: Vitals | None = None
+        self.health_checks: HealthChecks | None = None
         self._lock = threading.Lock()
         self._looked_at, self._results = float("-inf"), dict[str, CheckResult]()
 
@@ -60,7 +60,7 @@ class Health:
         detail = {**self._described(found),
                   "checks": {name: {"ok": one.ok, "ms": one.ms, **({"error": one.error} if one.error else {})}
                              for name, one in results.items()}}
-        return serving and self.vitals is not None and all(one.ok for one in results.values()), detail
+        return serving and self.health_checks is not None and all(one.ok for one in results.values()), detail
 
     def checks(self) -> Mapping[str, bool]:
         """Return by name whether each check succeeded in its last run."""
@@ -75,15 +75,15 @@ class Health:
         """Return each check's result, at most ``CACHED_S`` old. One caller runs the checks, and others wait for its
         results."""
         with self._lock:
-            if self.vitals is not None and self._clock() - self._looked_at >= CACHED_S:
-                self._results = {name: self._look(check) for name, check in self.vitals.checks.items()}
+            if self.health_checks is not None and self._clock() - self._looked_at >= CACHED_S:
+                self._results = {name: self._look(check) for name, check in self.health_checks.checks.items()}
                 self._looked_at = self._clock()
             return self._results
 
     def _look(self, check: Callable[[], object]) -> CheckResult:
         began, error = self._clock(), ""
         try:
-            with context.entered(context.internal()), context.waited_for(PATIENCE_S, again=False):
+            with context.entered(context.internal()), context.waited_for(TIMEOUT_S, again=False):
                 check()
         except errors.NovaError as failure:
             error = failure.message

@@ -15,7 +15,7 @@ from nova.client_bounds import MONITORING
 from nova.conf.base import Options
 from nova.conf.monitoring import PORTS
 from nova.monitoring.exposition import CONTENT_TYPE_LATEST, ProcessFigures, exposed
-from nova.monitoring.health import Collector, Health, Vitals
+from nova.monitoring.health import Collector, Health, HealthChecks
 from nova.monitoring.readiness import ReadyFigures
 
 LOG = logging.getLogger(__name__)
@@ -51,8 +51,8 @@ class Monitoring:
     def __init__(self, health: Health) -> None:
         self._health, self._ready = health, ReadyFigures(health)
         self._pages: dict[str, Callable[[], MonitoringAnswer]] = {
-            "/metrics": self._metrics, "/health/live": lambda: _judged(*health.live()),
-            "/health/ready": lambda: _judged(*health.ready())}
+            "/metrics": self._metrics, "/health/live": lambda: _answer_of(*health.live()),
+            "/health/ready": lambda: _answer_of(*health.ready())}
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         answer = self._answer(environ)
@@ -73,8 +73,8 @@ class Monitoring:
             return _said(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "see the daemon's log"})
 
     def _metrics(self) -> MonitoringAnswer:
-        vitals = self._health.vitals or Vitals()
-        figures: tuple[Collector, ...] = (ProcessFigures(self._health.workers), self._ready, *vitals.collectors)
+        health_checks = self._health.health_checks or HealthChecks()
+        figures: tuple[Collector, ...] = (ProcessFigures(self._health.workers), self._ready, *health_checks.collectors)
         return MonitoringAnswer(HTTPStatus.OK, exposed(figures), CONTENT_TYPE_LATEST)
 
 
@@ -85,7 +85,7 @@ def serve(sock: socket.socket, health: Health) -> http_server.Server:
     return server
 
 
-def _judged(well: bool, detail: dict[str, object]) -> MonitoringAnswer:
+def _answer_of(well: bool, detail: dict[str, object]) -> MonitoringAnswer:
     status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
     return _said(status, {"status": "ok" if well else "failing", **detail})
 

@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 SUFFIX = "standing"
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkDevices(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a network on this host. ``device``: the device with nova's ``addresses``; ``made``: devices that did
     not exist before, in the order of their removal; ``interface``: the bridge's port to the outside."""
 
@@ -34,7 +34,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[Address, ...] = ()
 
 
-class Standings:
+class NetworkDeviceRecords:
     """The device records of one host."""
 
     def __init__(self, directory: Path, links: HostLinks) -> None:
@@ -45,16 +45,16 @@ class Standings:
         return frozenset(path.name.removeprefix("nova-").removesuffix(f".{SUFFIX}")
                          for path in self._directory.glob(f"nova-*.{SUFFIX}"))
 
-    def read(self, device: str) -> Standing | None:
+    def read(self, device: str) -> NetworkDevices | None:
         """Return the device's record; None if it is missing or unreadable (which is logged)."""
         with contextlib.suppress(FileNotFoundError):
             try:
-                return decoding.from_json(self._path(device).read_bytes(), Standing)
+                return decoding.from_json(self._path(device).read_bytes(), NetworkDevices)
             except msgspec.DecodeError:
                 LOG.error("cannot read %s; not removing the devices and addresses in it", self._path(device))
         return None
 
-    def note(self, wanted: Standing) -> Standing:
+    def note(self, wanted: NetworkDevices) -> NetworkDevices:
         """Record the wanted state before it is created, and remove addresses of an earlier record that are not in it.
 
         Devices in ``wanted.made`` that do not exist will be created. Existing devices that are not recorded do not
@@ -91,7 +91,7 @@ class Standings:
         self._path(device).unlink(missing_ok=True)
         return True
 
-    def _still_used(self, record: Standing) -> Iterator[str]:
+    def _still_used(self, record: NetworkDevices) -> Iterator[str]:
         """Delete the created devices from the top down, and yield the ones in use and all devices under them."""
         used = False
         for name in record.made:
@@ -104,7 +104,7 @@ class Standings:
                 LOG.info("Removing %s: network %s no longer needs it", name, record.network)
                 self._links.delete(name)
 
-    def _in_use(self, name: str, record: Standing) -> bool:
+    def _in_use(self, name: str, record: NetworkDevices) -> bool:
         ours = {record.interface, *record.made}
         return bool(set(self._links.ports(name)) - ours or self._links.addresses(name))
 
@@ -115,7 +115,7 @@ class Standings:
             with contextlib.suppress(errors.host.Link):  # the device was just removed
                 self._links.delete_address(device, address)
 
-    def _write(self, record: Standing) -> None:
+    def _write(self, record: NetworkDevices) -> None:
         write_whole(self._path(record.device), msgspec.json.encode(record).decode(), 0o600)
 
     def _path(self, device: str) -> Path:

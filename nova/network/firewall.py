@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nova.model.network.forbidden_ranges import METADATA_ADDRESS, Forbidden
 from nova.model.network.networks import Network
 from nova.network import translation
-from nova.network.local_network import Here
+from nova.network.local_network import LocalNetwork
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
 from nova.privileged import forbidden_rules
@@ -34,7 +34,8 @@ def chain(name: str) -> str:
     return f"{PROGRAM}-{name}"
 
 
-def tables(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbidden = NOTHING) -> tuple[Table, ...]:
+def tables(served: Iterable[LocalNetwork], options: NetworkHostOptions, forbidden: Forbidden = NOTHING
+           ) -> tuple[Table, ...]:
     """Return all IPv4 tables of this host for these networks, in an order that does not depend on theirs."""
     here = tuple(served)
     networks = _ordered(one.served for one in here if one.network.cidr and one.device)
@@ -42,7 +43,7 @@ def tables(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbi
             _mangle(networks))
 
 
-def tables_v6(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbidden = NOTHING,
+def tables_v6(served: Iterable[LocalNetwork], options: NetworkHostOptions, forbidden: Forbidden = NOTHING,
               ) -> tuple[Table, ...]:
     """Return the tables for IPv6, which is not translated."""
     networks = _ordered(one.served for one in served if one.network.cidr_v6 and one.device)

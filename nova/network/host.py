@@ -11,7 +11,7 @@ from nova import errors, faults
 from nova.model.network.forbidden_ranges import Forbidden
 from nova.model.network.networks import Network, NetworkOnHost
 from nova.network import drivers, firewall, isolation, manager
-from nova.network.device_records import Standing, Standings
+from nova.network.device_records import NetworkDeviceRecords, NetworkDevices
 from nova.network.dnsmasq import Dnsmasq, Lease
 from nova.network.dnsmasq import Paths as DnsmasqPaths
 from nova.network.floating import FloatingOnDevices
@@ -19,7 +19,7 @@ from nova.network.gateway import Gateway, HostLinks, gateway_address
 from nova.network.ipv6 import IPv6
 from nova.network.ipv6 import addresses as addresses_v6
 from nova.network.leases import LeaseBook
-from nova.network.local_network import Here, here, idle
+from nova.network.local_network import LocalNetwork, here, idle
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import translated
 from nova.privileged.announcements import release_lease
@@ -91,12 +91,12 @@ class NetworkHost:
 
     def __init__(self, options: NetworkHostOptions, machine: Machine, book: LeaseBook) -> None:
         self._options, self._machine, self._book = options, machine, book
-        ground = manager.load(options.network_manager)
+        underlay = manager.load(options.network_manager)
         driver = drivers.load(options.linuxnet_interface_driver)(options, machine.links, machine.runner)
-        self._serves = ground is not None
+        self._serves = underlay is not None
         self._gateway = Gateway(options, machine.links, machine.runner)
-        self._manager = manager.Manager((ground or manager.Flat)(options, machine.links), driver, self._gateway)
-        self._standings = Standings(options.networks_path, machine.links)
+        self._manager = manager.Manager((underlay or manager.Flat)(options, machine.links), driver, self._gateway)
+        self._standings = NetworkDeviceRecords(options.networks_path, machine.links)
         self.dnsmasq, self._ipv6 = Dnsmasq(options, machine.runner), IPv6(options, machine.links, machine.runner)
         self._floating = FloatingOnDevices(options, machine.links, machine.runner)
         self._applied: tuple[tuple[Table, ...], ...] | None = None
@@ -144,7 +144,7 @@ class NetworkHost:
 
     # --- internals ----------------------------------------------------------------------------------------------------
 
-    def _steps(self, one: Here) -> Iterator[tuple[str, Callable[[], object]]]:
+    def _steps(self, one: LocalNetwork) -> Iterator[tuple[str, Callable[[], object]]]:
         """Yield the steps that set up a network, in this order. Each repeats harmlessly, and completes an interrupted
         run."""
         yield "record", lambda: self._standings.note(self._standing(one))
@@ -154,23 +154,23 @@ class NetworkHost:
         yield "ipv6", lambda: self._ipv6.serve(one.network, one.device)
         yield "dhcp", lambda: self._serve_dhcp(one)
 
-    def _standing(self, one: Here) -> Standing:
+    def _standing(self, one: LocalNetwork) -> NetworkDevices:
         network = one.network
         v4 = (gateway_address(network),) if network.enable_dhcp and network.cidr else ()
         v6: Iterable[Address] = ()
         if self._options.use_ipv6 and network.cidr_v6:
             v6 = addresses_v6(network, self._options)
-        return Standing(network=network.uuid, device=one.device, interface=one.interface,
-                        made=self._manager.made(network), addresses=(*v4, *v6))
+        return NetworkDevices(network=network.uuid, device=one.device, interface=one.interface,
+                              made=self._manager.made(network), addresses=(*v4, *v6))
 
-    def _serve_dhcp(self, one: Here) -> None:
+    def _serve_dhcp(self, one: LocalNetwork) -> None:
         if not one.network.enable_dhcp or not one.network.cidr:
             self.dnsmasq.stop(one.device)
             return
         dropped = self.dnsmasq.serve(one.served, one.order.addresses)
         self._drop_leases(one, dropped)
 
-    def _tables(self, served: Sequence[Here], orders: Sequence[NetworkOnHost]) -> tuple[tuple[Table, ...], ...]:
+    def _tables(self, served: Sequence[LocalNetwork], orders: Sequence[NetworkOnHost]) -> tuple[tuple[Table, ...], ...]:
         if not self._serves:
             return (firewall.nothing(self._options), firewall.tables_v6((), self._options),
                     isolation.tables((), self._options))
@@ -179,14 +179,14 @@ class NetworkHost:
         return (firewall.tables(served, self._options, forbidden),
                 firewall.tables_v6(served, self._options, forbidden), isolation.tables(served, self._options))
 
-    def _look(self, order: NetworkOnHost) -> Here:
+    def _look(self, order: NetworkOnHost) -> LocalNetwork:
         return here(order, self._options, self._manager.driver.device, self._manager.interface)
 
-    def _here(self, orders: Iterable[NetworkOnHost]) -> list[Here]:
+    def _here(self, orders: Iterable[NetworkOnHost]) -> list[LocalNetwork]:
         """Return the networks that this host serves now; none with FlatManager."""
         return [self._look(order) for order in orders if self._serves and not idle(order, self._options)]
 
-    def _drop_leases(self, one: Here, dropped: frozenset[Lease]) -> None:
+    def _drop_leases(self, one: LocalNetwork, dropped: frozenset[Lease]) -> None:
         """Release leases of addresses that their owners lost; otherwise dnsmasq would refuse the addresses to the next
         owner."""
         uuid = one.network.uuid
@@ -231,7 +231,7 @@ def _step(name: str, work: Callable[[], object]) -> None:
     faults.reached(FAULTS, name, "after")
 
 
-def _check_bridge(wanted: Here, served: Iterable[Here]) -> None:
+def _check_bridge(wanted: LocalNetwork, served: Iterable[LocalNetwork]) -> None:
     """Check that a bridge has only one DHCP server: of two networks on it, the older one is served."""
     network = wanted.network
     others = [other.network for other in served if other.device == wanted.device

@@ -97,17 +97,17 @@ class IPv6:
         write_whole(conf, text)
         running = processes.with_mark(str(conf))  # radvd has a second process that its PID file does not name
         if not running:
-            self._start_anew((), RadvdPaths(conf, pid_file), device)
+            self._restart((), RadvdPaths(conf, pid_file), device)
             LOG.info("Started radvd for network %s on %s", network.label, device)
         elif self._loaded.get(device) != text:
             pid = processes.by_pid_file(pid_file, str(conf))
             if pid is None:  # the signal would kill the other of its two processes
-                self._start_anew(running, RadvdPaths(conf, pid_file), device)
+                self._restart(running, RadvdPaths(conf, pid_file), device)
             else:
                 processes.read_again(pid, "radvd", device)
         self._loaded[device] = text
 
-    def _start_anew(self, running: Iterable[int], paths: RadvdPaths, device: str) -> None:
+    def _restart(self, running: Iterable[int], paths: RadvdPaths, device: str) -> None:
         for pid in running:
             processes.end(pid, "radvd", device)
         try:

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 
 from nova.network.firewall import chain, external
-from nova.network.local_network import Here
+from nova.network.local_network import LocalNetwork
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import taken_off_their_way
 from nova.privileged.iptables import Table
@@ -20,7 +20,7 @@ from nova.privileged.iptables import Table
 DHCP_PORTS = "67:68"
 
 
-def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
+def tables(served: Iterable[LocalNetwork], options: NetworkHostOptions) -> tuple[Table, ...]:
     """Return ``filter`` and ``nat``; chains without rules are not created."""
     known = [one for one in served if one.network.cidr or one.network.cidr_v6]
     apart = [(one.interface, one.network.dhcp_server) for one in known
@@ -43,7 +43,7 @@ def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, 
     return (frames, routed)
 
 
-def _redirected(one: Here, options: NetworkHostOptions) -> Iterator[str]:
+def _redirected(one: LocalNetwork, options: NetworkHostOptions) -> Iterator[str]:
     """Yield rules for guests' frames that this host translates, although their gateway is another machine.
 
     The source address identifies the network; a match by the bridge would need a module that kernels may lack.

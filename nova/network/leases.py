@@ -138,7 +138,7 @@ class LeaseCourier:
         self._wake, self._stopped, self._busy = threading.Event(), threading.Event(), threading.Lock()
         self._unspooled: collections.deque[LeaseEvent] = collections.deque()  # received by socket: the disk was full
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Wake the courier: there may be new events."""
         self._wake.set()
 
@@ -146,12 +146,12 @@ class LeaseCourier:
         """Accept an event for which the spool had no space. It is kept in memory until it is reported, and lost by a
         restart."""
         self._unspooled.append(event)
-        self.look()
+        self.refresh()
 
     def stop(self) -> None:
         """Stop :meth:`run` soon. Unreported events stay in the spool for the next start."""
         self._stopped.set()
-        self.look()
+        self.refresh()
 
     def run(self) -> None:
         failures = 0
@@ -256,7 +256,7 @@ class LeaseSocket:
         if words.get("word") == "event":
             self._courier.hand_over(decoding.convert(words.get("event"), LeaseEvent))
         else:
-            self._courier.look()
+            self._courier.refresh()
         return "ok\n"
 
 

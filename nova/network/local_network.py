@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Here:
+class LocalNetwork:
     """A network on this host. ``network``: as ordered, except for the host's own addresses; ``device``: has them;
     ``order``: the conductor's order. ``shared``: all hosts have the same address, and must be isolated from each
     other."""
@@ -38,7 +38,7 @@ class Here:
 
 
 def here(order: NetworkOnHost, options: NetworkHostOptions, device: Callable[[Network], str],
-         interface: Callable[[Network], str | None] = lambda _network: None) -> Here:
+         interface: Callable[[Network], str | None] = lambda _network: None) -> LocalNetwork:
     """Return the conductor's order as it applies to this host. ``device`` and ``interface`` return a network's devices;
     without an interface (None) it has no connection to the outside."""
     network = order.network
@@ -50,7 +50,7 @@ def here(order: NetworkOnHost, options: NetworkHostOptions, device: Callable[[Ne
         LOG.warning("The conductor's order has no address of this host for the multi-host network %s", network.label)
     elif network.multi_host:
         network = msgspec.structs.replace(network, share_address=True)
-    return Here(order, network, device(network), interface(network), network.multi_host and not own)
+    return LocalNetwork(order, network, device(network), interface(network), network.multi_host and not own)
 
 
 def idle(order: NetworkOnHost, options: NetworkHostOptions) -> bool:

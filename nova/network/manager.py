@@ -17,7 +17,7 @@ from nova.network.options import NetworkHostOptions
 from nova.privileged.links import Vlan
 
 
-class Ground(Protocol):
+class Underlay(Protocol):
     """The devices under the host's address for a network. Each call repeats harmlessly."""
 
     def interface(self, network: Network) -> str | None:
@@ -76,8 +76,8 @@ def vlan_device(number: int) -> str:
 class Manager:
     """Setup of the devices that a network's guests are plugged into, and of this host's address."""
 
-    def __init__(self, ground: Ground, driver: InterfaceDriver, gateway: Gateway) -> None:
-        self._ground, self.driver, self._gateway = ground, driver, gateway
+    def __init__(self, underlay: Underlay, driver: InterfaceDriver, gateway: Gateway) -> None:
+        self._ground, self.driver, self._gateway = underlay, driver, gateway
 
     def made(self, network: Network) -> tuple[str, ...]:
         """Return the devices that are created here unless they exist, in the order of their removal."""
@@ -103,7 +103,7 @@ class Manager:
             self.driver.join(network, interface)
 
 
-GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator makes the bridges; none is served
+UNDERLAYS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator makes the bridges; none is served
     network_managers.FLAT.path: None,
     network_managers.FLAT_DHCP.path: Flat,
     network_managers.VLAN.path: Vlans,
@@ -112,6 +112,6 @@ GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator ma
 
 def load(name: str) -> type[Flat] | type[Vlans] | None:
     """Return the devices' class of the manager with that class path. Raises network.Manager."""
-    if name not in GROUNDS:
-        raise errors.network.Manager(name=name, known=", ".join(GROUNDS))
-    return GROUNDS[name]
+    if name not in UNDERLAYS:
+        raise errors.network.Manager(name=name, known=", ".join(UNDERLAYS))
+    return UNDERLAYS[name]

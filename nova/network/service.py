@@ -106,7 +106,7 @@ class NetworkService:
             self._side.keep_only(self._orders())
             self._converge(list(self._wanted), again=True)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Repair the host's state after external changes, without a request to the conductor."""
         with self._working:
             with self._lock:
@@ -199,10 +199,10 @@ class NetworkService:
             asks = time.monotonic() >= next_sync
             try:
                 with context.entered(context.internal()):
-                    (self.sync if asks else self.mend)()
+                    (self.sync if asks else self.repair)()
                 wait = FIRST_RETRY_S
             except Exception as error:
-                LOG.warning("Some networks are not served, trying again: %s", error,
+                LOG.warning("could not set up some networks; retrying: %s", error,
                             exc_info=not isinstance(error, errors.NovaError))
             if self._synced:
                 next_sync = time.monotonic() + SYNC_EVERY_S if asks else next_sync

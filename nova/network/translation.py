@@ -11,7 +11,7 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator
 
-from nova.network.local_network import Here
+from nova.network.local_network import LocalNetwork
 from nova.network.options import NetworkHostOptions
 
 
@@ -24,7 +24,7 @@ class Translated:
     device: str
 
 
-def translated(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Translated, ...]:
+def translated(served: Iterable[LocalNetwork], options: NetworkHostOptions) -> tuple[Translated, ...]:
     """Return the floating addresses in an order that does not depend on the networks'. Of a guest's several, the oldest
     is its source address."""
     ordered = sorted((one for one in served if one.network.cidr and one.device),
@@ -53,7 +53,7 @@ def outgoing(floats: Iterable[Translated]) -> Iterator[str]:
         yield f"-s {one.fixed}/32 -o {one.device} -j SNAT --to-source {one.address}"
 
 
-def taken_off_their_way(one: Here, options: NetworkHostOptions) -> Iterator[str]:
+def taken_off_their_way(one: LocalNetwork, options: NetworkHostOptions) -> Iterator[str]:
     """Yield the rules for frames (ebtables nat PREROUTING) of guests with floating addresses whose gateway is another
     machine. All their packets to outside their range come here for translation."""
     guests = ipaddress.IPv4Network(one.network.cidr or "", strict=False)

@@ -1,7 +1,7 @@
 """Best-effort delivery of events: a bounded queue and one sending thread per process. Callers never wait or fail.
 
-Without a driver, :class:`Silent` replaces the notifier. Callers check ``on`` before they build an event, so a disabled
-notifier reads, builds and queues nothing.
+Without a driver, :class:`DisabledNotifier` replaces the notifier. Callers check ``on`` before they build an event, so a
+disabled notifier reads, builds and queues nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Outlet(Protocol):
         """Send a message in a form: ``versioned`` or ``unversioned``."""
 
 
-class Silent:
+class DisabledNotifier:
     """The disabled notifier: no driver is configured."""
 
     on = False
@@ -70,11 +70,11 @@ class Silent:
         """Do nothing."""
 
 
-class Notifier(Silent):
+class Notifier(DisabledNotifier):
     """The process's notifier. Its thread starts with the first event, because workers fork before that."""
 
     on = True
-    patience_s = 10.0
+    timeout_s = 10.0
 
     def __init__(self, outlet: Outlet, options: NotifierOptions, most: int = MOST_WAITING,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -94,8 +94,8 @@ class Notifier(Silent):
         except queue.Full:
             self.lost(1, FULL)
 
-    def _put(self, event: Event, patience_s: float = 0.0) -> None:
-        self._queue.put(event, block=patience_s > 0, timeout=patience_s or None)
+    def _put(self, event: Event, timeout_s: float = 0.0) -> None:
+        self._queue.put(event, block=timeout_s > 0, timeout=timeout_s or None)
         with self._lock:
             if self._thread is None:
                 self._thread = concurrency.spawn(self._run, name="notifier")
@@ -107,7 +107,7 @@ class Notifier(Silent):
         facts = NotifiedServer(row=shown(server_row), metadata=metadata or {}, shows_disks=self.options.shows_disks,
                                extra={"period": Period(period_beginning, period_ending)},
                                who=Who(user_id=server_row.user_id, project_id=server_row.project_id))
-        patience = self.patience_s if self.clock() >= self._hopeless_until else 0.0
+        patience = self.timeout_s if self.clock() >= self._hopeless_until else 0.0
         try:
             self._put(Event("instance.exists", "", facts, server_row.host or self.options.host), patience)
         except queue.Full:

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from nova import errors
 from nova.notifications.facts import Who
 from nova.notifications.message import NotificationMessage
-from nova.notifications.notifier import FORMS, Notifier, NotifierOptions, Silent
+from nova.notifications.notifier import FORMS, DisabledNotifier, Notifier, NotifierOptions
 
 LOG = logging.getLogger(__name__)
 
@@ -20,14 +20,14 @@ GROUP = "oslo_messaging_notifications"
 NONE = {"noop", ""}
 
 
-def make(conf: cfg.ConfigOpts, host: str) -> Silent:
+def make(conf: cfg.ConfigOpts, host: str) -> DisabledNotifier:
     """Return the process's notifier; a disabled one if no driver is configured. It connects at the first event. Raises
     daemon.NotificationsNoSuchDriver: the library would only log a warning, and drop every event."""
     oslo_messaging.set_transport_defaults("nova")  # the exchange that consumers bind to
     transport = oslo_messaging.get_notification_transport(conf)  # also registers the options
     drivers = [name for name in conf[GROUP].driver if name not in NONE]
     if not drivers:
-        return Silent()
+        return DisabledNotifier()
     _check(drivers)
     group = conf.notifications
     options = NotifierOptions(host=group.default_publisher_id or host, forms=FORMS[group.notification_format],

@@ -11,7 +11,7 @@ from nova.placement.dispatch import PlacementAPI
 from nova.policies import Policy
 from nova.web import microversions
 from nova.web.access_log import AccessLog
-from nova.web.dispatch import Beside, Site
+from nova.web.dispatch import MountedApi, Site
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import RequestId
@@ -23,7 +23,7 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
           beside: dict[str, Application] | None = None) -> Application:
     """Return the whole API. ``authenticate`` sets ``environ["nova.context"]``; the first of ``outer`` receives a
     request first."""
-    application = Errors(Beside(PlacementRoot(authenticate(PlacementAPI(site))), beside or {}), faults.SPEECH)
+    application = Errors(MountedApi(PlacementRoot(authenticate(PlacementAPI(site))), beside or {}), faults.ERROR_FORMAT)
     return stacked(application, (RequestId, lambda inner: AccessLog(inner, "placement", ACCESS_LOG), *outer))
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from nova import errors
 from nova.placement import versions
-from nova.web.errors import Speech
+from nova.web.errors import ErrorFormat
 from nova.web.paths import VERSION_KEY
 
 JSON = "application/json"
@@ -65,4 +65,4 @@ def not_allowed(environ: WSGIEnvironment, methods: Iterable[str]) -> errors.Nova
     return errors.placement.MethodNotAllowed(method=str(environ["REQUEST_METHOD"])[:20])
 
 
-SPEECH = Speech(_described, _headers, JSON)
+ERROR_FORMAT = ErrorFormat(_described, _headers, JSON)

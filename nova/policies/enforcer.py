@@ -50,7 +50,7 @@ class Policy:
         """Return an enforcer with the rules of the files. Raises api.PolicyBadFile."""
         rules = list_rules()
         former = {rule.deprecated_rule.name: rule.deprecated_rule.check_str for rule in rules if rule.deprecated_rule}
-        files.judge(paths, {**former, **{rule.name: rule.check_str for rule in rules}})
+        files.check(paths, {**former, **{rule.name: rule.check_str for rule in rules}})
         enforcer = policy.Enforcer(self._conf)
         enforcer.suppress_deprecation_warnings = True
         enforcer.suppress_default_change_warnings = True

@@ -66,7 +66,7 @@ def signature(files: Iterable[Path]) -> Signature:
     return tuple(marks)
 
 
-def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
+def check(files: Iterable[Path], known: Mapping[str, str]) -> None:
     """Validate the files: raise api.PolicyBadFile for errors, and log a warning for unused names.
 
     ``known``: the names of nova's rules, and their former names, each with its check.

@@ -32,7 +32,7 @@ class Helper(Protocol):
 
     def ask(self, request: bytes, call: str) -> bytes:
         """Return the answer to one request. Raises host.NoHelper if the helper cannot be reached; host.HelperDied if it
-        did not answer; and the error of the caller's ``concurrency.while_wanted`` if the answer is no longer wanted."""
+        did not answer; and the error of the caller's ``concurrency.cancellable`` if the answer is no longer wanted."""
 
 
 _helper: Helper | None = None

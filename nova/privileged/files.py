@@ -53,13 +53,13 @@ def _keep_names(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
-    """Hold an exclusive lock that the kernel releases when the process dies. Raises host.LockBusy after ``patience_s``.
+def locked(path: Path, timeout_s: float = 60.0) -> Iterator[None]:
+    """Hold an exclusive lock that the kernel releases when the process dies. Raises host.LockBusy after ``timeout_s``.
 
     Polls, since a blocking flock would stop every green thread of the process.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     # root must not create a file through a link that the directory's owner has put there
     with open(os.open(path, LOCK_FILE, 0o666), "a") as stream:
         while True:
@@ -68,7 +68,7 @@ def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise errors.host.LockBusy(path=str(path), seconds=patience_s) from None
+                    raise errors.host.LockBusy(path=str(path), seconds=timeout_s) from None
                 time.sleep(LOCK_POLL_S)
         yield
 

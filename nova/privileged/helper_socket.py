@@ -31,7 +31,7 @@ class SocketHelper:
             try:
                 wire.send(connection, request)
                 connection.settimeout(LOOK_S)
-                answer = wire.receive(connection, concurrency.check_wanted)
+                answer = wire.receive(connection, concurrency.check_cancelled)
             except (OSError, ValueError) as error:
                 raise errors.host.HelperDied(call=call, reason=str(error)) from error
         if not answer:

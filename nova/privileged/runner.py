@@ -102,12 +102,12 @@ class SystemRunner:
 
 class PrivateRunner(SystemRunner):
     """Runner for programs that write guests' disks: other users cannot read their files, not even while they are being
-    written. A copy that is no longer wanted is aborted (``concurrency.while_wanted``)."""
+    written. A copy that is no longer wanted is aborted (``concurrency.cancellable``)."""
 
     umask = 0o077
 
     def _check_wanted(self) -> None:
-        concurrency.check_wanted()
+        concurrency.check_cancelled()
 
 
 class Conversation:

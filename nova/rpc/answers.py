@@ -40,7 +40,7 @@ class _Late(NamedTuple):
     send: Callable[[], bool]
 
 
-class LateAnswers:
+class PendingReplies:
     """The late replies of one driver. ``caller_of`` maps a queue's name to its reader; each reader has a limited
     share."""
 
@@ -102,7 +102,7 @@ def _say_dropped(queue: str) -> None:
 
 
 class IncomingCall(amqpdriver.AMQPIncomingMessage):
-    """A call at its server. The driver of its listener has :class:`LateAnswers` as ``late``."""
+    """A call at its server. The driver of its listener has :class:`PendingReplies` as ``late``."""
 
     def reply(self, reply: Library = None, failure: Library = None) -> None:
         """Send the reply, without waiting for a missing queue."""
@@ -124,4 +124,4 @@ class IncomingCall(amqpdriver.AMQPIncomingMessage):
             super().heartbeat()
 
 
-__all__ = ["LATE_S", "IncomingCall", "LateAnswers"]
+__all__ = ["LATE_S", "IncomingCall", "PendingReplies"]

@@ -14,9 +14,9 @@ from nova import concurrency, errors
 from nova.conf.base import Options
 from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
-from nova.rpc.hearing import Hearing
 from nova.rpc.interface import Contract, Method, Timeout
-from nova.rpc.proofs import Envelope, Proofs, Spoken
+from nova.rpc.proofs import AuthenticatedMethod, Envelope, Proofs
+from nova.rpc.rpc_watchdog import RpcWatchdog
 from nova.rpc.server import Receiver, Take
 
 LOG = logging.getLogger(__name__)
@@ -67,11 +67,11 @@ class AnyBus(abc.ABC):
     take: Take | None = None  # as in Receiver
     reply_to = ""
 
-    def __init__(self, conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> None:
-        """Create the bus. ``patience_s``: maximum wait of ordinary calls, if less than ``rpc_response_timeout``."""
-        self.conf, self.host, self.patience_s = conf, host, patience_s
+    def __init__(self, conf: Options, host: str, peers: Peers | None = None, timeout_s: int | None = None) -> None:
+        """Create the bus. ``timeout_s``: maximum wait of ordinary calls, if less than ``rpc_response_timeout``."""
+        self.conf, self.host, self.timeout_s = conf, host, timeout_s
         self.peers = peers or Peers(pins(conf))
-        self.hearing = Hearing()
+        self.watchdog = RpcWatchdog()
 
     @property
     def reconnected(self) -> int:
@@ -121,7 +121,7 @@ class AnyBus(abc.ABC):
         """Accept calls from these hosts only, from now on. For a conductor, on the hosts' bus. Returns immediately."""
 
     @abc.abstractmethod
-    def deaf(self) -> str:
+    def why_not_receiving(self) -> str:
         """Return why this process must be replaced; empty while it receives messages, or while the broker is
         unreachable."""
 
@@ -162,14 +162,14 @@ class AnyBus(abc.ABC):
         if self.proofs is None:
             return once(envelope)
         reply_to = self.reply_to if method.wants_answer else ""
-        return self.proofs.ask(Spoken(contract, method, server or self.host), envelope, reply_to, once)
+        return self.proofs.ask(AuthenticatedMethod(contract, method, server or self.host), envelope, reply_to, once)
 
     def _patience(self, timeout: Timeout) -> tuple[int, int | None]:
         if timeout is Timeout.SHORT:
             return SHORT_S, None
         if timeout is Timeout.NORMAL:
             wait = self._normal_s()
-            return min(wait, self.patience_s or wait), None
+            return min(wait, self.timeout_s or wait), None
         return self.conf.long_rpc_timeout, self.conf.long_rpc_silence
 
     def _normal_s(self) -> int:

@@ -17,16 +17,16 @@ from nova.rpc.server import Take
 IN_PROCESS = "local://"
 
 
-def control_bus(conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> AnyBus:
-    """Return the control daemons' bus, for this daemon of ``host``. ``patience_s``: maximum wait of ordinary calls, if
+def control_bus(conf: Options, host: str, peers: Peers | None = None, timeout_s: int | None = None) -> AnyBus:
+    """Return the control daemons' bus, for this daemon of ``host``. ``timeout_s``: maximum wait of ordinary calls, if
     less than ``rpc_response_timeout``."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessBus
 
-        return InProcessBus(conf, host, peers, patience_s)
+        return InProcessBus(conf, host, peers, timeout_s)
     from nova.rpc.transport import Bus
 
-    return Bus(conf, host, peers, patience_s)
+    return Bus(conf, host, peers, timeout_s)
 
 
 def has_control_bus(conf: Options) -> bool:

@@ -25,7 +25,7 @@ from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.rpc.answers import IncomingCall, LateAnswers
+from nova.rpc.answers import IncomingCall, PendingReplies
 from nova.rpc.control_rights import ANSWERS, BOUNDED, BOUNDS, LIMITED
 from nova.rpc.passive_publishing import PassivePublisher, topic_exchange
 
@@ -40,7 +40,7 @@ class ControlDriver(impl_rabbit.RabbitDriver):
 
     def __init__(self, conf: Options, url: oslo_messaging.TransportURL, **kwargs: Library) -> None:
         super().__init__(conf, url, **kwargs)
-        self.late = LateAnswers()
+        self.late = PendingReplies()
         self.user = next((host.username for host in url.hosts), None) or ""
         self.rights = LIMITED.get(self.user)
         self._connection_pool.connection_cls = functools.partial(ControlConnection, self)

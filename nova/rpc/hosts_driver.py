@@ -4,7 +4,7 @@ By default, oslo.messaging's driver sends each reply through the default exchang
 also lets all servers of a topic declare the same queues and exchanges. Here each reply goes through a named exchange,
 and a host declares only its own queues: see ``nova/rpc/host_rights.py``.
 
-This module and ``nova/rpc/conductor_end.py`` use the driver's internals; ``tests/functional/test_hosts_driver.py``
+This module and ``nova/rpc/conductor_listener.py`` use the driver's internals; ``tests/functional/test_hosts_driver.py``
 fails when a release changes them.
 """
 
@@ -22,8 +22,8 @@ from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.rpc.answers import IncomingCall, LateAnswers
-from nova.rpc.conductor_end import PREFETCH, ConductorListener
+from nova.rpc.answers import IncomingCall, PendingReplies
+from nova.rpc.conductor_listener import PREFETCH, ConductorListener
 from nova.rpc.host_rights import ANSWERS, CALLS, HOST, SHARED_CALLS, calls_queue, owner_of
 from nova.rpc.passive_publishing import PassivePublisher, QueueFull, topic_exchange
 
@@ -52,7 +52,7 @@ class HostsDriver(impl_rabbit.RabbitDriver):
         self.reply_queue = f"reply_{host}_{uuid.uuid4().hex}" if host else f"reply_{uuid.uuid4().hex}"
         self.reconnected = 0  # times that a connection for incoming messages replaced a lost one
         self.hosts: frozenset[str] = frozenset()
-        self.late = LateAnswers(owner_of if host is None else str)
+        self.late = PendingReplies(owner_of if host is None else str)
         self._connection_pool.connection_cls = functools.partial(HostsConnection, self)
 
     def _get_reply_queue_name(self) -> str:

@@ -17,9 +17,9 @@ from nova.conf.base import Options
 from nova.model.base import Json
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
-from nova.rpc.hearing import ECHO, Hearing
 from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
+from nova.rpc.rpc_watchdog import ECHO, RpcWatchdog
 from nova.rpc.server import Receiver
 
 #: Called before a message is sent; an exception that it raises becomes the sender's reply. Used for fault injection.
@@ -73,8 +73,8 @@ class InProcessServer:
     """A server of a contract, with at most ``pool_size`` threads."""
 
     def __init__(self, joined: InProcessExchange, contract: type[Contract], host: str, receiver: Receiver,
-                 hearing: Hearing, pool_size: int) -> None:
-        self.contract, self.host, self._hearing = contract, host, hearing
+                 watchdog: RpcWatchdog, pool_size: int) -> None:
+        self.contract, self.host, self._watchdog = contract, host, watchdog
         self._exchange, self._receiver = joined, receiver
         self._pool = WorkerPool(pool_size, f"{contract.topic}-{host}")
         self._awaited: set[concurrent.futures.Future[str]] = set()
@@ -99,7 +99,7 @@ class InProcessServer:
 
     def hear(self) -> None:
         """Record the arrival of an echo, for the RPC watchdog."""
-        with self._hearing.message():
+        with self._watchdog.message():
             pass
 
     def take(self, method: Method, envelope: dict[str, object]) -> concurrent.futures.Future[str]:
@@ -112,7 +112,7 @@ class InProcessServer:
         return answer
 
     def _handle(self, name: str, envelope: dict[str, object], answer: concurrent.futures.Future[str]) -> None:
-        with self._hearing.message(), self._under_way.track_inprogress():
+        with self._watchdog.message(), self._under_way.track_inprogress():
             text = self._receiver.handle(name, envelope)
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # cut off meanwhile
             answer.set_result(text)
@@ -123,15 +123,15 @@ class InProcessBus(AnyBus):
 
     option = "hosts_transport_url"
 
-    def __init__(self, conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> None:
-        """Join the exchange of this process. ``patience_s``: as in :func:`nova.rpc.buses.control_bus`."""
-        super().__init__(conf, host, peers, patience_s)
+    def __init__(self, conf: Options, host: str, peers: Peers | None = None, timeout_s: int | None = None) -> None:
+        """Join the exchange of this process. ``timeout_s``: as in :func:`nova.rpc.buses.control_bus`."""
+        super().__init__(conf, host, peers, timeout_s)
         self._exchange = exchange(conf.hosts_transport_url)
         self._servers: list[InProcessServer] = []
         self._closed = False
 
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
-        server = InProcessServer(self._exchange, contract, self.host, receiver, self.hearing, pool_size)
+        server = InProcessServer(self._exchange, contract, self.host, receiver, self.watchdog, pool_size)
         self._servers.append(server)
         return server
 
@@ -153,7 +153,7 @@ class InProcessBus(AnyBus):
     def serve_hosts(self, hosts: Iterable[str]) -> None:
         """Do nothing: no message is queued, so no host needs a queue."""
 
-    def deaf(self) -> str:
+    def why_not_receiving(self) -> str:
         """Return an empty string: without a broker, messages always arrive."""
         return ""
 

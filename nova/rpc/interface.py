@@ -1,5 +1,6 @@
 """Definition of contracts: a contract is a class of annotated methods. Clients are derived from it, and servers are
-checked against it.
+checked against it::
+
     class ComputeRPC(Interface):
         topic, version, addressed_by = "compute", "1.0", "host"
 
@@ -24,6 +25,7 @@ F = typing.TypeVar("F", bound=Callable[..., Any])
 
 class Timeout(enum.Enum):
     """Timeout classes. Choose one by the longest work that the callee may have to do, not by the usual time.
+
     SHORT   memory only, or one indexed read: 15 s.
     NORMAL  a few database statements or calls to peer services: ``rpc_response_timeout`` (60 s).
     LONG    work on a host: ``long_rpc_timeout`` (1800 s), with heartbeats, so a dead peer is noticed in 30 s.

@@ -8,7 +8,7 @@ from nova import errors
 from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, Method
-from nova.rpc.proofs import Proofs, Spoken
+from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from nova.rpc.server import Receiver
 
 
@@ -41,7 +41,7 @@ class LocalBus:
         deliver = functools.partial(receiver.handle, method.name)
         if proofs is None:
             return deliver(envelope)
-        spoken = Spoken(contract, method, server or str(envelope["sender"]))
+        spoken = AuthenticatedMethod(contract, method, server or str(envelope["sender"]))
         return proofs.ask(spoken, envelope, "local" if method.wants_answer else "", deliver)
 
 

@@ -42,7 +42,7 @@ class HostKeys(Protocol):
         ``introducing``: include the token that the host may use to register."""
 
 
-class Spoken(NamedTuple):
+class AuthenticatedMethod(NamedTuple):
     """A method of a contract, and the host whose secret authenticates it."""
 
     contract: type[Contract]
@@ -50,7 +50,7 @@ class Spoken(NamedTuple):
     host: str
 
 
-class Remembered:
+class MessageIds:
     """Ids of the messages of the current and the previous window."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -73,7 +73,7 @@ class Remembered:
             return True
 
 
-class KeptRemembered(Remembered):
+class PersistentMessageIds(MessageIds):
     """Ids of messages that are also kept in a file, so that a restarted daemon knows the messages that it had accepted.
     If the file cannot be read or written, an ERROR is logged, and the ids are kept only in memory."""
 
@@ -125,10 +125,11 @@ class Proofs:
 
     def __init__(self, keys: HostKeys, clock: Callable[[], float] = time.time, folder: Path | None = None) -> None:
         self._keys, self._clock, self._folder = keys, clock, folder
-        self._remembered: dict[str, Remembered] = {}
+        self._remembered: dict[str, MessageIds] = {}
         self._lock = threading.Lock()
 
-    def ask(self, spoken: Spoken, envelope: Envelope, reply_to: str, send: Callable[[Envelope], Json]) -> Json:
+    def ask(self, spoken: AuthenticatedMethod, envelope: Envelope, reply_to: str, send: Callable[[Envelope], Json]
+            ) -> Json:
         """Send the envelope with its proof, and return the verified reply's text. Raises daemon.RpcNotEnrolled without
         a secret."""
         key = next(iter(self._keys(spoken.host)), "")
@@ -139,7 +140,7 @@ class Proofs:
         answer = send({**sealed, "proof": _of_message(key, spoken, sealed)})
         return self.opened(key, message_id, answer) if spoken.method.wants_answer else None
 
-    def check(self, spoken: Spoken, envelope: Envelope) -> str:
+    def check(self, spoken: AuthenticatedMethod, envelope: Envelope) -> str:
         """Return the key that proves a message, for its reply. Raises daemon.RpcNotEnrolled, RpcNotProven, RpcWrongTime
         or RpcReplayed."""
         given, known = str(envelope.get("proof")).encode(), False
@@ -154,14 +155,14 @@ class Proofs:
         """Return the number of remembered message ids."""
         return sum(map(len, self._remembered.values()))
 
-    def _memory(self, topic: str) -> Remembered:
+    def _memory(self, topic: str) -> MessageIds:
         with self._lock:
             if topic not in self._remembered:
                 kept = self._folder and self._folder / f"taken.{topic}"
-                self._remembered[topic] = KeptRemembered(self._clock, kept) if kept else Remembered(self._clock)
+                self._remembered[topic] = PersistentMessageIds(self._clock, kept) if kept else MessageIds(self._clock)
             return self._remembered[topic]
 
-    def _check_new(self, spoken: Spoken, envelope: Envelope) -> None:
+    def _check_new(self, spoken: AuthenticatedMethod, envelope: Envelope) -> None:
         """Check the time and id of a message whose proof is valid, so both are what the sender wrote."""
         try:
             late_s = self._clock() - float(str(envelope.get("at")))
@@ -209,7 +210,7 @@ def _refusal(answer: object) -> errors.NovaError:
     return errors.from_wire(*error)
 
 
-def _of_message(key: str, spoken: Spoken, envelope: Envelope) -> str:
+def _of_message(key: str, spoken: AuthenticatedMethod, envelope: Envelope) -> str:
     said = [str(envelope.get(name)) for name in ("sender", "contract", "reply_to", "id", "at", "body")]
     return codec.proof(key, "message", spoken.contract.topic, spoken.method.name, *said)
 

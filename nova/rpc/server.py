@@ -19,7 +19,7 @@ from nova import context, errors, metrics, tracing
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
-from nova.rpc.proofs import Proofs, Spoken
+from nova.rpc.proofs import AuthenticatedMethod, Proofs
 
 LOG = logging.getLogger(__name__)
 
@@ -124,9 +124,10 @@ class Receiver:
         if self.proofs is None:
             return ""
         if not self.contract.addressed_by:
-            return self.proofs.check(Spoken(self.contract, method, str(envelope.get("sender", ""))), envelope)
+            sender = str(envelope.get("sender", ""))
+            return self.proofs.check(AuthenticatedMethod(self.contract, method, sender), envelope)
         try:
-            return self.proofs.check(Spoken(self.contract, method, ""), envelope)
+            return self.proofs.check(AuthenticatedMethod(self.contract, method, ""), envelope)
         except errors.NovaError as error:
             raise errors.daemon.RpcOrderNotProven(reason=error.message) from None
 

@@ -24,14 +24,14 @@ from nova.model.base import Json
 from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
-from nova.rpc.conductor_end import ConductorDispatcher
+from nova.rpc.conductor_listener import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver, ProbedDriver
-from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.hosts_url import OWN, SHARED, hosts_url, hosts_url_option, shared_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import HostKeys, Proofs
+from nova.rpc.rpc_watchdog import ECHO, ECHO_SENT, NOT_RECEIVING_S, RpcWatchdog
 from nova.rpc.server import Receiver, Take
 
 LOG = logging.getLogger(__name__)
@@ -123,9 +123,9 @@ class Bus(AnyBus):
     option = "transport_url"
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None,
-                 patience_s: int | None = None) -> None:
-        """Open the transport. ``patience_s``: as in :func:`nova.rpc.buses.control_bus`."""
-        super().__init__(conf, host, peers, patience_s)
+                 timeout_s: int | None = None) -> None:
+        """Open the transport. ``timeout_s``: as in :func:`nova.rpc.buses.control_bus`."""
+        super().__init__(conf, host, peers, timeout_s)
         self.transport = self._open()
         self._met = False
         self._say_when_away()
@@ -137,7 +137,7 @@ class Bus(AnyBus):
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
-        endpoints = [_Endpoint(contract, receiver, self.hearing), Probed(contract.topic)]
+        endpoints = [_Endpoint(contract, receiver, self.watchdog), Probed(contract.topic)]
         metrics.RPC_SLOTS.labels(contract.__name__).inc(pool_size)
         server: Serving = oslo_messaging.get_rpc_server(self.transport, target, endpoints, executor=None,
                                                         access_policy=oslo_dispatcher.DefaultRPCAccessPolicy)
@@ -153,9 +153,9 @@ class Bus(AnyBus):
 
     def _expect_echo(self) -> None:
         if away := self._away():
-            self.hearing.excuse()
+            self.watchdog.excuse()
             raise errors.daemon.RpcBrokerAway(method=ECHO.name, reason=away)
-        self.hearing.expect()
+        self.watchdog.expect()
 
     def reach(self, contract: type[Contract]) -> None:
         if away := self._away():
@@ -170,9 +170,9 @@ class Bus(AnyBus):
     def serve_hosts(self, hosts: Iterable[str]) -> None:
         """Do nothing: this bus has no hosts."""
 
-    def deaf(self) -> str:
-        silent_s = self.hearing.silent_s
-        if silent_s < DEAF_S or self._away():
+    def why_not_receiving(self) -> str:
+        silent_s = self.watchdog.silent_s
+        if silent_s < NOT_RECEIVING_S or self._away():
             return ""
         return f"no message arrived on [DEFAULT]{self.option} for {silent_s:.0f} s, but the broker accepts connections"
 
@@ -299,7 +299,7 @@ class HostsBus(Bus):
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
         server = super()._serving(contract, receiver, pool_size)
         if self._conductor:
-            endpoint = _ProvenEndpoint(contract, receiver, self.hearing)
+            endpoint = _ProvenEndpoint(contract, receiver, self.watchdog)
             server.dispatcher = ConductorDispatcher(endpoint, receiver)  # type: ignore[attr-defined]
         return server
 
@@ -307,20 +307,20 @@ class HostsBus(Bus):
 class _Endpoint:
     """The endpoint for oslo.messaging: one attribute per method, each of which passes the envelope to the receiver."""
 
-    def __init__(self, contract: type[Contract], receiver: Receiver, hearing: Hearing) -> None:
-        self._receiver, self._hearing = receiver, hearing
+    def __init__(self, contract: type[Contract], receiver: Receiver, watchdog: RpcWatchdog) -> None:
+        self._receiver, self._watchdog = receiver, watchdog
         self._under_way = metrics.RPC_UNDER_WAY.labels(contract.__name__)
         for name in contract.methods:
             setattr(self, name, self._handler(name))
 
     def echo(self, _ctxt: dict[str, object], **_envelope: object) -> str:
         """Record an incoming echo. It needs no proof, because it carries no data and has no effect."""
-        with self._hearing.message():
+        with self._watchdog.message():
             return ""
 
     def _handler(self, name: str) -> object:
         def handle(ctxt: dict[str, object], **envelope: object) -> object:
-            with self._hearing.message(), self._under_way.track_inprogress():
+            with self._watchdog.message(), self._under_way.track_inprogress():
                 return self._answer(ctxt, name, envelope)
         return handle
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nova.model.numa import fit_miss
+from nova.model.numa import fit_shortfall
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from nova.scheduler.filters.requirements import RequirementsFilter
-from nova.scheduler.provider_fit import PLAIN, packings_of, tree_of
+from nova.scheduler.provider_fit import PLAIN, topology_claims_of, tree_of
 from nova.scheduler.views import HostView
 
 
-class Miss(NamedTuple):
+class Shortfall(NamedTuple):
     """Amounts that a host lacks. ``share``: the missing part of the request, 0..; ``words``: the same as text without
     the host's name; ``asked``: the unmet parts of the request, for the user."""
 
@@ -26,10 +26,10 @@ class Miss(NamedTuple):
     host: str
 
 
-NOTHING = Miss(0.0, (), (), "")
+NOTHING = Shortfall(0.0, (), (), "")
 
 
-def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementRequest) -> Miss:
+def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementRequest) -> Shortfall:
     """Return the closest miss of the hosts that a filter refused, or NOTHING if the filter measures no amounts."""
     if isinstance(filter_, CapacityFilter):
         lacking = _amounts
@@ -40,13 +40,13 @@ def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementReques
     else:
         return NOTHING
     misses = [_sum(host.host, lacking(host, request)) for host in hosts]
-    return min((miss for miss in misses if miss.words), key=lambda miss: miss.share, default=NOTHING)
+    return min((one for one in misses if one.words), key=lambda shortfall: shortfall.share, default=NOTHING)
 
 
-def _sum(host: str, parts: Iterable[tuple[float, str, str]]) -> Miss:
+def _sum(host: str, parts: Iterable[tuple[float, str, str]]) -> Shortfall:
     found = list(parts)
-    return Miss(sum(share for share, _, _ in found), tuple(words for _, words, _ in found),
-                tuple(asked for _, _, asked in found), host)
+    return Shortfall(sum(share for share, _, _ in found), tuple(words for _, words, _ in found),
+                     tuple(asked for _, _, asked in found), host)
 
 
 Parts = Iterator[tuple[float, str, str]]
@@ -67,11 +67,11 @@ def _asked(need: int, words: str) -> str:
 
 def _requirements(host: HostView, request: PlacementRequest) -> Parts:
     """Yield resource classes of which no provider of the tree has enough, and traits that no provider has."""
-    if request.wishes is None:
+    if request.requirements is None:
         return
     tree = tree_of(host)
     traits = {trait for one in tree for trait in one.traits}
-    for group in request.wishes.request.groups:
+    for group in request.requirements.request.groups:
         for any_of in group.required:
             if traits.isdisjoint(any_of):
                 yield 1.0, f"needs trait {' or '.join(any_of)}", f"no trait {' or '.join(any_of)}"
@@ -88,11 +88,11 @@ def _requirements(host: HostView, request: PlacementRequest) -> Parts:
 
 def _places(host: HostView, request: PlacementRequest) -> Parts:
     """Yield CPUs, memory and pages of which no NUMA cell has enough, and devices."""
-    if request.wishes is None:
+    if request.requirements is None:
         return
-    for lack in fit_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
+    for lack in fit_shortfall.shortages(host.state.topology, topology_claims_of(host), request.requirements.topology):
         yield (lack.share, f"needs {lack.need} {lack.what}, {lack.free} free",
                f"not enough {lack.what} ({lack.need} requested)")
 
 
-__all__ = ["NOTHING", "Miss", "nearest"]
+__all__ = ["NOTHING", "Shortfall", "nearest"]

@@ -9,14 +9,14 @@ import msgspec
 
 from nova.model.numa.fit import why_not
 from nova.model.numa.topology import HostTopology, Wanted
-from nova.scheduler.provider_fit import packings_of
+from nova.scheduler.provider_fit import topology_claims_of
 from nova.scheduler.views import HostView
 
 MOST = 4096  # cached verdicts on empty hosts
 MOST_HOSTS = 65536  # hosts with a known topology
 
 
-class Verdicts:
+class NumaFitCache:
     """Verdicts of one filter. A host's last verdict is stored in its view, which is replaced when the host changes.
     Verdicts on empty hosts are stored by topology, because many hosts of a fleet are equal."""
 
@@ -32,7 +32,7 @@ class Verdicts:
         kept = host.kept.get(self._name)
         if kept is not None and (kept[0] is wanted or kept[0] == wanted):
             return kept[1] or None
-        guests = packings_of(host)
+        guests = topology_claims_of(host)
         if guests or host.state.topology is None:
             verdict = _verdict(host, wanted)
         else:
@@ -70,7 +70,7 @@ class Verdicts:
 
 
 def _verdict(host: HostView, wanted: Wanted) -> str:
-    return why_not(host.state.topology, packings_of(host), wanted) or ""
+    return why_not(host.state.topology, topology_claims_of(host), wanted) or ""
 
 
-__all__ = ["Verdicts"]
+__all__ = ["NumaFitCache"]

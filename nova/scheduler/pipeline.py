@@ -17,7 +17,7 @@ from nova.conf.base import Options
 from nova.model.scheduling.decisions import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, provider_fit, reasons
 from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, requirements, server_groups
-from nova.scheduler.ranking import Judge, Ranking, Unrankable
+from nova.scheduler.ranking import HostFilter, Ranking, Unrankable
 from nova.scheduler.ranking_cache import Rankings
 from nova.scheduler.snapshot import Snapshot
 from nova.scheduler.views import HostView
@@ -70,13 +70,13 @@ class Pipeline:
             if kind is not None and snapshot.changes is not None and (self._rankings.worth(kind) or many):
                 ranking = self._rankings.take_out(
                     kind, snapshot.changes, snapshot.hosts,
-                    lambda hosts: Ranking(self._judge(request), self.weighers, request, hosts))
+                    lambda hosts: Ranking(self._passing(request), self.weighers, request, hosts))
                 found = self._by_ranking(ranking, request)
                 self._rankings.put_back(kind, snapshot.changes, ranking)
                 return found
             if self._ranks and many and kind is None and request.group is None:
-                judge = functools.partial(self.candidates, request=request)
-                return self._by_ranking(Ranking(judge, self.weighers, request, enumerate(snapshot.hosts)), request)
+                passing = functools.partial(self.candidates, request=request)
+                return self._by_ranking(Ranking(passing, self.weighers, request, enumerate(snapshot.hosts)), request)
         except Unrankable:
             pass
         return self._one_by_one(snapshot, request)
@@ -88,21 +88,21 @@ class Pipeline:
             return None
         asked = [(at, one.about(request)) for at, one in enumerate(self.asked(request)) if one.wanted(request)]
         weighed = [(at, one.about(request)) for at, one in enumerate(self.weighers) if not one.neutral(request)]
-        return msgspec.msgpack.encode((request.resources, request.availability_zone, request.wishes, request.rebuild,
-                                       asked, weighed))
+        return msgspec.msgpack.encode((request.resources, request.availability_zone, request.requirements,
+                                       request.rebuild, asked, weighed))
 
-    def _judge(self, request: PlacementRequest) -> Judge:
+    def _passing(self, request: PlacementRequest) -> HostFilter:
         """Return :meth:`candidates` as a function, for a request without named hosts that is checked many times."""
         wanted = [one for one in self.asked(request) if one.wanted(request)]
 
-        def judge(hosts: Iterable[HostView]) -> list[HostView]:
+        def passing(hosts: Iterable[HostView]) -> list[HostView]:
             passed = always.passing(hosts, request)
             for one in wanted:
                 if not passed:
                     break
                 passed = one.passing(passed, request)
             return passed
-        return judge
+        return passing
 
     def _by_ranking(self, ranking: Ranking, request: PlacementRequest) -> list[Selection]:
         selections: list[Selection] = []
@@ -220,7 +220,7 @@ class Pipeline:
 
 def _taken(host: HostView, request: PlacementRequest) -> HostView:
     """Return the host with one more of the request's servers."""
-    return host.with_taken(request.resources, provider_fit.take(host, request.wishes))
+    return host.with_taken(request.resources, provider_fit.take(host, request.requirements))
 
 
 def _with_member(request: PlacementRequest, group: PlacementGroup, host: str) -> PlacementRequest:

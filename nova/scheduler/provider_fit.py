@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.model.numa.fit import pack
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.placement import candidates
 from nova.model.placement.providers import Amount, ProviderState
 from nova.model.scheduling.decisions import HostRequirements
@@ -18,15 +18,15 @@ from nova.scheduler.views import HostView
 PLAIN = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}
 
 
-class Taking(NamedTuple):
+class Fit(NamedTuple):
     """The claim that a pending server will make on a host: provider id -> class -> amount, and its PCI and NUMA
     claim."""
 
     amounts: Mapping[int, Mapping[str, int]]
-    packing: Packing | None = None
+    packing: TopologyClaim | None = None
 
 
-def take(host: HostView, requirements: HostRequirements | None) -> Taking | None:
+def take(host: HostView, requirements: HostRequirements | None) -> Fit | None:
     """Return the claim; None for a server without requirements, or if the host does not meet them."""
     if requirements is None:
         return None
@@ -34,16 +34,16 @@ def take(host: HostView, requirements: HostRequirements | None) -> Taking | None
     if solution is None:
         return None
     if not requirements.topology.anything:
-        return Taking(solution.amounts)
-    packing = pack(host.state.topology, packings_of(host), requirements.topology)
-    return None if isinstance(packing, str) else Taking(solution.amounts, packing)
+        return Fit(solution.amounts)
+    packing = pack(host.state.topology, topology_claims_of(host), requirements.topology)
+    return None if isinstance(packing, str) else Fit(solution.amounts, packing)
 
 
-def packings_of(host: HostView) -> tuple[Packing, ...]:
+def topology_claims_of(host: HostView) -> tuple[TopologyClaim, ...]:
     """Return the PCI and NUMA claims of the host's guests, including pending ones."""
-    if not host.takings:
+    if not host.fits:
         return host.state.packings
-    return (*host.state.packings, *(one.packing for one in host.takings if one.packing is not None))
+    return (*host.state.packings, *(one.packing for one in host.fits if one.packing is not None))
 
 
 def tree_of(host: HostView) -> tuple[ProviderState, ...]:
@@ -63,14 +63,14 @@ def _tree(host: HostView) -> tuple[ProviderState, ...]:
     root = ProviderState(id=state.provider_id, uuid=state.provider_uuid, name=state.node,
                          amounts={**plain, **state.amounts}, traits=tuple(host.facts.traits),
                          aggregates=(*state.own_aggregates, *state.aggregate_uuids))
-    return tuple(_with_takings(one, host.takings, one is root) for one in (root, *state.children))
+    return tuple(_with_fits(one, host.fits, one is root) for one in (root, *state.children))
 
 
-def _with_takings(one: ProviderState, takings: Sequence[Taking], is_root: bool) -> ProviderState:
+def _with_fits(one: ProviderState, fits: Sequence[Fit], is_root: bool) -> ProviderState:
     """Return the provider with the pending amounts. The view's free amounts already include the root's plain ones."""
     more: dict[str, int] = {}
-    for taking in takings:
-        for name, amount in taking.amounts.get(one.id, {}).items():
+    for fit in fits:
+        for name, amount in fit.amounts.get(one.id, {}).items():
             if not (is_root and name in PLAIN):
                 more[name] = more.get(name, 0) + amount
     if not more:
@@ -79,4 +79,4 @@ def _with_takings(one: ProviderState, takings: Sequence[Taking], is_root: bool) 
         name: msgspec.structs.replace(have, used=have.used + more.get(name, 0)) for name, have in one.amounts.items()})
 
 
-__all__ = ["PLAIN", "Taking", "packings_of", "take", "tree_of"]
+__all__ = ["PLAIN", "Fit", "topology_claims_of", "take", "tree_of"]

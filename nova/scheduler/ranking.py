@@ -41,7 +41,7 @@ class Unrankable(Exception):
 
 
 #: Hosts -> the candidates among them, in their order.
-Judge = Callable[[Iterable[HostView]], list[HostView]]
+HostFilter = Callable[[Iterable[HostView]], list[HostView]]
 
 
 class _Class(msgspec.Struct, gc=False):
@@ -94,7 +94,7 @@ class _Order:
         self._entries.sort()
         self._serial = len(found)
         self._first = 0
-        self.in_vain = 0
+        self.extra_reads = 0
 
     def __len__(self) -> int:
         return len(self._entries) - self._first
@@ -135,7 +135,7 @@ class _Order:
                 found.sort()
                 last = found[count - 1][0]
         found.sort()
-        self.in_vain += max(0, read - count - PATIENCE)
+        self.extra_reads += max(0, read - count - PATIENCE)
 
     def _slack(self, ends: Ends) -> float:
         """Return the largest increase of any weight between this order's ends and the given ones.
@@ -156,9 +156,9 @@ class Ranking:
     """A ranking of hosts. ``hosts``: (number, view) in the order of their numbers, which decide between equal hosts.
     ``seen``: the last change of the hosts that it includes (see ``ranking_cache``)."""
 
-    def __init__(self, judge: Judge, weighers: Sequence[Weigher], request: PlacementRequest,
+    def __init__(self, passing: HostFilter, weighers: Sequence[Weigher], request: PlacementRequest,
                  hosts: Iterable[tuple[int, HostView]]) -> None:
-        self._judge, self.request = judge, request
+        self._passing, self.request = passing, request
         hosts = list(hosts)
         counting = {name for own in {id(view.multipliers): view.multipliers for _, view in hosts}.values()
                     for name in own}
@@ -177,7 +177,7 @@ class Ranking:
     # -- contents
 
     def _fill(self, hosts: list[tuple[int, HostView]]) -> None:
-        passed = self._judge([view for _, view in hosts])
+        passed = self._passing([view for _, view in hosts])
         numbers = {id(view): number for number, view in hosts}
         self.views = {numbers[id(view)]: view for view in passed}
         columns = [one.weigh_all(passed, self.request) for one in self._weighers]
@@ -208,7 +208,7 @@ class Ranking:
 
     def update(self, number: int, view: HostView | None) -> None:
         """Replace a host's view, or remove the host (None)."""
-        if view is None or not self._judge((view,)):
+        if view is None or not self._passing((view,)):
             self._leave(number)
             self.views.pop(number, None)
             return
@@ -269,9 +269,9 @@ class Ranking:
         found: list[tuple[float, int]] = []
         self._order.best(ends, count, of_class, found)
         self._news.best(ends, count, of_class, found)
-        if self._order.in_vain > len(self._classes):
+        if self._order.extra_reads > len(self._classes):
             self._look()
-        elif self._news.in_vain > len(self._news):
+        elif self._news.extra_reads > len(self._news):
             self._news = _Order(self._news.classes(), ends, self._news.reach, closed=False)
         return found
 

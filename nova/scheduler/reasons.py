@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nova.model.scheduling.decisions import PlacementRequest, Refusal
-from nova.scheduler.closest_host import Miss, nearest
+from nova.scheduler.closest_host import Shortfall, nearest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import CHECKS
 from nova.scheduler.views import HostView
@@ -69,12 +69,13 @@ def explain(hosts: Sequence[HostView], request: PlacementRequest, filters: Itera
     found, _passed = _refusals(left, request, (*CHECKS, *filters))
     misses = [nearest(one.filter, one.hosts, request) for one in found]
     parts = [f"{tried} refused it before ({', '.join(sorted(set(request.exclude)))})"] * bool(tried)
-    parts += [_described(one, miss) for one, miss in zip(found, misses, strict=True)]
-    unmet = [words for one, miss in zip(found, misses, strict=True) for words in _unmet_of(one, miss, request)]
+    parts += [_described(one, shortfall) for one, shortfall in zip(found, misses, strict=True)]
+    unmet = [words for one, shortfall in zip(found, misses, strict=True)
+             for words in _unmet_of(one, shortfall, request)]
     refusals = [Refusal(filter=TRIED, hosts=tried)] * bool(tried)
-    refusals += [Refusal(filter=one.filter.name, hosts=len(one.hosts), nearest=" and ".join(miss.words),
+    refusals += [Refusal(filter=one.filter.name, hosts=len(one.hosts), nearest=" and ".join(shortfall.words),
                          reasons={reason[:REASON_LONGEST]: count for reason, count in one.reasons.most_common(SHOWN)})
-                 for one, miss in zip(found, misses, strict=True)]
+                 for one, shortfall in zip(found, misses, strict=True)]
     return _reason(unmet, f"{_hosts(len(asked))}: {'; '.join(parts)}.")._replace(asked=len(asked),
                                                                              refusals=tuple(refusals))
 
@@ -85,18 +86,18 @@ def _reason(asked: Iterable[str], details: str) -> Reason:
     return Reason(public if len(public) <= LONGEST else public[:LONGEST - 3] + "...", NO_VALID_HOST + details)
 
 
-def _unmet_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str]:
+def _unmet_of(one: _Refusals, shortfall: Shortfall, request: PlacementRequest) -> list[str]:
     """Return the users' text of a filter's refusals: the part of their request that it checks, if any."""
-    if miss.asked:
-        return list(miss.asked)
+    if shortfall.asked:
+        return list(shortfall.asked)
     if one.filter.name in _ASKED_BY:
         return [_ASKED_BY[one.filter.name](request)]
     return [reason for reason, _count in one.reasons.most_common(PUBLIC_SHOWN)] if one.filter.public else []
 
 
-def _described(one: _Refusals, miss: Miss) -> str:
+def _described(one: _Refusals, shortfall: Shortfall) -> str:
     """Return the admins' text of a filter's refusals."""
-    near = f"nearest: {' and '.join(miss.words)} on {miss.host}" if miss.words else ""
+    near = f"nearest: {' and '.join(shortfall.words)} on {shortfall.host}" if shortfall.words else ""
     words = "; ".join(filter(None, ("" if one.filter.name == "capacity" else _counted(one.reasons), near)))
     refusal = f"{one.filter.name} refused {len(one.hosts)}"
     return f"{refusal} ({words})" if words else refusal

@@ -100,7 +100,7 @@ class SchedulerService:
             if selection.hosts and not request.rebuild:
                 chosen = selection.hosts[0]
                 self._hosts.count(selection.server_uuid, (chosen.host, chosen.node), request.resources,
-                                  request.wishes)
+                                  request.requirements)
         return selections
 
     def _log(self, selections: tuple[Selection, ...], count: int, seconds: float) -> None:

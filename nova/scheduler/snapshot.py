@@ -22,7 +22,7 @@ from nova.model.scheduling.decisions import HostRequirements, Resources
 from nova.scheduler import provider_fit
 from nova.scheduler.interning import Shared
 from nova.scheduler.places import AggregateSettings, Places
-from nova.scheduler.provider_fit import Taking
+from nova.scheduler.provider_fit import Fit
 from nova.scheduler.ranking_cache import Changes
 from nova.scheduler.views import HostView, Load, view_of
 
@@ -66,7 +66,7 @@ class Pending(NamedTuple):
     need: Resources
     generation: int
     expires_at: float
-    taking: Taking | None = None
+    fit: Fit | None = None
 
 
 class _Row:
@@ -85,7 +85,7 @@ class _Row:
         self.pending: dict[str, Pending] = {}  # server uuid -> decision
 
 
-class Excuse(NamedTuple):
+class OutageGrace(NamedTuple):
     """Grace after a service report gap that began at ``newest``: until ``until``, hosts that reported since
     ``alive_since`` are not down. All times by the database's clock."""
 
@@ -121,7 +121,7 @@ class HostTable:
         self._next_look = NEVER
         self._seen_since = NEVER  # all hosts that are up have reported since
         self._newest = NEVER  # the latest report of any host
-        self._excuse = Excuse()
+        self._excuse = OutageGrace()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -147,10 +147,10 @@ class HostTable:
         if asked and not states.more and states.now is not None:
             self._complete_at = max(self._complete_at, reported_at)
         self.forget(states.claimed)
-        self._excuse_silence(reported_before)
+        self._excuse_report_gap(reported_before)
         self._refresh(changed)
 
-    def _excuse_silence(self, reported_before: float) -> None:
+    def _excuse_report_gap(self, reported_before: float) -> None:
         """Start a grace period after an outage: if no service reported for long, do not mark all hosts down.
 
         Hosts are then more likely to have been disconnected than dead, and states arrive again before the hosts'
@@ -158,7 +158,7 @@ class HostTable:
         """
         half = self._down_time / 2
         if self._reported_at - max(reported_before, self._newest) > half and self._excuse.newest < self._newest:
-            self._excuse = Excuse(self._newest, self._newest - half, self._reported_at + half)
+            self._excuse = OutageGrace(self._newest, self._newest - half, self._reported_at + half)
             self._next_look = NEVER
 
     def _merge(self, state: HostState, reported_at: float) -> Key | None:
@@ -256,7 +256,7 @@ class HostTable:
             self._offset = (offset, here)
         self._reported_at = max(self._reported_at, reported_at)
 
-    def _judged_at(self) -> float:
+    def _checked_at(self) -> float:
         """Return the time for which "up" is evaluated, by the database's clock.
 
         It is the current time. While no messages arrive, missing reports say nothing about the hosts, and the last
@@ -266,7 +266,7 @@ class HostTable:
 
     def _silent_since(self) -> float:
         """Return the limit of last reports: hosts that have not reported since then are down."""
-        limit = self._judged_at() - self._down_time
+        limit = self._checked_at() - self._down_time
         excused = self._clock() + self._offset[0] < self._excuse.until
         return min(limit, self._excuse.alive_since) if excused else limit
 
@@ -278,8 +278,8 @@ class HostTable:
         row = self._rows.get(key)
         if row is None:
             return
-        taking = provider_fit.take(self._views[key], requirements) if key in self._views else None
-        pending = Pending(key, need, row.state.generation, self._clock() + self._pending_s, taking)
+        fit = provider_fit.take(self._views[key], requirements) if key in self._views else None
+        pending = Pending(key, need, row.state.generation, self._clock() + self._pending_s, fit)
         self._pending[server_uuid] = row.pending[server_uuid] = pending
         self._refresh((key,))
 
@@ -340,7 +340,7 @@ class HostTable:
             needs = [pending.need for pending in row.pending.values()]
             load = Load(vcpus=sum(need.vcpus for need in needs), memory_mb=sum(need.memory_mb for need in needs),
                         disk_gb=sum(need.disk_gb for need in needs), servers=len(needs),
-                        takings=tuple(one.taking for one in row.pending.values() if one.taking is not None),
+                        fits=tuple(one.fit for one in row.pending.values() if one.fit is not None),
                         busy=self._busy.get(key[0], 0))
             if row.seen_at >= limit:
                 self._seen_since = min(self._seen_since, row.seen_at)

@@ -63,16 +63,16 @@ class HostView:
     state: HostState
     pending: int = 0  # servers selected for it that its state does not count yet
     busy: int = 0  # servers with heavy I/O: being built, moved or copied
-    takings: tuple[Any, ...] = ()  # claims of pending servers with requirements (``provider_fit.Taking``)
+    fits: tuple[Any, ...] = ()  # claims of pending servers with requirements (``provider_fit.Fit``)
     known_aggregates: Mapping[str, AggregateMembers] = dataclasses.field(default_factory=dict, repr=False)  # by uuid
     kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # cached values
 
-    def with_taken(self, need: Resources, taking: object = None) -> HostView:
+    def with_taken(self, need: Resources, fit: object = None) -> HostView:
         """Return the host after one more server of this size; ``taking``: its claim by requirements."""
         return dataclasses.replace(self, free_vcpus=self.free_vcpus - need.vcpus,
                                    free_memory_mb=self.free_memory_mb - need.memory_mb,
                                    free_disk_gb=self.free_disk_gb - need.disk_gb, pending=self.pending + 1, kept={},
-                                   takings=self.takings if taking is None else (*self.takings, taking))
+                                   fits=self.fits if fit is None else (*self.fits, fit))
 
 
 _known_facts: weakref.WeakValueDictionary[tuple[object, ...], HostFacts] = weakref.WeakValueDictionary()
@@ -135,7 +135,7 @@ class Load(NamedTuple):
     memory_mb: int = 0
     disk_gb: int = 0
     servers: int = 0
-    takings: tuple[Any, ...] = ()
+    fits: tuple[Any, ...] = ()
     busy: int = 0
 
 
@@ -160,4 +160,4 @@ def view_of(state: HostState, up: bool, load: Load = NO_LOAD, like: HostView | N
         free_memory_mb=state.memory_mb_capacity - state.memory_mb_used - load.memory_mb,
         free_disk_gb=state.disk_gb_capacity - state.disk_gb_used - load.disk_gb,
         facts=facts, aggregates=aggregates, multipliers=aggregates.multipliers, pending=load.servers,
-        takings=load.takings, busy=load.busy, known_aggregates=known)
+        fits=load.fits, busy=load.busy, known_aggregates=known)

@@ -1,5 +1,4 @@
-"""The interface of hypervisor drivers: small protocols, one for each part; a driver supports a feature if it has the
-part.
+"""Interface of hypervisor drivers: small protocols, one a part; a driver supports a feature if it has the part.
 
 A driver knows nothing of RPC, databases or workflows. Its calls may block and are safe to repeat; every undo is safe
 even if the change that it undoes never happened. ``order`` values are complete: a driver requests no more data.
@@ -26,7 +25,7 @@ from nova.model.guest.orders import (
     VolumeOrder,
 )
 from nova.model.host.hosts import HostUptime, Node
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.server.diagnostics import Diagnostics
 from nova.model.server.migrations import MigrationProgress
 from nova.model.server.states import PowerState
@@ -49,8 +48,7 @@ class Disks(Protocol):
     """Create and remove guests' disks."""
 
     def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
-        """Create root, ephemeral and swap disks. ``parent``: from ``image_clones``. Raises HostRefused if there is no
-        space."""
+        """Create root, ephemeral and swap disks. ``parent``: of ``image_clones``. Raises HostRefused without space."""
 
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         """Remove the guest's folder and the snapshots kept of it. ``keep``: kinds of disks that stay (root, ephemeral,
@@ -58,20 +56,17 @@ class Disks(Protocol):
         ``spare_pooled``: disks on shared storage stay."""
 
     def pooled(self, order: BuildOrder) -> bool:
-        """Return whether the guest's disks exist on storage that all hosts share, even if this host has no record of
-        it."""
+        """True if the guest's disks exist on storage that all hosts share, even if this host has no record of it."""
 
     def leave_disks(self, server_uuid: str) -> None:
         """Remove the local files of a guest whose disks another host now has, if this host can tell which are local.
         Does nothing if the disks are in a folder that hosts may share."""
 
     def drop_images(self, names: Sequence[str]) -> None:
-        """Remove unused copies that were made of these images for several guests. ``names``: files that are no longer
-        in the image cache."""
+        """Remove unused copies of these images, made for several guests. ``names``: of the image cache's files."""
 
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
-        """Write ``files`` (path -> content) as the guest's config drive, label config-2; ``remove_disks`` removes
-        it."""
+        """Write ``files`` (path -> content) as the guest's config drive, which ``remove_disks`` removes."""
 
 
 class Interfaces(Protocol):
@@ -116,7 +111,7 @@ class Consoles(Protocol):
         """Return the last lines (None: all) of the serial console's log, rotated part included."""
 
 
-class ConsolePlace(NamedTuple):
+class ConsoleEndpoint(NamedTuple):
     """The address at which the hypervisor serves a console. ``host`` None: the address in this host's configuration.
     The other fields are as in :class:`nova.model.guest.consoles.ConsoleAddress`."""
 
@@ -130,7 +125,7 @@ class ConsolePlace(NamedTuple):
 class RemoteConsoles(Protocol):
     """Remote access to guests' screens and serial ports."""
 
-    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
+    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsoleEndpoint:
         """Return the current address of this guest's console. Raises NotFound if there is no such guest, Conflict if it
         does not run or has no such console, NotSupported if the hypervisor has no console of the type."""
 
@@ -176,8 +171,7 @@ class Pausing(Protocol):
     """Pause guests in memory."""
 
     def pause(self, server_uuid: str) -> PowerState:
-        """Pause the guest; does nothing if it is paused. Raises NotFound if it is not defined, Conflict if it is
-        off."""
+        """Pause the guest; does nothing if it is paused. Raises NotFound; Conflict if it is off."""
 
     def unpause(self, server_uuid: str) -> PowerState:
         """Resume a paused guest; does nothing if it runs."""
@@ -198,8 +192,7 @@ class HeldStarts(Pausing, Protocol):
     """Start guests held before the first instruction, with their taps in place; ``unpause`` lets them run."""
 
     def start_held(self, server_uuid: str) -> PowerState:
-        """Start a defined guest that is off, and leave it PAUSED. Does not change a guest that is not off. Raises
-        NotFound."""
+        """Start a defined guest that is off, and leave it PAUSED; do not change another guest. Raises NotFound."""
 
     def resume_held(self, order: BuildOrder) -> PowerState:
         """Resume the guest as ``Suspending.resume`` does, but leave it held."""
@@ -254,8 +247,7 @@ class Rescuing(Protocol):
     """Boot a guest into a rescue system, with the guest's own disks attached."""
 
     def rescue(self, order: RescueOrder, images: LocalImages | None, files: Mapping[str, bytes] | None) -> PowerState:
-        """Boot a guest that is off into its rescue system. ``files``: the contents of the rescue system's config
-        drive."""
+        """Boot a guest that is off into its rescue system. ``files``: of its config drive."""
 
     def unrescue(self, order: BuildOrder) -> PowerState:
         """Boot from the guest's own disks again and remove the rescue files. Safe if the guest was not rescued."""
@@ -264,13 +256,13 @@ class Rescuing(Protocol):
 class Packed(Protocol):
     """Guests' claims on NUMA cells and devices of the host."""
 
-    def packings(self, node: str = "", source_copies: bool = False) -> Mapping[str, Packing]:
+    def packings(self, node: str = "", source_copies: bool = False) -> Mapping[str, TopologyClaim]:
         """Return the claims of the node's guests ("": of all nodes), by uuid, without guests that hold none.
 
         A guest's claim is as in its newest order, from before its first disk until its last disk is gone, also across
         restarts. ``source_copies``: the claims of guests that left, kept until their move is confirmed."""
 
-    def packing(self, server_uuid: str) -> Packing | None:
+    def packing(self, server_uuid: str) -> TopologyClaim | None:
         """Return the claim of one guest on this host."""
 
 
@@ -321,8 +313,7 @@ class ColdMoves(Protocol):
         then grow them to the order's sizes, and create new ones. Raises HostRefused."""
 
     def restore_source(self, server_uuid: str) -> bool:
-        """Turn the source copy back into the guest, and remove disks that ``fetch`` created. Returns whether there was
-        one."""
+        """Turn the source copy back into the guest; remove disks that ``fetch`` created. False if there was none."""
 
     def forget(self, server_uuid: str) -> None:
         """Remove the source copy. Safe if there is none; a guest that is on this host now stays."""
@@ -341,13 +332,12 @@ class LiveMoves(Protocol):
         """Describe the guest for the destination. Raises NotFound, or Conflict if it is off."""
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
-        """Compare processors, check the storage, claim capacity, plug interfaces and connect volumes. Raises
-        HostRefused with the mismatch, after an undo of the steps already done. A repeated call returns the same."""
+        """Compare processors, check the storage, claim capacity, plug interfaces and connect volumes; repeatable.
+        Raises HostRefused with the mismatch, after an undo of the steps already done."""
 
     def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
         """Send the guest, and return when it runs on the destination. Any error means that it still runs here.
-        ``stopped`` is polled meanwhile; true cancels. A repeated call joins a migration that is under way, and returns
-        if the guest has left."""
+        True from ``stopped`` cancels. A repeated call joins a migration under way, and returns after it has left."""
 
     def abort(self, server_uuid: str) -> None:
         """Abort the migration: ``migrate`` then ends with an error. Raises Conflict if none is under way."""
@@ -355,7 +345,7 @@ class LiveMoves(Protocol):
     def force(self, server_uuid: str) -> None:
         """Complete the migration: by post-copy if permitted, else by a pause. Raises Conflict if none is under way."""
 
-    def land(self, order: MoveOrder) -> PowerState:
+    def finish_arrival(self, order: MoveOrder) -> PowerState:
         """Take over the arrived guest. Raises NotFound if it is not here, Conflict while it still arrives."""
 
 

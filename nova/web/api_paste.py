@@ -71,7 +71,7 @@ class OwnFilters:
 
 
 @dataclass
-class Surroundings:
+class PasteConfig:
     """The filters and additional applications of one API. ``versions``: by the first part of the path, empty for the
     root. ``beside``: applications of the operator, by the same key."""
 
@@ -83,11 +83,11 @@ class Surroundings:
         return self.versions.get(version, OwnFilters())
 
 
-def surroundings(conf: cfg.ConfigOpts, api: str) -> Surroundings:
+def surroundings(conf: cfg.ConfigOpts, api: str) -> PasteConfig:
     """Return the surroundings of the application ``api`` (``osapi_compute``, ``metadata``). Raises config.Unusable,
     which names section and file."""
     path = _found(conf)
-    return _File(path, conf.api.auth_strategy).surroundings(api) if path else Surroundings()
+    return _File(path, conf.api.auth_strategy).surroundings(api) if path else PasteConfig()
 
 
 def _found(conf: cfg.ConfigOpts) -> Path | None:
@@ -115,8 +115,8 @@ class _File:
             reason = str(error).splitlines()[0]
             raise errors.config.Unusable(option=OPTION, reason=f"{path} is not an INI file: {reason}") from None
 
-    def surroundings(self, api: str) -> Surroundings:
-        found = Surroundings()
+    def surroundings(self, api: str) -> PasteConfig:
+        found = PasteConfig()
         for path, name in self._mounted(api):
             part = path.removeprefix("/").partition("/")[0]
             *filters, application = self._line(name)

@@ -10,7 +10,7 @@ import webob
 
 from nova import context as contexts
 from nova.context import RequestContext
-from nova.http_room import HOLDER
+from nova.http_connection_limit import HOLDER
 from nova.model.base import Json
 from nova.policies import Policy
 

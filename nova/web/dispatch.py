@@ -109,7 +109,7 @@ def check_policy(request: APIRequest) -> None:
         request.authorize()
 
 
-class Beside:
+class MountedApi:
     """A mount of other applications next to an API, by the first part of the path. Also records the path for logs."""
 
     def __init__(self, application: WSGIApplication, beside: dict[str, WSGIApplication]) -> None:

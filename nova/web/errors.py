@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 JSON = "application/json; charset=UTF-8"
 
 
-class Speech(NamedTuple):
+class ErrorFormat(NamedTuple):
     """The error format of an API. ``described``: returns (status, body) for an error and the request; ``headers``:
     returns the headers of every response, for the request's environ; ``kind``: the media type of errors.
     """
@@ -33,7 +33,7 @@ class Errors:
     """Conversion of errors to responses. An unexpected error is logged once, with its traceback, and its response has
     no details."""
 
-    def __init__(self, application: Callable[..., Json], speech: Speech) -> None:
+    def __init__(self, application: Callable[..., Json], speech: ErrorFormat) -> None:
         self.application = application
         self.speech = speech
 

@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.base import Json
 from nova.policies import Policy
 from nova.web import auth
-from nova.web.turns import GoodTokens, ProjectTurns
+from nova.web.fair_share import ProjectLimiter, ValidatedTokens
 
 LOG = logging.getLogger(__name__)
 
@@ -112,12 +112,12 @@ class TokenAuthentication:
 
     def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:
         self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
-        self._turns, self._good = ProjectTurns(shared=conf.api.project_requests_at_once), GoodTokens()
+        self._turns, self._good = ProjectLimiter(shared=conf.api.project_requests_at_once), ValidatedTokens()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         token = environ.get("HTTP_X_AUTH_TOKEN", "")
         project = self._good.project_of(token)
-        turn = (self._turns.turn_of_strangers(environ.get("REMOTE_ADDR", "")) if project is None
+        turn = (self._turns.unauthenticated(environ.get("REMOTE_ADDR", "")) if project is None
                 else self._turns.turn(project))
         with turn:
             content = self._checked(environ, start_response)

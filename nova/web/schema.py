@@ -15,9 +15,9 @@ from typing import Any
 
 from nova import errors
 from nova.model.base import Json
-from nova.web.judging import Judge, Problem, Schema
 from nova.web.ranges import minor, within
 from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, shown
+from nova.web.validation import Problem, Schema, SchemaValidator
 
 REFUSE, ACCEPT = "refuse", "accept"  # the treatment of keys without a row
 BODY = "(body)"
@@ -211,7 +211,7 @@ class Body:
         self.may_be_missing = any(entry.path == BODY and "null" in entry.spec.types for entry in fields)
         self.legacy = legacy
         self.compiled = functools.cache(self._compile)
-        self.judged = functools.cache(self._judged)
+        self.validator_for = functools.cache(self._validator_for)
 
     def _compile(self, version: int, legacy: bool) -> SchemaNode:
         if not legacy:
@@ -221,9 +221,9 @@ class Body:
 
     def check(self, body: Json, version: int, legacy: bool = False) -> Json:
         """Return a converted copy of ``body``. Raises api.BadInput. Under /v2 unknown keys are dropped, not refused."""
-        node, judge = self.judged(version, legacy)
+        node, validator = self.validator_for(version, legacy)
         made = node.converted(body)
-        problem = judge.problem(made)
+        problem = validator.problem(made)
         if problem is not None:
             raise node.refusal(made, problem)
         return node.known(made) if legacy else made
@@ -232,9 +232,9 @@ class Body:
         """Return the JSON Schema of bodies, as a copy that may be modified."""
         return self.compiled(version, legacy).schema(legacy)
 
-    def _judged(self, version: int, legacy: bool) -> tuple[SchemaNode, Judge]:
+    def _validator_for(self, version: int, legacy: bool) -> tuple[SchemaNode, SchemaValidator]:
         node = self.compiled(version, legacy)
-        return node, Judge.of(node.schema(legacy))
+        return node, SchemaValidator.of(node.schema(legacy))
 
 
 @dataclass(frozen=True)
@@ -261,13 +261,13 @@ class Param:
 
     def problem(self, value: object) -> str | None:
         """Return the fault of one converted value; None if it is valid."""
-        found = _judge_of_one(self).problem(value)
+        found = _validator_of_one(self).problem(value)
         return None if found is None else found.text
 
 
 @functools.cache
-def _judge_of_one(entry: Param) -> Judge:
-    return Judge.of(entry.of_one())
+def _validator_of_one(entry: Param) -> SchemaValidator:
+    return SchemaValidator.of(entry.of_one())
 
 
 def param(name: str, type: str | tuple[str, ...] = "string", *, repeat: bool = True, since: str | None = None,

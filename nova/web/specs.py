@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nova.web.formats import BOOLEANS, FORMATS
-from nova.web.judging import INTEGER_TEXT, MAX_INTEGER, NUMBER_TEXT, Judge, Schema, unsigned
+from nova.web.validation import INTEGER_TEXT, MAX_INTEGER, NUMBER_TEXT, Schema, SchemaValidator, unsigned
 
 MOST_SHOWN = 200  # characters of an input value in a message
 
@@ -190,14 +190,14 @@ def of_spec(spec: Spec) -> Schema:
 
 
 @functools.cache
-def judge(spec: Spec) -> Judge:
+def validator_of(spec: Spec) -> SchemaValidator:
     """Return the compiled schema of a spec; created once for each spec."""
-    return Judge.of(of_spec(spec))
+    return SchemaValidator.of(of_spec(spec))
 
 
 def problem_of(spec: Spec, value: object) -> str | None:
     """Return the fault of ``value`` by ``spec`` alone, with the valid values; None if it is valid."""
-    problem = judge(spec).problem(converted(spec, value))
+    problem = validator_of(spec).problem(converted(spec, value))
     if problem is None:
         return None
     return f"Item {problem.path[0]}: {problem.text}" if problem.path else problem.text

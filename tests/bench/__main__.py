@@ -200,7 +200,7 @@ def lives(backends: Backends, root: Path, what: Sequence[str], quick: bool) -> N
     options = {"DEFAULT": {**QUIET["DEFAULT"], **actions.OPTIONS}}
     if "actions" in what:
         with running(Cloud(backends, root, Plan(computes=2, options=options))) as cloud:
-            actions.furnish(cloud)
+            actions.create_sample_data(cloud)
             actions.actions(cloud, Meters(backends.database("mariadb"), backends.broker), Report, 2 if quick else 10)
     if "drain" in what:
         slow = {**options, "fake": {"live_migration_time": 1.0 if quick else 5.0}}

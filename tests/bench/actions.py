@@ -86,7 +86,7 @@ class Costs:
         return row.task_state is None and not row.open
 
 
-def furnish(cloud: Cloud) -> None:
+def create_sample_data(cloud: Cloud) -> None:
     """What the actions need: another image and another flavor."""
     cloud.glance.add(b"another image", id=OTHER_IMAGE, name="other")
     cloud.api("admin").call("POST", "/flavors", {"flavor": {

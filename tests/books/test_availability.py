@@ -179,14 +179,14 @@ def in_network_of(machine: Machine, work: Callable[[], object]) -> None:
         threads.submit(inside).result()
 
 
-def furnish() -> None:
+def create_sample_data() -> None:
     Client(API, "admin", "admin").call("POST", "/flavors", {"flavor": {
         "name": "m1.tiny", "id": "1", "ram": 64, "vcpus": 1, "disk": 1}})
 
 
 def test_layout_when_each_part_is_killed_under_load_then_others_go_on_and_no_server_is_lost(cloud: Cloud) -> None:
     users = cloud.machines["users"]
-    in_network_of(users, furnish)
+    in_network_of(users, create_sample_data)
     print(HEAD, flush=True)
     with Users(API, users.leader) as tenants:
         tenants.wait_served(BACK_S)

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from tests.clients.furnish import IMAGE
 from tests.clients.place import Place
+from tests.clients.sample_data import IMAGE
 from tests.clients.verdict import Ran
 
 PLAY = Path(__file__).with_name("play.yml")

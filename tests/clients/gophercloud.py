@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.clients.cloud import ADMIN, Cloud
-from tests.clients.furnish import NETWORK, POOL, Furnished
 from tests.clients.place import Place
+from tests.clients.sample_data import NETWORK, POOL, Furnished
 from tests.clients.verdict import Known, Ran
 
 LIBRARIES = Path("/usr/share/gocode")

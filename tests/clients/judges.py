@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients import ansible_play, cloud, furnish, gophercloud, libcloud_driver, stand_ins, suites
-from tests.clients.furnish import Furnished
+from tests.clients import ansible_play, cloud, gophercloud, libcloud_driver, sample_data, stand_ins, suites
 from tests.clients.place import Place
+from tests.clients.sample_data import Furnished
 from tests.clients.verdict import Known, Ran, Verdict, known, verdict
 
 LISTS = Path(__file__).with_name("known")
@@ -83,11 +83,11 @@ def hear(name: str, venvs: Path, speed: float) -> Heard:
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(cloud.running(folder, speed))
         address = stack.enter_context(stand_ins.serving(made.endpoint("compute"))) if judge.services else ""
-        found = furnish.furnish(made, dict.fromkeys(judge.services, address))
-        furnish.write_clouds(made, folder / "clouds.yaml")
+        found = sample_data.create_sample_data(made, dict.fromkeys(judge.services, address))
+        sample_data.write_clouds(made, folder / "clouds.yaml")
         for number in range(judge.workers):
-            project = furnish.own_project(made, f"judge-{number}") if judge.apart else None
-            furnish.write_clouds(made, place.of_worker(number).folder / "clouds.yaml", project)
+            project = sample_data.own_project(made, f"judge-{number}") if judge.apart else None
+            sample_data.write_clouds(made, place.of_worker(number).folder / "clouds.yaml", project)
         results = judge.run(Court(place, made, found, [one for one in listed if not one.tried]))
     secret = made.login(cloud.ADMIN)["password"]
     results = [ran._replace(reason=ran.reason.replace(secret, "***")) for ran in results]  # commands are in some

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from tests.clients.cloud import ADMIN, Cloud
-from tests.clients.furnish import IMAGE, POOL
 from tests.clients.place import Place
+from tests.clients.sample_data import IMAGE, POOL
 from tests.clients.verdict import Ran
 
 STEPS = Path(__file__).with_name("libcloud_steps.py")

@@ -32,7 +32,7 @@ IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
 
 
 class Rig(Protocol):
-    """A driver that is connected, and what is needed to try it. ``patience_s``: how long a power event may take.
+    """A driver that is connected, and what is needed to try it. ``timeout_s``: how long a power event may take.
 
     Optional: ``other``, ``mark`` and ``marked`` (see ``driver_move_cases``), ``consoles`` (``driver_console_cases``),
     ``gives_up`` (``driver_hotplug_cases``).
@@ -41,7 +41,7 @@ class Rig(Protocol):
     driver: Any
     images: LocalImages | None
     bridge: str
-    patience_s: float
+    timeout_s: float
 
     def left_over(self, order: BuildOrder) -> list[str]:
         """What can still be found of a guest on the host, in words; [] when there is nothing."""
@@ -202,7 +202,7 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
 
             def said() -> list[PowerState]:
                 return [state.power_state for state in reported if state.server_uuid == order.server_uuid]
-            assert eventually(lambda: said()[:1] == [RUNNING] and said()[-1:] == [SHUTDOWN], rig.patience_s), said()
+            assert eventually(lambda: said()[:1] == [RUNNING] and said()[-1:] == [SHUTDOWN], rig.timeout_s), said()
         finally:
             rig.driver.on_power_change(lambda state: None)
 

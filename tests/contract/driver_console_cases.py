@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.guest.consoles import ConsoleType
 from nova.model.guest.orders import BuildOrder
 from nova.model.server.states import PowerState
-from nova.virt.interface import ConsolePlace
+from nova.virt.interface import ConsoleEndpoint
 from tests.contract.driver_life_cases import built, need
 from tests.contract.driver_move_cases import move_order, prepared
 
@@ -27,13 +27,13 @@ def types_of(rig: Any) -> tuple[ConsoleType, ...]:
     return getattr(rig, "consoles", (T.NOVNC,))
 
 
-def places(rig: Any, order: BuildOrder) -> dict[ConsoleType, ConsolePlace]:
+def places(rig: Any, order: BuildOrder) -> dict[ConsoleType, ConsoleEndpoint]:
     found = {kind: rig.driver.remote_consoles.console_of(order.server_uuid, kind) for kind in types_of(rig)}
     assert all(place.port or place.tls_port or place.socket_path for place in found.values())
     return found
 
 
-def spots(found: dict[ConsoleType, ConsolePlace]) -> set[Any]:
+def spots(found: dict[ConsoleType, ConsoleEndpoint]) -> set[Any]:
     """Whatever may be connected to."""
     return {spot for place in found.values() for spot in (place.port, place.tls_port, place.socket_path)
             if spot is not None}
@@ -110,7 +110,7 @@ class ConsoleCases:
         kinds = types_of(rig)
         rig.driver.live_moves.migrate(prepared(rig, order, other), lambda percent, amounts: None, lambda: False)
         try:
-            other.driver.live_moves.land(move_order(order))
+            other.driver.live_moves.finish_arrival(move_order(order))
             with pytest.raises(errors.NotFound):
                 rig.driver.remote_consoles.console_of(order.server_uuid, kinds[0])
             assert set(places(other, order)) == set(kinds)

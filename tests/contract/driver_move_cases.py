@@ -194,7 +194,7 @@ class LiveCases:
         assert live.lifecycle.power_state(order.server_uuid) == RUNNING
         live.live_moves.migrate(live_order, lambda percent, amounts: heard.append(percent), lambda: False)
         assert live.lifecycle.power_state(order.server_uuid) is None
-        assert [other.driver.live_moves.land(move_order(order)) for _ in range(2)] == [RUNNING, RUNNING]
+        assert [other.driver.live_moves.finish_arrival(move_order(order)) for _ in range(2)] == [RUNNING, RUNNING]
         assert heard == sorted(heard) and all(0 <= percent <= 100 for percent in heard)
         gone(rig, order)
         assert rig.left_over(order) == [] and other.driver.lifecycle.power_state(order.server_uuid) == RUNNING
@@ -203,7 +203,7 @@ class LiveCases:
         live_order = prepared(rig, order, other)
         live.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
         live.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
-        assert other.driver.live_moves.land(move_order(order)) == RUNNING
+        assert other.driver.live_moves.finish_arrival(move_order(order)) == RUNNING
 
     def test_migration_that_is_told_to_stop_leaves_the_guest_where_it_was(self, rig, order, other, live):
         live_order = prepared(rig, order, other)
@@ -211,7 +211,7 @@ class LiveCases:
             live.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: True)
         assert live.lifecycle.power_state(order.server_uuid) == RUNNING
         with pytest.raises(errors.NotFound):
-            other.driver.live_moves.land(move_order(order))
+            other.driver.live_moves.finish_arrival(move_order(order))
         gone(other, order)
         assert other.left_over(order) == []
 
@@ -223,7 +223,8 @@ class LiveCases:
         except errors.NovaError:
             assert live.lifecycle.power_state(order.server_uuid) == RUNNING
         else:
-            assert other.driver.live_moves.land(move_order(order)) == RUNNING  # a hypervisor that makes room by itself
+            # A hypervisor that frees space automatically.
+            assert other.driver.live_moves.finish_arrival(move_order(order)) == RUNNING
 
     def test_describe_of_a_guest_that_is_off_is_a_conflict_and_of_none_not_found(self, rig, order, other, live):
         live.lifecycle.shut_down(order.server_uuid, 0)
@@ -234,7 +235,7 @@ class LiveCases:
 
     def test_land_of_a_guest_that_never_came_is_not_found(self, rig, order, other, live):
         with pytest.raises(errors.NotFound):
-            other.driver.live_moves.land(move_order(order))
+            other.driver.live_moves.finish_arrival(move_order(order))
 
     @pytest.mark.parametrize("call", ["abort", "force"])
     def test_abort_and_force_without_a_migration_are_conflicts(self, rig, order, other, live, call):

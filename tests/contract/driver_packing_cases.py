@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.model.guest.orders import BuildOrder
-from nova.model.numa.topology import PackedCell, PackedDevice, Packing
+from nova.model.numa.topology import CellClaim, DeviceClaim, TopologyClaim
 from nova.model.server.states import PowerState
 from tests.contract.driver_life_cases import built, need
 from tests.contract.driver_move_cases import gone, move_order, off_and_left, prepared
@@ -19,8 +19,8 @@ RUNNING = PowerState.RUNNING
 
 def holding(order: BuildOrder, cpu: int = 0, **changes: Any) -> BuildOrder:
     """The guest pinned to a processor that every host has."""
-    cell = PackedCell(id=0, host_cell=0, vcpus=(0,), memory_mb=order.flavor.memory_mb, pins={0: cpu})
-    return msgspec.structs.replace(order, packing=Packing(**{"cells": (cell,), **changes}))
+    cell = CellClaim(id=0, host_cell=0, vcpus=(0,), memory_mb=order.flavor.memory_mb, pins={0: cpu})
+    return msgspec.structs.replace(order, packing=TopologyClaim(**{"cells": (cell,), **changes}))
 
 
 class PackingCases:
@@ -73,7 +73,7 @@ class PackingCases:
         live_order = prepared(rig, there, other)
         assert other.driver.packed.packings() == {held.server_uuid: there.packing}
         rig.driver.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
-        assert other.driver.live_moves.land(move_order(there)) == RUNNING
+        assert other.driver.live_moves.finish_arrival(move_order(there)) == RUNNING
         assert other.driver.packed.packings() == {held.server_uuid: there.packing}
         gone(rig, held)
         assert rig.driver.packed.packings() == {}
@@ -81,7 +81,7 @@ class PackingCases:
     def test_guest_with_devices_does_not_go_while_it_runs(self, rig, order):
         if not getattr(rig, "other", None):
             pytest.skip("the rig has one host")
-        device = PackedDevice(address="0000:01:00.0", request=0)
+        device = DeviceClaim(address="0000:01:00.0", request=0)
         held = holding(order, cells=(), devices=(device,))
         try:
             built(rig, held)

@@ -39,9 +39,9 @@ PROPERTIES: dict[str, Proof] = {
          "::test_action_when_a_process_dies_at_a_step_then_it_ends_well_and_leaves_nothing")),
     "A3": Proof(
         "What hosts have and no record knows is found, reported, adopted or removed as an operator says.",
-        (f"{CONDUCTOR}/upkeep/test_host_strangers.py"
+        (f"{CONDUCTOR}/upkeep/test_host_orphans.py"
          "::test_report_when_no_record_knows_a_guest_then_it_is_listed_and_logged_once",
-         f"{CONDUCTOR}/upkeep/test_adoption.py"
+         f"{CONDUCTOR}/upkeep/test_guest_takeover.py"
          "::test_adopt_when_no_record_knows_the_guest_then_it_is_a_server_with_all_that_it_had",
          f"{EVERY_STEP}::test_step_when_it_fails_after_its_work_then_it_is_undone_or_done")),
     "A4": Proof(
@@ -155,8 +155,8 @@ PROPERTIES: dict[str, Proof] = {
         "Readiness is a round trip over the bus, a deaf daemon ends itself, and connections that break need no hand.",
         (f"{FUNCTIONAL}/test_broken_connections.py::test_connections_when_they_break_at_random_then_what_is_accepted_ends_"
          "and_all_daemons_are_back",
-         f"{RPC}/test_hearing.py"
-         "::test_hearing_when_what_is_expected_does_not_come_then_silence_grows_from_the_first",
+         f"{RPC}/test_rpc_watchdog.py"
+         "::test_watchdog_when_an_expected_message_does_not_come_then_silence_grows_from_the_first",
          f"{FUNCTIONAL}/test_monitoring_live.py"
          "::test_ready_when_no_conductor_answers_then_those_that_need_one_are_not_and_say_why")),
     "D2": Proof(
@@ -201,7 +201,7 @@ PROPERTIES: dict[str, Proof] = {
          "::test_doctor_when_things_are_well_and_when_not_then_it_tells_them_apart")),
     "E3": Proof(
         "Each credential is tried, and the message names its section.",
-        (f"{MANAGE}/test_doctor_standing.py"
+        (f"{MANAGE}/test_keystone_credentials.py"
          "::test_credentials_when_keystone_takes_or_refuses_them_then_their_section_is_named",)),
     "E4": Proof("One thing has one name in documents, commands and messages.",
                 (f"{UNIT}/test_names.py::test_identifiers_then_they_are_in_the_fields_own_words",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_in(2)  # one of two runs has each
 
 
 class FilesRig:
-    images, bridge, patience_s = None, "br100", 1.0
+    images, bridge, timeout_s = None, "br100", 1.0
     consoles = tuple(kind for kind, protocol in PROTOCOLS.items() if protocol != "rdp")
 
     def __init__(self, state_path: Path, other: FilesRig | None = None) -> None:
@@ -77,7 +77,7 @@ class TestFakeDriverInFiles(DriverConformance):
         live_order = prepared(rig, order, rig.other)
         rig.driver.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
         rig.other.driver = rig.other.next_process()
-        assert rig.other.driver.live_moves.land(move_order(order)) == PowerState.RUNNING
+        assert rig.other.driver.live_moves.finish_arrival(move_order(order)) == PowerState.RUNNING
         assert rig.next_process().lifecycle.power_state(order.server_uuid) is None
 
     def test_guest_whose_source_is_killed_at_the_handover_runs_on_one_host(self, rig, order):
@@ -89,4 +89,4 @@ class TestFakeDriverInFiles(DriverConformance):
                 rig.driver.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
             rig.driver = rig.next_process()
             assert rig.driver.lifecycle.power_state(order.server_uuid) == here
-        assert rig.other.driver.live_moves.land(move_order(order)) == PowerState.RUNNING
+        assert rig.other.driver.live_moves.finish_arrival(move_order(order)) == PowerState.RUNNING

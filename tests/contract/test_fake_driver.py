@@ -13,7 +13,7 @@ from tests.contract.driver_conformance import DriverConformance
 
 
 class FakeRig:
-    images, bridge, patience_s = None, "br100", 1.0
+    images, bridge, timeout_s = None, "br100", 1.0
     consoles = tuple(kind for kind, protocol in PROTOCOLS.items() if protocol != "rdp")
 
     def __init__(self, driver: FakeDriver, other: FakeRig | None = None) -> None:

@@ -10,7 +10,7 @@ from nova.virt.libvirt.guest import devices, rescue
 from nova.virt.libvirt.guest.disk_devices import THROTTLES
 from nova.virt.libvirt.guest.numa_requirements import PROMISES
 from nova.virt.libvirt.guest.processor import TUNING
-from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, Sets
+from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, PropertyField
 from nova.virt.libvirt.vifs.common import BANDWIDTH, MOST_QUEUES
 from tests.docs_parts import rst
 
@@ -152,7 +152,7 @@ def _values(image: list[str], flavor: list[str]) -> str:
     return next(filter(None, both))
 
 
-def _named(table: Mapping[str, Sets], field: str) -> list[str]:
+def _named(table: Mapping[str, PropertyField], field: str) -> list[str]:
     return [name for name, row in table.items() if row.field == field]
 
 

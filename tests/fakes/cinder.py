@@ -89,7 +89,7 @@ class FakeCinder:
 
     def __init__(self, tokens: dict[str, str] | None = None, address: str = "127.0.0.1") -> None:
         self.tokens, self.address, self.url = tokens or {}, address, ""
-        self.shelf = Shelf()
+        self.store = Shelf()
         self.newest = (3, 71)
         self.images = {"image"}  # images that may be written to a volume
         self.quotas: dict[str, int] = {}  # of volumes and snapshots; unlimited if missing
@@ -138,7 +138,7 @@ class FakeCinder:
     def add_volume(self, size: int = 1, **members: Any) -> str:
         """Add an available volume and return its id. ``members``: fields of Cinder's JSON; ``project``: its owner."""
         volume_id = members.pop("id", None) or str(uuid.uuid4())
-        self.shelf.volumes[volume_id] = {
+        self.store.volumes[volume_id] = {
             "id": volume_id, "project": OURS, "status": "available", "size": size, "name": "", "description": None,
             "availability_zone": "nova", "created_at": _now(), "volume_type": "fast", "snapshot_id": None,
             "bootable": "false", "multiattach": False, "encrypted": False, "migration_status": None, "metadata": {},
@@ -147,8 +147,8 @@ class FakeCinder:
 
     def add_snapshot(self, volume_id: str, **members: Any) -> str:
         """Add an available snapshot and return its id."""
-        volume, snapshot_id = self.shelf.volumes[volume_id], str(uuid.uuid4())
-        self.shelf.snapshots[snapshot_id] = {
+        volume, snapshot_id = self.store.volumes[volume_id], str(uuid.uuid4())
+        self.store.snapshots[snapshot_id] = {
             "id": snapshot_id, "project": volume["project"], "volume_id": volume_id, "status": "available",
             "size": volume["size"], "name": "", "description": None, "created_at": _now(), "progress": "100%",
             "metadata": {}, **members}
@@ -157,18 +157,18 @@ class FakeCinder:
     def status(self, key: str) -> str:
         """Return the current status of a volume or a snapshot; ``gone`` if it does not exist."""
         self.settle()
-        found = self.shelf.volumes.get(key) or self.shelf.snapshots.get(key)
+        found = self.store.volumes.get(key) or self.store.snapshots.get(key)
         return found["status"] if found else "gone"
 
     def attachments_of(self, volume_id: str = "", server: str = "") -> list[dict[str, Any]]:
         """Return the attachments of a volume, of a server, or all."""
-        return [one for one in self.shelf.attachments.values()
+        return [one for one in self.store.attachments.values()
                 if volume_id in ("", one["volume_id"]) and server in ("", one["instance"])]
 
     def unsettled(self) -> dict[str, str]:
         """Return the volumes, snapshots and attachments in a transient status, as id -> status."""
         self.settle()
-        things = [*self.shelf.volumes.values(), *self.shelf.snapshots.values(), *self.shelf.attachments.values()]
+        things = [*self.store.volumes.values(), *self.store.snapshots.values(), *self.store.attachments.values()]
         return {one["id"]: one["status"] for one in things if one["status"] in PASSING}
 
     # -- failures
@@ -193,9 +193,9 @@ class FakeCinder:
         for key, change in list(self._changing.items()):
             if self.clock() >= change.until:
                 del self._changing[key]
-                for shelf in (self.shelf.volumes, self.shelf.snapshots):
-                    if key in shelf:
-                        shelf[key].update(status=change.then, progress="100%")
+                for store in (self.store.volumes, self.store.snapshots):
+                    if key in store:
+                        store[key].update(status=change.then, progress="100%")
 
     # -- for the rules
 
@@ -205,7 +205,7 @@ class FakeCinder:
 
     def check_quota(self, noun: str, project: str) -> None:
         limit = self.quotas.get(noun, -1)
-        used = len(list(self.of_project(getattr(self.shelf, noun), project)))
+        used = len(list(self.of_project(getattr(self.store, noun), project)))
         if 0 <= limit <= used:
             kind = {"volumes": "VolumeLimitExceeded", "snapshots": "SnapshotLimitExceeded"}[noun]
             raise Refusal(413, f"{kind}: Maximum number of {noun} allowed ({limit}) exceeded for quota '{noun}'.")

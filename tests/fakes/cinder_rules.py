@@ -51,7 +51,7 @@ class Rules:
     """The rules of all calls; ``answer`` is the entry point."""
 
     def __init__(self, fake: FakeCinder) -> None:
-        self.fake, self.shelf = fake, fake.shelf
+        self.fake, self.store = fake, fake.store
 
     def answer(self, asked: Asked) -> Answer:
         """Return (status, body) for a request. Raises Refusal."""
@@ -81,12 +81,12 @@ class Rules:
         if part == "metadata":
             return self._write_metadata(asked, self._volume(asked, key))
         wanted = asked.body["volume"]
-        snapshot = self.shelf.snapshots.get(wanted.get("snapshot_id"))
+        snapshot = self.store.snapshots.get(wanted.get("snapshot_id"))
         if wanted.get("snapshot_id") and snapshot is None:
             raise Refusal(404, f"Snapshot {wanted['snapshot_id']} could not be found.")
         kind = wanted.get("volume_type") or "fast"
-        name = self.shelf.types.get(kind, kind)
-        if name not in self.shelf.types.values():
+        name = self.store.types.get(kind, kind)
+        if name not in self.store.types.values():
             raise Refusal(404, f"Volume type with name {kind} could not be found.")
         if snapshot and wanted["size"] < snapshot["size"]:
             raise Refusal(400, f"Invalid input received: Volume size '{wanted['size']}'GB cannot be smaller than the "
@@ -98,9 +98,9 @@ class Rules:
             availability_zone=wanted.get("availability_zone") or "nova", metadata=wanted.get("metadata") or {},
             bootable=str(bool(wanted.get("imageRef"))).lower())
         if wanted.get("imageRef"):
-            self.shelf.volumes[volume_id]["volume_image_metadata"] = {"image_id": wanted["imageRef"]}
-        self.fake.begin(self.shelf.volumes[volume_id], "creating", "available")
-        return 202, {"volume": self._volume_shown(asked, self.shelf.volumes[volume_id])}
+            self.store.volumes[volume_id]["volume_image_metadata"] = {"image_id": wanted["imageRef"]}
+        self.fake.begin(self.store.volumes[volume_id], "creating", "available")
+        return 202, {"volume": self._volume_shown(asked, self.store.volumes[volume_id])}
 
     @staticmethod
     def _write_metadata(asked: Asked, thing: dict[str, Any]) -> Answer:
@@ -122,12 +122,12 @@ class Rules:
         if part == "metadata":
             return self._drop_metadata(volume, name)
         if volume["status"] not in DELETABLE or self.fake.attachments_of(key) or any(
-                one["volume_id"] == key for one in self.shelf.snapshots.values()):
+                one["volume_id"] == key for one in self.store.snapshots.values()):
             raise Refusal(400, "Invalid volume: Volume status must be available or error or error_restoring or "
                                "error_extending or error_managing and must not be migrating, attached, belong to a "
                                "group, have snapshots, awaiting a transfer, or be disassociated from snapshots after "
                                "volume transfer.")
-        del self.shelf.volumes[key]
+        del self.store.volumes[key]
         return 202, None
 
     def _volume_actions(self) -> dict[str, Callable[[Asked, dict[str, Any], Any], Answer]]:
@@ -151,7 +151,7 @@ class Rules:
         new = self._volume(asked, arguments["new_volume"])
         if volume["migration_status"] is None:
             for one in self.fake.attachments_of(volume["id"]):
-                del self.shelf.attachments[one["id"]]
+                del self.store.attachments[one["id"]]
             volume["status"] = "available"
             return 200, {"save_volume_id": new["id"]}
         volume["migration_status"] = None
@@ -189,8 +189,8 @@ class Rules:
         snapshot_id = self.fake.add_snapshot(volume["id"], project=asked.home, name=wanted.get("name") or "",
                                              description=wanted.get("description"), progress="0%",
                                              metadata=wanted.get("metadata") or {})
-        self.fake.begin(self.shelf.snapshots[snapshot_id], "creating", "available")
-        return 202, {"snapshot": self._snapshot_shown(asked, self.shelf.snapshots[snapshot_id])}
+        self.fake.begin(self.store.snapshots[snapshot_id], "creating", "available")
+        return 202, {"snapshot": self._snapshot_shown(asked, self.store.snapshots[snapshot_id])}
 
     @staticmethod
     def _set_snapshot_status(snapshot: dict[str, Any], wanted: Mapping[str, str]) -> Answer:
@@ -206,7 +206,7 @@ class Rules:
             return self._drop_metadata(self._snapshot(asked, key), name)
         if self._snapshot(asked, key)["status"] not in ("available", "error"):
             raise Refusal(400, "Invalid snapshot: Snapshot status must be one of available or error.")
-        del self.shelf.snapshots[key]
+        del self.store.snapshots[key]
         return 202, None
 
     # -- attachments
@@ -219,7 +219,7 @@ class Rules:
         everybodys = asked.project is None and asked.query.get("all_tenants") == "1"
         return 200, {"attachments": [
             {"id": one["id"], "status": one["status"], "instance": one["instance"], "volume_id": one["volume_id"]}
-            for one in mine if everybodys or self.shelf.volumes[one["volume_id"]]["project"] == asked.home]}
+            for one in mine if everybodys or self.store.volumes[one["volume_id"]]["project"] == asked.home]}
 
     def _post_attachments(self, asked: Asked, key: str = "", part: str = "") -> Answer:
         if part == "action":
@@ -231,7 +231,7 @@ class Rules:
         self._reserve(volume, wanted["instance_uuid"])
         attachment = {"id": str(uuid.uuid4()), "volume_id": volume["id"], "instance": wanted["instance_uuid"],
                       "status": "reserved", "connection": {}, "connector": {}}
-        self.shelf.attachments[attachment["id"]] = attachment
+        self.store.attachments[attachment["id"]] = attachment
         if wanted.get("connector"):
             self._connect(attachment, volume, wanted["connector"])
         return 200, {"attachment": self._attachment_shown(attachment)}
@@ -256,7 +256,7 @@ class Rules:
     def _put_attachments(self, asked: Asked, key: str) -> Answer:
         asked.since(27)
         attachment = self._attachment(asked, key)
-        volume = self.shelf.volumes[attachment["volume_id"]]
+        volume = self.store.volumes[attachment["volume_id"]]
         others = [one for one in self.fake.attachments_of(volume["id"]) if one["id"] != key and one["connection"]]
         if others and not volume["multiattach"]:
             raise Refusal(409, f"Resource conflict: duplicate connectors detected on volume {volume['id']}.")
@@ -265,7 +265,7 @@ class Rules:
 
     def _complete(self, attachment: dict[str, Any]) -> Answer:
         attachment["status"] = "attached"
-        self.shelf.volumes[attachment["volume_id"]]["status"] = "in-use"
+        self.store.volumes[attachment["volume_id"]]["status"] = "in-use"
         return 204, None
 
     def _delete_attachments(self, asked: Asked, key: str) -> Answer:
@@ -273,8 +273,8 @@ class Rules:
         attachment = self._attachment(asked, key)
         if attachment["connection"] and not asked.service and self.fake.uses(attachment["instance"], key):
             raise Refusal(409, f"Detach volume from instance {attachment['instance']} using the Compute API")
-        del self.shelf.attachments[key]
-        volume = self.shelf.volumes[attachment["volume_id"]]
+        del self.store.attachments[key]
+        volume = self.store.volumes[attachment["volume_id"]]
         left = {one["status"] for one in self.fake.attachments_of(volume["id"])}
         volume["status"] = ("in-use" if "attached" in left else "attaching" if "attaching" in left
                             else "reserved" if left else "available")
@@ -283,35 +283,35 @@ class Rules:
     # -- types and limits
 
     def _get_types(self, asked: Asked) -> Answer:
-        keys = list(self.shelf.types)
+        keys = list(self.store.types)
         begin = keys.index(asked.query["marker"]) + 1 if "marker" in asked.query else 0
         page = keys[begin:begin + self.fake.page]
-        answer: dict[str, Any] = {"volume_types": [{"id": key, "name": self.shelf.types[key]} for key in page]}
+        answer: dict[str, Any] = {"volume_types": [{"id": key, "name": self.store.types[key]} for key in page]}
         if len(page) == self.fake.page:
             answer["volume_type_links"] = [{"rel": "next", "href": f"http://elsewhere/v3/types?marker={page[-1]}"}]
         return 200, answer
 
     def _get_limits(self, asked: Asked) -> Answer:
-        used = len(list(self.fake.of_project(self.shelf.snapshots, asked.home)))
+        used = len(list(self.fake.of_project(self.store.snapshots, asked.home)))
         return 200, {"limits": {"rate": [], "absolute": {
             "totalSnapshotsUsed": used, "maxTotalSnapshots": self.fake.quotas.get("snapshots", -1)}}}
 
     # -- inside
 
     def _volume(self, asked: Asked, key: str) -> dict[str, Any]:
-        found = self.shelf.volumes.get(key)
+        found = self.store.volumes.get(key)
         if found is None or asked.project not in (None, found["project"]):
             raise Refusal(404, f"Volume {key} could not be found.")
         return found
 
     def _snapshot(self, asked: Asked, key: str) -> dict[str, Any]:
-        found = self.shelf.snapshots.get(key)
+        found = self.store.snapshots.get(key)
         if found is None or asked.project not in (None, found["project"]):
             raise Refusal(404, f"Snapshot {key} could not be found.")
         return found
 
     def _attachment(self, asked: Asked, key: str) -> dict[str, Any]:
-        found = self.shelf.attachments.get(key)
+        found = self.store.attachments.get(key)
         if found is None:
             raise Refusal(404, f"Volume attachment could not be found with filter: attachment_id = {key}.")
         self._volume(asked, found["volume_id"])
@@ -319,9 +319,9 @@ class Rules:
 
     def _page(self, asked: Asked, noun: str, shown: Callable[[Asked, dict[str, Any]], dict[str, Any]]
               ) -> dict[str, Any]:
-        found = list(reversed(getattr(self.shelf, noun).values())) if (
+        found = list(reversed(getattr(self.store, noun).values())) if (
             asked.project is None and asked.query.get("all_tenants") == "1"
-        ) else list(self.fake.of_project(getattr(self.shelf, noun), asked.home))
+        ) else list(self.fake.of_project(getattr(self.store, noun), asked.home))
         if not self.fake.filters_nothing:
             found = [one for one in found if asked.query.get("name", one["name"]) == one["name"]]
         begin = int(asked.query.get("offset", 0))

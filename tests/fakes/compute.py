@@ -210,9 +210,9 @@ def beside(function: Any, *args: Any) -> tuple[threading.Thread, list[Any]]:
     return thread, results
 
 
-def wait_until(condition: Any, patience_s: float = 5.0) -> None:
-    """Wait until ``condition()`` is true. Raises AssertionError after ``patience_s``."""
-    end = time.monotonic() + patience_s
+def wait_until(condition: Any, timeout_s: float = 5.0) -> None:
+    """Wait until ``condition()`` is true. Raises AssertionError after ``timeout_s``."""
+    end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end, "it did not become true in time"
         time.sleep(0.005)

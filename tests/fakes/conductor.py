@@ -13,7 +13,7 @@ from typing import Any
 from nova.model.base import utcnow
 from nova.model.flavor.flavors import Flavor
 from nova.model.host.aggregates import Aggregate
-from nova.model.host.services import Debt, Hypervisor, Service
+from nova.model.host.services import Hypervisor, PendingCleanup, Service
 from nova.model.image.images import Image
 from nova.model.network.floating import DnsDomain, DnsEntry, FloatingAddress
 from nova.model.network.networks import FixedAddressRow, Network
@@ -75,7 +75,7 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
         self.uptime: str | None = " 08:32:11 up 93 days"  # the uptime of every hypervisor
         self.aggregates: dict[int, Aggregate] = {}
         self.usages: list[ServerUsage] = []  # for every requested time
-        self.debts: list[Debt] = []
+        self.debts: list[PendingCleanup] = []
         self.devices: dict[str, tuple[BlockDevice, ...]] = {}  # volumes by server uuid
         self.volumes: dict[str, Volume] = {}
         self.volume_snapshots: dict[str, VolumeSnapshot] = {}

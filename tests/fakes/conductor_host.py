@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
-from nova.model.host.services import Alive, Debt, Registered, Registration
+from nova.model.host.services import Alive, PendingCleanup, Registered, Registration
 from nova.model.network.networks import LeaseChange, NetworkOnHost
 from nova.model.network.security_groups import HostFirewall
 from nova.model.server.migrations import ProgressReport
@@ -20,7 +20,7 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
     def __init__(self, *networks: NetworkOnHost) -> None:
         super().__init__()
         self.overtaken: set[str] = set()
-        self.debts: tuple[Debt, ...] = ()
+        self.cleanups: tuple[PendingCleanup, ...] = ()
         self.expected: tuple[ExpectedGuest, ...] = ()
         self.networks = networks
         self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host),
@@ -30,7 +30,7 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
     # -- answers
 
     def register(self, host: str, registration: Registration) -> Registered:
-        return Registered(service_id=1, debts=self.debts)
+        return Registered(service_id=1, cleanups=self.cleanups)
 
     def may_proceed(self, host: str, asked: Iterable[Permission]) -> tuple[Permission, ...]:
         return tuple(Permission(server_uuid=each.server_uuid, epoch=each.epoch,

@@ -59,7 +59,7 @@ def run(folder: Path) -> None:
         sock = inside.wrap_socket(theirs, server_side=True)
         front = websocket.BrowserSocket.accept(sock, handshake())
         back = way.connect(ConsoleAddress(access_url_base="", host="localhost", port=port), here)
-        papers = vencrypt.Papers(authority.ca, mine.cert, mine.key)
+        papers = vencrypt.TlsFiles(authority.ca, mine.cert, mine.key)
         back = rfb.secure(front, back, rfb.Security(("vencrypt",), papers).of("127.0.0.1"))
         endings.append(relay.carry(front, back, relay.Times(), control))
 

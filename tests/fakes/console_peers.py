@@ -15,7 +15,7 @@ from typing import Any
 from nova.console import relay, websocket
 from nova.console.stream import Stream, StreamEnd
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 MASK = b"\x11\x22\x33\x44"
 
 
@@ -25,7 +25,7 @@ def tcp_pair() -> tuple[socket.socket, socket.socket]:
         one = socket.create_connection(listening.getsockname())
         other, _ = listening.accept()
     for sock in (one, other):
-        sock.settimeout(PATIENCE_S)
+        sock.settimeout(TIMEOUT_S)
     return one, other
 
 
@@ -48,7 +48,7 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[int]:
         with contextlib.suppress(OSError):
             while True:
                 sock, _ = listening.accept()
-                sock.settimeout(PATIENCE_S)
+                sock.settimeout(TIMEOUT_S)
                 threading.Thread(target=one, args=(sock,), daemon=True).start()
 
     def one(sock: socket.socket) -> None:
@@ -177,13 +177,13 @@ class Session:
             self.result.set_exception(error)
 
     def ending(self) -> relay.Ending:
-        return self.result.result(PATIENCE_S)
+        return self.result.result(TIMEOUT_S)
 
     def close(self) -> None:
         self.control.end(1001, "the test is over")
         for sock in (self.console, self.browser.sock if hasattr(self, "browser") else self.viewer):
             sock.close()
-        self.thread.join(PATIENCE_S)
+        self.thread.join(TIMEOUT_S)
 
 
 def buffered_bytes(end: StreamEnd) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nova import errors
 from nova.model.server.states import PowerState
-from nova.virt.libvirt.hypervisor import HostSize, Lost, PowerEvent, Sink
+from nova.virt.libvirt.hypervisor import ConnectionLost, HostSize, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
 from tests.fakes.hypervisor_devices import Devices, Screens, placed
 from tests.fakes.hypervisor_moves import Migrations
@@ -92,7 +92,7 @@ class FakeHypervisor(Actions, Migrations, Screens, Devices):
         self.reopened += 1
 
     def lose(self) -> None:
-        self._sink(Lost())
+        self._sink(ConnectionLost())
 
     def hostname(self) -> str:
         return "host1"
@@ -150,13 +150,13 @@ class FakeHypervisor(Actions, Migrations, Screens, Devices):
             Path(log.get("file", "")).write_text("booting\n")
         self.turn(server_uuid, PowerState.PAUSED if held else PowerState.RUNNING)
 
-    def ask_to_stop(self, server_uuid: str) -> None:
+    def request_shutdown(self, server_uuid: str) -> None:
         self._known(server_uuid)
         self.asked.append(server_uuid)
         if self.guests_obey:
             self.turn(server_uuid, PowerState.SHUTDOWN)
 
-    def stop_now(self, server_uuid: str) -> None:
+    def power_off(self, server_uuid: str) -> None:
         self._check()
         if self.power.get(server_uuid) in (PowerState.RUNNING, PowerState.PAUSED):
             self.turn(server_uuid, PowerState.SHUTDOWN)

@@ -68,7 +68,7 @@ class Devices:
     _live: dict[str, str]
 
     def __init__(self) -> None:
-        self.deaf, self.plug_fails, self.asked_for = 0, "", 0
+        self.why_not_receiving, self.plug_fails, self.asked_for = 0, "", 0
         self.disk_sizes: dict[tuple[str, str], int] = {}
         self.block_jobs: dict[tuple[str, str], tuple[BlockJob, str]] = {}
         self.block_fails, self.block_hangs = "", False
@@ -94,8 +94,8 @@ class Devices:
         self._needs_running(server_uuid, running)
         if running:
             self.asked_for += 1
-            if self.deaf:
-                self.deaf -= 1
+            if self.why_not_receiving:
+                self.why_not_receiving -= 1
                 return
         device = ET.fromstring(xml)
 

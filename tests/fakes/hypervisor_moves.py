@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.migrationproxy import GatePlan, Ready, TunnelPlan, references
+from nova.migrationproxy import ListenerPlan, Ready, TunnelPlan, references
 from nova.model.server.migrations import MigrationProgress
 from nova.model.server.states import PowerState
-from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
+from nova.virt.libvirt.hypervisor import CpuComparison, MigrationParams, RunningMigration
 from nova.virt.libvirt.moves.proxies import PLAN_FILE, READY_FILE
 
 AMOUNTS = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=60, memory_remaining_bytes=40)
@@ -36,22 +36,22 @@ class Migrations:
         self.peers: dict[Path, Any] = {}
         self.migration_hangs, self.migration_fails, self.migration_lost, self.no_post_copy = False, "", False, False
         self.flags: frozenset[str] = frozenset({"aes", "sse4.2"})
-        self.departures: list[Departure] = []
+        self.departures: list[MigrationParams] = []
         self.jobs: dict[str, RunningMigration] = {}
         self.downtimes: list[int] = []
         self.forced: list[str] = []
         self._aborted: set[str] = set()
 
-    def moving_xml(self, server_uuid: str) -> str:
+    def migratable_xml(self, server_uuid: str) -> str:
         self._known(server_uuid)  # type: ignore[attr-defined]
         return self.shown(server_uuid)  # type: ignore[attr-defined]
 
-    def unfit_cpu(self, question: CpuQuestion) -> str:
+    def cpu_incompatibility(self, question: CpuComparison) -> str:
         wanted = {one.get("name", "") for one in ET.fromstring(question.cpu).iterfind("feature")}
         missing = sorted(wanted - self.flags)
         return f"Host CPU does not provide required features: {', '.join(missing)}" if missing else ""
 
-    def migrate(self, server_uuid: str, departure: Departure) -> None:
+    def migrate(self, server_uuid: str, departure: MigrationParams) -> None:
         state = self._known(server_uuid)  # type: ignore[attr-defined]
         peer = self._let_in(server_uuid, departure)
         files = [one.get("file", "") for one in ET.fromstring(departure.xml).iterfind("devices/disk//source")]
@@ -78,7 +78,7 @@ class Migrations:
         if self.migration_lost:
             raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
 
-    def _let_in(self, server_uuid: str, departure: Departure) -> Any:
+    def _let_in(self, server_uuid: str, departure: MigrationParams) -> Any:
         """Return the host at the end of the tunnel at ``departure``; None if it would not admit this definition."""
         socket = Path(departure.uri.partition("socket=")[2])
         try:
@@ -86,7 +86,7 @@ class Migrations:
             for directory, peer in self.peers.items():
                 gate = directory / server_uuid
                 if socket.exists() and gate.exists() and tunnel.port == _decoded(gate / READY_FILE, Ready).port:
-                    references.check(departure.xml, _decoded(gate / PLAN_FILE, GatePlan).definition)
+                    references.check(departure.xml, _decoded(gate / PLAN_FILE, ListenerPlan).definition)
                     return peer
         except references.Refused as error:
             raise errors.host.LibvirtRefused(task="migrate the guest", reason=str(error)) from error

@@ -14,12 +14,12 @@ from nova.clients.image_data import Retries
 from nova.clients.image_proxy import ImageProxy, ProxySettings
 from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 from nova.imageproxy import app
-from nova.imageproxy.gate import Gate
+from nova.imageproxy.access import ImageAccess
 from nova.imageproxy.transfers import TransferSlots
 from nova.model.image.image_tickets import READ, WRITE, ImageTicket
 from nova.model.image.images import Image
-from nova.rpc.image_seal import TicketSeal
-from nova.web.seen import SeenRequests
+from nova.rpc.ticket_encryption import TicketCipher
+from nova.web.replay_cache import ReplayCache
 
 KEY, OTHER_KEY = ("bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4=", "YW5vdGhlciBrZXkgdGhhdCBub2JvZHkgaGFzLCBzbz8=")
 HOST, SECRET = "host1", "the secret of host1, long enough to be one"
@@ -35,7 +35,7 @@ def glance_at(url: str, retries: int = 0) -> Glance:
 def maker(*servers: str, key: str = KEY, secret: str = SECRET, **settings: Any) -> TicketMaker:
     """Return a conductor's ticket maker, with the same secret for all hosts."""
     clock = settings.pop("clock", time.time)
-    return TicketMaker(TicketSeal([key]), TicketSettings(servers, **settings), lambda host: secret, clock)
+    return TicketMaker(TicketCipher([key]), TicketSettings(servers, **settings), lambda host: secret, clock)
 
 
 def ticket(image_id: str, direction: str = READ, *servers: str, host: str = HOST, **made: Any) -> ImageTicket:
@@ -52,7 +52,7 @@ class RunningProxy:
                  ) -> None:
         self.sock = http_server.bind("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self.sock.getsockname()[1]}"
-        application = app.build(images, Gate(TicketSeal(keys), SeenRequests()), TransferSlots(slots, wait_s))
+        application = app.build(images, ImageAccess(TicketCipher(keys), ReplayCache()), TransferSlots(slots, wait_s))
         self.server = http_server.Server(self.sock, application, http_server.ClientBounds(100, idle_s, 5.0, 60.0))
 
     def __enter__(self) -> RunningProxy:

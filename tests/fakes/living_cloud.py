@@ -75,9 +75,9 @@ class MortalJournal(Journal):
         self._alive()
         super().finish(*args)
 
-    def leave_behind(self, *args: Any) -> Any:
+    def fence_unreachable_host(self, *args: Any) -> Any:
         self._alive()
-        return super().leave_behind(*args)
+        return super().fence_unreachable_host(*args)
 
     def _alive(self) -> None:
         if self.dead:

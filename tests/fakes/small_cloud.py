@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from nova import context
-from nova.conductor.actions.interfaces import detach_at_once
+from nova.conductor.actions.interfaces import detach_without_waiting
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
@@ -21,7 +21,7 @@ from nova.conductor.host_service import HostService
 from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.image_tickets import TicketedCalls, TicketMaker, TicketSettings
-from nova.conductor.hosts.registration import Daemons
+from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conductor.networking.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.neutron import proxies
 from nova.conductor.neutron.back_end import NeutronBackEnd
@@ -51,8 +51,8 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
-from nova.rpc.image_seal import TicketSeal
 from nova.rpc.local import LocalBus
+from nova.rpc.ticket_encryption import TicketCipher
 from tests.fakes import furnished
 from tests.fakes.compute_hosts import FakeCompute
 from tests.fakes.daemons import FakeNetworkHost, FakeScheduler
@@ -63,7 +63,7 @@ from tests.fakes.neutron import FakeNeutron
 from tests.fakes.volumes import FakeVolumeKeys, FakeVolumes
 
 DEMO = context.RequestContext(request_id="req-demo", user_id="joe", project_id="demo", token="joe's own token")
-PATIENCE_S = 15.0
+TIMEOUT_S = 15.0
 
 TINY = NewFlavor(name="tiny", flavorid="1", memory_mb=64, vcpus=1, root_gb=1)
 
@@ -110,7 +110,7 @@ def secret_of(host: str) -> str:
 def ticketed(client: Any) -> Any:
     """Return a client of ComputeRPC whose orders have image tickets."""
     return TicketedCalls(ComputeRPC, client, TicketMaker(
-        TicketSeal(KEYS), TicketSettings(("http://proxy:9293",)), secret_of))
+        TicketCipher(KEYS), TicketSettings(("http://proxy:9293",)), secret_of))
 
 
 class SmallCloud:
@@ -146,7 +146,7 @@ class SmallCloud:
         self.bus.serve(NetworkRPC, self.network, "net")
         self.conductors: list[Deps] = []
         self.deps = self.conductor()
-        self.daemons = Daemons(self.deps, clock=self.clock)
+        self.daemons = ServiceRegistry(self.deps, clock=self.clock)
         self.hosts = HostService(self.deps, self.daemons, self.clock)
         self.bus.serve(ConductorRPC, conductor_service(self.deps, self.daemons, self.cloudpipes))
         self.bus.serve(ConductorHostRPC, self.hosts)
@@ -178,7 +178,7 @@ class SmallCloud:
         for host in computes:
             self._compute(host)
         self.scheduler.choices, self.scheduler.calls, self.network.calls = map(list, again.calls)
-        self.cell.transact(lambda tx: services.beat(tx, dict.fromkeys(services.known(tx))))
+        self.cell.transact(lambda tx: services.record_heartbeats(tx, dict.fromkeys(services.known(tx))))
         self.daemons.refresh()
 
     def make_back_end(self, deps: Deps, doubts_s: Sequence[float] = (), gather_s: float = 0.0) -> Any:
@@ -186,7 +186,7 @@ class SmallCloud:
         if not (self.networks.neutron and self.furnished):
             return NovaNetwork(deps)
         client = self.neutron.client(doubts_s=doubts_s)
-        return with_proxies(NeutronBackEnd(deps, client, detach_at_once(deps), gather_s=gather_s), deps, client)
+        return with_proxies(NeutronBackEnd(deps, client, detach_without_waiting(deps), gather_s=gather_s), deps, client)
 
     def conductor(self, name: str = "ctl") -> Deps:
         """Return another conductor process, with its own lease."""
@@ -324,7 +324,7 @@ class SmallCloud:
         self.cell.dispose()
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = TIMEOUT_S) -> Any:
     """Return the first true result of a condition. Raises AssertionError after ``seconds``."""
     end = time.monotonic() + seconds
     while not (answer := condition()):

@@ -33,7 +33,7 @@ RATIOS = (0.01, 1.0, 4.0)  # CPU allocation ratios of a host: the first is less 
 HASTY = 0.1  # of the actions are immediately followed by another one
 WATCHED = 0.3  # of the actions have a user who opens a console before, during or after them
 MEANWHILE = 0.3  # of the actions have a user who changes the server's networks at the same time
-PATIENCE_S = 0.5  # maximum time until a dead host is restarted
+TIMEOUT_S = 0.5  # maximum time until a dead host is restarted
 LATE_S = 0.3
 OVERTAKING = ("delete", "hard_reboot", "evacuate")
 
@@ -263,7 +263,7 @@ class Walk:
     def _heal(self) -> None:
         """Wait until dead processes are detected, restart them, and let all operations end."""
         cloud = self.cloud
-        revive_at = time.monotonic() + self.rng.choice((0.0, PATIENCE_S))  # operations keep waiting for a dead host
+        revive_at = time.monotonic() + self.rng.choice((0.0, TIMEOUT_S))  # operations keep waiting for a dead host
         end = revive_at + 20
         while cloud.open_operations():
             if cloud.deps.runner.journal.dead:

@@ -15,7 +15,7 @@ import time
 import urllib.request
 from typing import Any
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 class Client:
@@ -52,9 +52,9 @@ def boot(client: Client, name: str) -> None:
     flavor = client.compute("GET", "/flavors")["flavors"][0]["id"]
     body = {"server": {"name": name, "imageRef": image, "flavorRef": flavor, "networks": "auto"}}
     made = client.compute("POST", "/servers", body)["server"]["id"]
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while (status := client.compute("GET", f"/servers/{made}")["server"]["status"]) == "BUILD":
-        assert time.monotonic() < until, f"{made} is in BUILD after {PATIENCE_S} s"
+        assert time.monotonic() < until, f"{made} is in BUILD after {TIMEOUT_S} s"
         time.sleep(0.1)
     assert status == "ACTIVE", f"{made} is in {status}"
     print(made)

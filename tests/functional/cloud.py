@@ -129,7 +129,7 @@ class Cloud:
         for daemon in self.daemons.values():
             daemon.start()
         self.wait_up()
-        self.furnish()
+        self.create_sample_data()
         return self
 
     def prepare(self) -> Cloud:
@@ -236,7 +236,7 @@ class Cloud:
         return {(one["binary"], one["host"]) for one in self.api(ADMIN).get("/os-services")["services"]
                 if one["state"] == "up"}
 
-    def furnish(self) -> None:
+    def create_sample_data(self) -> None:
         """A flavor and, where there is a nova-network, a network."""
         self.api(ADMIN).call("POST", "/flavors", {"flavor": {
             "name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}})

@@ -127,7 +127,7 @@ def faults_of(call: Call) -> list[str]:
     if shape is None:
         return []
     _parsed(call, shape)  # raises where a value cannot be read
-    return list(_strangers(call.tree, shape, call.action, OUR_OWN))
+    return list(_orphans(call.tree, shape, call.action, OUR_OWN))
 
 
 def _parsed(call: Call, shape: Any) -> dict[str, Any]:
@@ -135,12 +135,12 @@ def _parsed(call: Call, shape: Any) -> dict[str, Any]:
     return dict(botocore.parsers.create_parser("ec2").parse(answer, shape))
 
 
-def _strangers(element: Any, shape: Any, path: str, allowed: tuple[str, ...] = ()) -> Iterator[str]:
+def _orphans(element: Any, shape: Any, path: str, allowed: tuple[str, ...] = ()) -> Iterator[str]:
     if shape.type_name == "structure":
         members = {member.serialization.get("name", name): member for name, member in shape.members.items()}
         for child in element:
             if child.tag in members:
-                yield from _strangers(child, members[child.tag], f"{path}.{child.tag}")
+                yield from _orphans(child, members[child.tag], f"{path}.{child.tag}")
             elif child.tag not in allowed:
                 yield f"{path}.{child.tag} is not in the model"
     elif shape.type_name == "list":
@@ -148,7 +148,7 @@ def _strangers(element: Any, shape: Any, path: str, allowed: tuple[str, ...] = (
         for child in element:
             if child.tag != item:
                 yield f"{path}.{child.tag} should be {item}"
-            yield from _strangers(child, shape.member, f"{path}.{child.tag}")
+            yield from _orphans(child, shape.member, f"{path}.{child.tag}")
     elif len(element):
         yield f"{path} has elements, and should be text"
     elif shape.type_name in TYPED and not (element.text or "").strip():

@@ -96,7 +96,7 @@ def _of_conductors(workflow: Workflow) -> list[LifeKill]:
 
 def _failing_at(workflow: Workflow, found: Sequence[Step]) -> int:
     """The position of the step whose call fails."""
-    where = {"resize": "FetchDisks", "migrate": "FinishResize", "live-migration": "MigrateGuests",
+    where = {"resize": "CopyDisks", "migrate": "FinishResize", "live-migration": "MigrateGuests",
              "evacuate": "RebuildAtDestination", "unshelve": "RespawnGuests", "shelve": "TakeSnapshots",
              "createImage": "TakeSnapshots"}[workflow.action.name]
     return [step.name for step in found].index(where)
@@ -104,7 +104,7 @@ def _failing_at(workflow: Workflow, found: Sequence[Step]) -> int:
 
 def _of_hosts(workflow: Workflow) -> list[LifeKill]:
     action, names = workflow.action.name, [step.name for step in steps(workflow)]
-    chosen = names.index("TakeNextHost") + 1 if "TakeNextHost" in names else 0
+    chosen = names.index("SelectNextHost") + 1 if "SelectNextHost" in names else 0
     two = action in MOVING or action == "unshelve"
     kills = []
     if action not in ("evacuate", "unshelve"):  # the server's host is down already, or it has none

@@ -44,7 +44,7 @@ class Link:
             _close(end)
         return len(chosen)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         self._listener = self._listen(self.port)
         self._serve()
 

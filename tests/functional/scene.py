@@ -30,7 +30,7 @@ class Scene:
         self.cloud, self.api = cloud, cloud.api(user, "demo")
         self.point = Path(cloud.plan.env["NOVA_FAULT_POINT"].removeprefix("@"))
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """All daemons run again, nothing is armed."""
         self.point.unlink(missing_ok=True)
         self.wake()

@@ -13,7 +13,7 @@ import pytest
 
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.hosts.feed import Feed
-from nova.conductor.hosts.registration import Daemons
+from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.service import conductor_service
 from nova.db.host import hosts, reports
@@ -50,7 +50,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     deps = Deps(api=api, cell=cell, settings=settings, host="control", scheduler=silent, compute=compute,
                 network=silent, images=None, certs=None)
     deps.feed, deps.networking = Feed(deps), NovaNetwork(deps)
-    daemons = Daemons(deps)
+    daemons = ServiceRegistry(deps)
     daemons.register(Registration(host="host1", binary="nova-compute", topic="compute", host_id=NODE))
     daemons.register(Registration(host="control", binary="nova-scheduler", topic="scheduler"))
     node = Node(name="node1", uuid=NODE, hypervisor_type="QEMU", vcpus=4, memory_mb=1000, local_gb=10,

@@ -40,7 +40,7 @@ def test_start_when_the_broker_is_down_then_daemons_wait_and_say_so_and_then_wor
     broker.start()
     broker.wait()
     cloud.wait_up()
-    cloud.furnish()
+    cloud.create_sample_data()
     cloud.api().boot("late")
     cloud.empty()
     cloud.stop()

@@ -31,7 +31,7 @@ def test_daemons_when_the_broker_returns_then_they_come_back_spread_over_time(ma
     link.cut()
     time.sleep(AWAY_S)
     before = len(link.accepted_at)
-    link.mend()
+    link.repair()
     wait_until("all daemons are up", lambda: len(cloud.up()) == daemons, 60)
     assert cloud.api().boot("newest")["status"] == "ACTIVE"
     back = link.accepted_at[before:]

@@ -13,7 +13,7 @@ from oslo_messaging._drivers import common
 from nova import errors
 from nova.rpc.host_rights import LARGEST_MESSAGE, LIMITS
 from nova.rpc.hosts_driver import BOUNDS
-from nova.rpc.proofs import Proofs, Spoken
+from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from tests.functional.backends import hosts_url, hosts_vhost, wait_until
 from tests.functional.test_hosts_driver import SECRETS, DeskRPC, Place, Raw, body_of
 
@@ -73,7 +73,7 @@ def test_host_of_the_release_before_when_it_sends_to_the_shared_queue_then_it_is
         publish(hosts_url(place.url), "conductor-host", common.serialize_msg(
             {"method": "tell", "args": sealed, "version": "1.0", "_unique_id": "old"}))
     envelope = {"sender": "host1", "contract": "1.0", "body": body_of({"host": "host1"})}
-    Proofs(place.own("host1")).ask(Spoken(DeskRPC, DeskRPC.methods["tell"], "host1"), envelope, "", send)
+    Proofs(place.own("host1")).ask(AuthenticatedMethod(DeskRPC, DeskRPC.methods["tell"], "host1"), envelope, "", send)
     wait_until("it came", lambda: len(place.desk.told) == told + 1, 5)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nova import errors, http_server
-from nova.console import app, gate, installed, kinds, sessions, target
+from nova.console import access, app, installed, kinds, sessions, target
 from nova.console.installed import ProxyPages
 from tests.fakes.console_front import GOOD, FakeConsoleAuth, FakeEnd, echo, rfb
 from tests.functional.backends import wait_until
@@ -76,7 +76,7 @@ class Proxy:
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.SessionLimits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
+        door = access.ConsoleAccess(kind, self.auth, self.sessions, access.AccessSettings(reach=HERE))
         sock = http_server.bind("127.0.0.1", 0)
         self.server = http_server.Server(sock, app.App(door, pages),
                                          http_server.ClientBounds(50, 30, 10))

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nova.console import codes, gate, sessions
+from nova.console import access, codes, sessions
 from tests.fakes.console_front import Client, FakeEnd, echo, rfb
 from tests.functional.backends import free_port, wait_until
 from tests.functional.clients import User, Worker
@@ -96,7 +96,7 @@ def test_serial_line_when_consoleauth_is_away_then_it_goes_on_and_new_ones_get_w
         cloud.daemons["consoleauth"].kill()
         try:
             status, words = console.page(Accept="text/plain")
-            assert (status, words) == (503, f"{gate.NOT_NOW}\n")
+            assert (status, words) == (503, f"{access.NOT_NOW}\n")
             client.send(b"still here")
             assert client.received(10) == b"still here"
         finally:

@@ -63,7 +63,7 @@ def test_reads_when_the_cell_is_cut_then_they_are_partial_by_version_and_whole_a
         assert services == [{"binary": "nova-compute", "host": "host1", "status": "UNKNOWN"}]
         assert refusal(cloud.api(ADMIN, version="2.68"), "/os-services") == 503
     finally:
-        cloud.cell_link.mend()
+        cloud.cell_link.repair()
     wait_until("the server is whole again", lambda: newest.show(servers[0])["status"] != "UNKNOWN", BACK_S)
     assert newest.show(servers[0]) == before
     assert [one["id"] for one in old.servers()] == servers
@@ -85,7 +85,7 @@ def test_work_when_the_cell_was_away_longer_than_a_lease_then_it_goes_on_by_itse
         assert len(cloud.api(version="2.69").servers()) == 3
         assert all(daemon.running for daemon in cloud.daemons.values())
     finally:
-        cloud.cell_link.mend()
+        cloud.cell_link.repair()
     wait_until("all daemons are up", lambda: ("nova-compute", "host1") in _up(cloud), BACK_S, 0.2)
     cloud.api().boot("after")
 

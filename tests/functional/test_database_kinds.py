@@ -20,9 +20,9 @@ from nova.db.sql import server_limits
 from nova.db.sql.engine import Database, DatabaseBusy
 from nova.db.sql.statements import insert_all, insert_ignoring
 from nova.db.sql.types import later
-from nova.db.upkeep import strangers
+from nova.db.upkeep import orphans
 from nova.model.base import Scope, utcnow
-from nova.model.guest.strangers import StrangerKind
+from nova.model.guest.orphans import OrphanKind
 from nova.model.host.services import Registration, ServiceQuery
 from nova.model.network.networks import RequestedNetwork
 from nova.model.server.migrations import NewMigration
@@ -136,7 +136,7 @@ def test_what_periodic_tasks_look_for_is_found_and_judged_by_the_databases_clock
         cell.transact(lambda tx, uuid=uuid: migrations.insert(tx, NewMigration(
             uuid=new_uuid(), server_uuid=uuid, type="migration", status="migrating")))
     cell.transact(lambda tx: tx.execute(sa.update(tables.migrations).values(created_at=now - old)))
-    what = timeouts.Resting(VmState.RESCUED, ("rescue",), "unrescue")
+    what = timeouts.IdleServersQuery(VmState.RESCUED, ("rescue",), "unrescue")
     with cell.reading() as tx:
         found = timeouts.resting(tx, what, 10)
         after = what._replace(after=(found[0].updated_at, found[0].id))
@@ -185,7 +185,7 @@ def test_epoch_when_a_host_is_left_behind_then_both_rows_have_it(cell: Database)
     uuid, = add_servers(cell, server_row(launched_at=None))
     begin = states.Begin(ACTIONS["delete"], uuid, {}, "req-1", None, None, 1, "")
     entry, _overtaken = cell.transact(lambda tx: states.begin(tx, begin))
-    newer = cell.transact(lambda tx: states.leave_behind(tx, entry))
+    newer = cell.transact(lambda tx: states.fence_unreachable_host(tx, entry))
     with cell.reading() as tx:
         assert servers.epochs(tx, [uuid]) == {uuid: newer.epoch} == {uuid: entry.epoch + 1}
         kept = tx.execute(sa.select(tables.operations.c.epoch).where(tables.operations.c.id == entry.id)).scalar_one()
@@ -247,39 +247,39 @@ def test_beats_when_some_clocks_are_off_then_each_row_has_its_own(cell: Database
         cell.transact(lambda tx, host=host, binary=binary: services.register(tx, Registration(
             host=host, binary=binary, topic="compute", host_id=new_uuid())))
     for beats in ({names[0]: -7.5, names[1]: None, names[2]: 40.0}, dict.fromkeys(names)):
-        cell.transact(lambda tx, beats=beats: services.beat(tx, beats))
+        cell.transact(lambda tx, beats=beats: services.record_heartbeats(tx, beats))
         with cell.reading() as tx:
             found = {name: services.select(tx, ServiceQuery(host=name[0]))[0][0].clock_off_s for name in names}
         assert found == beats
 
 
 def test_strangers_when_they_come_and_go_then_rows_begin_and_end_on_each_database(cell: Database) -> None:
-    def key(number: int) -> strangers.StrangerKey:
-        return strangers.StrangerKey("s1", StrangerKind.GUEST, f"n{number}")
-    among, uuid = strangers.of_host("s1", (StrangerKind.GUEST,)), new_uuid()
-    both = {key(number): strangers.StrangerFacts(uuid, "running") for number in range(2)}
-    assert cell.transact(lambda tx: strangers.write(tx, among, both)) == set(both)
-    assert cell.transact(lambda tx: strangers.write(tx, among, both)) == set()
-    cell.transact(lambda tx: strangers.order(tx, [key(0)]))
+    def key(number: int) -> orphans.OrphanKey:
+        return orphans.OrphanKey("s1", OrphanKind.GUEST, f"n{number}")
+    among, uuid = orphans.of_host("s1", (OrphanKind.GUEST,)), new_uuid()
+    both = {key(number): orphans.OrphanFacts(uuid, "running") for number in range(2)}
+    assert cell.transact(lambda tx: orphans.write(tx, among, both)) == set(both)
+    assert cell.transact(lambda tx: orphans.write(tx, among, both)) == set()
+    cell.transact(lambda tx: orphans.order(tx, [key(0)]))
     with cell.reading() as tx:
-        assert [row.name for row in strangers.ordered(tx, "s1", (StrangerKind.GUEST,), 60)] == ["n0"]
+        assert [row.name for row in orphans.ordered(tx, "s1", (OrphanKind.GUEST,), 60)] == ["n0"]
     for _again in range(2):
-        cell.transact(lambda tx: strangers.write(tx, among, {}))
-        cell.transact(lambda tx: strangers.write(tx, among, both))
+        cell.transact(lambda tx: orphans.write(tx, among, {}))
+        cell.transact(lambda tx: orphans.write(tx, among, both))
     with cell.reading() as tx:
-        rows = strangers.listed(tx, 100, with_ended=True)
+        rows = orphans.listed(tx, 100, with_ended=True)
     assert [row.ending for row in rows] == ["removed", "gone by itself", "gone by itself", "gone by itself", "", ""]
-    assert cell.transact(lambda tx: strangers.purge(tx, -10, 100)) == 4
+    assert cell.transact(lambda tx: orphans.purge(tx, -10, 100)) == 4
 
 
 def test_walk_when_several_ask_for_a_turn_then_one_has_it_until_it_is_over(cell: Database) -> None:
     def take(seconds: int) -> str | None:
-        return cell.transact(lambda tx: strangers.take_turn(tx, "w", seconds))
+        return cell.transact(lambda tx: orphans.take_turn(tx, "w", seconds))
     assert take(60) == "" and take(60) is None
-    cell.transact(lambda tx: strangers.go_on(tx, "w", "middle"))
+    cell.transact(lambda tx: orphans.go_on(tx, "w", "middle"))
     cell.transact(lambda tx: tx.execute(sa.update(tables.audit_walks).values(taken_until=later(-1))))
     assert take(-1) == "middle" and take(60) == "middle"
-    cell.transact(lambda tx: strangers.go_on(tx, "w", None))
+    cell.transact(lambda tx: orphans.go_on(tx, "w", None))
     with cell.reading() as tx:
         row = tx.execute(sa.select(tables.audit_walks)).one()
     assert row.after == "" and row.passed_at is not None

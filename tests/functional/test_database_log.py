@@ -48,7 +48,7 @@ def cloud(make_cloud, server: Any) -> Iterator[Cloud]:
     for daemon in made.daemons.values():
         daemon.start()
     made.wait_up()
-    made.furnish()
+    made.create_sample_data()
     yield made
     made.stop()
 

@@ -48,9 +48,9 @@ def test_sync_when_hosts_told_secrets_then_they_are_enrolled_for_what_they_run(b
             assert enrolments.keys(tx, "c1").secret == "1" * 64 and enrolments.keys(tx, "gone").secret == ""
     _wrapped(database)
     for claim, newly in ({"VCPU": 4}, ()), ({"VCPU": 9}, ("VCPU",)), ({"VCPU": 9}, ()):
-        believed = database.transact(lambda tx, claim=claim: enrolments.note_room(tx, "c1", claim))
+        believed = database.transact(lambda tx, claim=claim: enrolments.note_capacity(tx, "c1", claim))
         assert believed == ({"VCPU": 8}, newly)
-    assert database.transact(lambda tx: enrolments.accept_room(tx, "c1", {"VCPU": 9})) == {"VCPU": 18}
+    assert database.transact(lambda tx: enrolments.accept_capacity(tx, "c1", {"VCPU": 9})) == {"VCPU": 18}
     database.dispose()
 
 
@@ -59,7 +59,7 @@ def _wrapped(database: Database) -> None:
     old, new = new_key(), new_key()
     for wrap in (SecretWrap((old,)), SecretWrap((new, old)), SecretWrap((new,))):
         for host in ("c1", "c2"):
-            database.transact(lambda tx, host=host, wrap=wrap: enrolments.wrap_anew(tx, host, wrap))
+            database.transact(lambda tx, host=host, wrap=wrap: enrolments.rewrap(tx, host, wrap))
         with database.reading() as tx:
             assert enrolments.in_clear(tx) == () and enrolments.with_secrets(tx) == ("c1", "c2")
             assert wrap.opened("c2", enrolments.keys(tx, "c2").secret) == "2" * 64

@@ -191,7 +191,7 @@ def failures() -> list[Any]:
     known = (errors.HostRefused("no"), errors.Unavailable("away"))
     return [pytest.param(one.action.name, step.name, error, id=f"{one.action.name}-{step.name}-{type(error).__name__}")
             for one in workflows() for step in without_volumes(one) if (one.action.name, step.when) not in NOT_TAKEN
-            for error in (*(() if step.decisive else known), RuntimeError("unforeseen"))]
+            for error in (*(() if step.repeats_on_bug else known), RuntimeError("unforeseen"))]
 
 
 @pytest.mark.parametrize("action, step, error", failures())

@@ -21,7 +21,7 @@ from nova.rpc import codec
 from nova.rpc.bus import Serving
 from nova.rpc.hosts_driver import BOUNDS, HostsDriver
 from nova.rpc.interface import Contract, Timeout, call, cast
-from nova.rpc.proofs import Proofs, Spoken
+from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from nova.rpc.transport import HostsBus
 from tests.functional import library_options
 from tests.functional.backends import hosts_url, wait_until
@@ -208,7 +208,8 @@ def test_call_when_its_answer_would_go_elsewhere_then_it_is_not_taken(place: Pla
         raw.publish("nova-conductor-host", "calls.host1", {
             "method": "tell", "args": sealed, "_unique_id": str(next(COUNT)), "version": "1.0",
             **({"_reply_q": queue, "_msg_id": "m"} if queue else {})})
-    Proofs(place.own("host1")).ask(Spoken(DeskRPC, DeskRPC.methods["tell"], "host1"), envelope, proven, send)
+    tell = AuthenticatedMethod(DeskRPC, DeskRPC.methods["tell"], "host1")
+    Proofs(place.own("host1")).ask(tell, envelope, proven, send)
     place.hosts["host1"].client(DeskRPC).ask("host1")  # comes after it in the queue
     if taken:
         wait_until("it came", lambda: len(place.desk.told) == told + 1, 5)

@@ -42,7 +42,7 @@ def cloud(make_cloud, tmp_path_factory: pytest.TempPathFactory) -> Cloud:
 def scene(cloud: Cloud) -> Iterator[CreateAndDelete]:
     scene = CreateAndDelete(cloud)
     yield scene
-    scene.mend()
+    scene.repair()
     if cloud.leftovers():  # the test has failed already: the next one shall not
         with contextlib.suppress(AssertionError):
             cloud.empty()
@@ -114,7 +114,7 @@ def test_server_when_a_process_dies_at_a_step_then_it_ends_well_and_leaves_nothi
         assert row.vm_state == "active"  # nothing was wrong but that the conductor died: it goes on
     else:
         assert row.vm_state == "active" or (row.vm_state == "error" and row.fault.message), row
-    scene.mend()
+    scene.repair()
     after = scene.settled(uuid)  # who wakes too late, or comes back, changes nothing
     assert (after.vm_state, after.host) == (row.vm_state, row.host)
     if not row.deleted:

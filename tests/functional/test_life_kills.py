@@ -68,7 +68,7 @@ def cloud(make_cloud: Callable[[Plan], Cloud], tmp_path_factory: pytest.TempPath
 def life(cloud: Cloud) -> Iterator[Life]:
     life = Life(cloud)
     yield life
-    life.mend()
+    life.repair()
     life.empty()
 
 
@@ -78,8 +78,8 @@ class Life(Scene):
     def __init__(self, cloud: Cloud) -> None:
         super().__init__(cloud, "admin")
 
-    def mend(self) -> None:
-        super().mend()
+    def repair(self) -> None:
+        super().repair()
         for service in self.api.get("/os-services?binary=nova-compute")["services"]:
             if service["forced_down"]:
                 self.force_down(service["host"], False)
@@ -171,7 +171,7 @@ class Life(Scene):
                 self.settled(uuid, AWAY_S)
         if kill.victim == "conductor" and kill.what == "pause":
             self.settled(uuid)
-        self.mend()
+        self.repair()
         return uuid, before, self.settled(uuid)
 
 
@@ -230,7 +230,7 @@ def test_move_when_a_disk_is_full_then_the_next_host_is_tried_and_with_none_left
         assert row.vm_state == (ACTIONS[action].result or ACTIONS["start"].result) and row.host in others
     else:
         assert row.host == before.host and row.vm_state in ("active", "error"), row.fault
-    life.mend()
+    life.repair()
     life.wait_right(uuid)
 
 

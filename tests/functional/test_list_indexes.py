@@ -102,7 +102,7 @@ def test_filter_of_few_servers_reads_these_alone(cell: Database, query: ServerLi
     assert plan(cell, query)[0] == index
 
 
-RESCUED = timeouts.Resting(VmState.RESCUED, ("rescue",), "unrescue")
+RESCUED = timeouts.IdleServersQuery(VmState.RESCUED, ("rescue",), "unrescue")
 
 
 @pytest.mark.parametrize(("look", "index"), [

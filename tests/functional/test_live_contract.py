@@ -44,7 +44,7 @@ def cloud(make_cloud) -> Cloud:
 @pytest.fixture(scope="module")
 def standing(cloud: Cloud) -> World:
     world = World(cloud)
-    world.furnish()
+    world.create_sample_data()
     return world
 
 

@@ -16,7 +16,7 @@ import requests
 import yaml
 from keystoneauth1 import exceptions as refused
 
-from nova.devel.nova_all import home
+from nova.devel.nova_all import state_directory
 from nova.devel.running import RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.nova_all import TOP, Compute, refusing, until_down
@@ -273,7 +273,7 @@ ALONE = 'mount -t tmpfs none {memory}; "$@"; status=$?; ls {memory} | grep {pref
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, for a mount namespace")
 def test_port_when_it_is_in_use_then_exit_code_2_says_what_to_do(cloud: RunningCloud) -> None:
     port = re.search(r":(\d+)/", cloud.auth_url)[1]  # type: ignore[index]
-    script = ALONE.format(memory=home.IN_MEMORY, prefix=home.PREFIX)
+    script = ALONE.format(memory=state_directory.IN_MEMORY, prefix=state_directory.PREFIX)
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "nova.cmd.all",
                            "--port", port], capture_output=True, text=True, timeout=60, cwd=TOP, check=False)
     assert done.returncode == 2 and "--port" in done.stderr and "0: a free one" in done.stderr

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from nova.conductor.engine.deps import ConductorSettings
 from nova.conductor.upkeep import purge
 from nova.db.models import api, cell
-from nova.db.operation import old_actions
-from nova.db.operation.old_actions import Retention
+from nova.db.operation import action_retention
+from nova.db.operation.action_retention import Retention
 from nova.db.quota import ledger, lock_rows
 from nova.db.server import servers
 from nova.db.sql.engine import Connection, Database
@@ -119,7 +119,7 @@ def test_trim_when_it_is_repeated_from_its_mark_then_all_are_looked_at_and_the_n
         for day in range(1, 9) for uuid in uuids for _same_moment in range(2)]})
     rule, mark, removed = Retention(DAY_S, KEPT), "", 0
     for _ in range(48 // 5 + 1):
-        done = deps.cell.transact(lambda tx, mark=mark: old_actions.trim(tx, mark, rule, 5))
+        done = deps.cell.transact(lambda tx, mark=mark: action_retention.trim(tx, mark, rule, 5))
         mark, removed = done.mark, removed + done.removed
     assert not done.more and removed == 48 - 3 * KEPT
     with deps.cell.reading() as tx:

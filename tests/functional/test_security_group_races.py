@@ -156,4 +156,4 @@ def test_guest_s_part_when_groups_name_each_other_then_it_is_what_the_host_is_to
     assert alone.let_in_on == {"h"}
     with deps.cell.reading() as tx:
         assert security_groups.hosts_of(tx, [security_groups.key_of(group.id) or 0]) == {"h"}
-        assert security_groups.hosts_letting_in(tx, [security_groups.key_of(group.id) or 0]) == {"h"}
+        assert security_groups.hosts_allowing(tx, [security_groups.key_of(group.id) or 0]) == {"h"}

@@ -27,7 +27,7 @@ from nova import context, errors
 from nova.conf import register
 from nova.model.guest.guests import GuestPassword, GuestQuery
 from nova.model.guest.orders import GuestState, Outcome, Permission, PowerReport
-from nova.model.guest.strangers import StrangerReport
+from nova.model.guest.orphans import OrphanReport
 from nova.model.host.hosts import Inventory, Node
 from nova.model.host.services import ContractVersion, Heartbeat, Registration
 from nova.model.server.states import PowerState
@@ -35,7 +35,7 @@ from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret
-from nova.rpc.proofs import Proofs, Spoken
+from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from nova.rpc.transport import Bus, HostsBus
 from tests.functional.backends import hosts_url, wait_until
 from tests.functional.cloud import Cloud, Plan
@@ -246,7 +246,7 @@ SAID: dict[str, tuple[str, Callable[[Any, Scene], Any]]] = {
     "another's inventory": ("host", lambda conductor, scene: conductor.report_inventory(THIEF, Inventory(
         host=OTHER, host_id=scene.thief.host_id, version=10**9, nodes=()))),
     "another's strangers": ("host", lambda conductor, scene: conductor.report_strangers(
-        THIEF, StrangerReport(host=OTHER))),
+        THIEF, OrphanReport(host=OTHER))),
     "another's heartbeat": ("host", lambda conductor, scene: conductor.heartbeat(
         THIEF, Heartbeat(host=OTHER, binary="nova-compute"))),
     "another's power": ("host", lambda conductor, scene: conductor.report_power(THIEF, PowerReport(host=OTHER)))}
@@ -329,7 +329,8 @@ def test_calls_when_hundreds_name_queues_that_are_not_there_then_others_are_answ
     envelope = {"sender": THIEF, "contract": ConductorHostRPC.version, "body": body_of({"host": THIEF, "asked": []})}
     for number in range(400):
         with pytest.raises(errors.NovaError):  # there is no answer to read
-            proofs.ask(Spoken(ConductorHostRPC, method, THIEF), envelope, f"reply_{THIEF}_{number:032x}", send)
+            called = AuthenticatedMethod(ConductorHostRPC, method, THIEF)
+            proofs.ask(called, envelope, f"reply_{THIEF}_{number:032x}", send)
     started = time.monotonic()
     others_go_on(scene.cloud)
     assert time.monotonic() - started < 20

@@ -117,7 +117,7 @@ def scene(make_cloud: Any) -> Iterator[Scene]:
     for daemon in (*cloud.daemons.values(), proxy):
         daemon.start()
     cloud.wait_up()
-    cloud.furnish()
+    cloud.create_sample_data()
     proxy.ready()
     server = cloud.api("demo").boot("vm")["id"]
     with context.entered(context.internal()):

@@ -85,7 +85,7 @@ def test_upgrade_when_daemons_change_one_by_one_under_load_then_no_request_fails
     for daemon in cloud.daemons.values():
         daemon.start()
     cloud.wait_up()
-    cloud.furnish()
+    cloud.create_sample_data()
     kept = cloud.api().boot("kept")["id"]
     with Tenants(changing.urls, TENANTS) as tenants:
         lives_on(tenants)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(TOP / "bin"))  # bin/ is not a package
 from stacklib.layout import PLAIN_STATE, Choices, Layout  # noqa: E402
 from stacklib.venvs import Builder  # noqa: E402
 
-PATIENCE_S = 1200
+TIMEOUT_S = 1200
 #: Where the libraries are used: brokers, databases, HTTP, XML, Keystone, configuration, helpers.
 UNIT = ("rpc", "db", "configuration", "web", "wsgi", "clients", "monitoring", "notifications", "privileged",
         "legacy/xml")
@@ -42,7 +42,7 @@ def test_suite_when_libraries_are_of_either_end_of_their_bounds_then_it_passes(b
     command = [str(layout.program(bound, "python")), "-m", "pytest", "-q", "-n", "0", f"--nova-seed={sampling.SEED}",
                "--in-turn", "-p", "no:cacheprovider", "--basetemp", str(inner), *left_out, *TESTS]
     try:
-        done = subprocess.run(command, cwd=TOP, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S,
+        done = subprocess.run(command, cwd=TOP, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S,
                               check=False)
     finally:
         shutil.rmtree(inner.parents[1], ignore_errors=True)

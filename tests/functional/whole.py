@@ -80,7 +80,7 @@ class WholeCloud(Cloud):
     def wait_up(self) -> None:
         self.daemons["all"].ready()
 
-    def furnish(self) -> None:
+    def create_sample_data(self) -> None:
         """nova-all has made the network, and more flavors than other test clouds have."""
         admin = self.api(ADMIN)
         for flavor in admin.get("/flavors")["flavors"]:

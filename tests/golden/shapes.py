@@ -95,7 +95,7 @@ def shape_of_type(kind: type) -> Shape:
     """A struct's fields (type; whether a sender may leave it out), or an enum's members."""
     if issubclass(kind, enum.Enum):
         return {"members": {member.name: member.value for member in kind}}
-    return {"fields": {field.name: {"type": text_of(field.type), "required": field.required}
+    return {"fields": {field.encode_name: {"type": text_of(field.type), "required": field.required}
                        for field in msgspec.structs.fields(kind)}}
 
 
@@ -182,7 +182,7 @@ def example(kind: type[msgspec.Struct]) -> Any:
     fields = {}
     for field in msgspec.structs.fields(kind):
         default = field.default if field.default is not msgspec.NODEFAULT else None
-        fields[field.name] = _made(field.type, field.name, default)
+        fields[field.name] = _made(field.type, field.encode_name, default)
     return kind(**fields)
 
 

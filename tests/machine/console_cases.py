@@ -20,7 +20,7 @@ from nova.model.guest.consoles import ConsoleType
 from nova.model.guest.orders import BuildOrder
 from nova.model.image.images import Image
 from nova.model.server.states import PowerState
-from nova.virt.interface import ConsolePlace
+from nova.virt.interface import ConsoleEndpoint
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings
 from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml
@@ -79,7 +79,7 @@ class TestConsolesOfLibvirt(ConsoleCases):
     pass
 
 
-def connect(place: ConsolePlace, port: int | None = None) -> socket.socket:
+def connect(place: ConsoleEndpoint, port: int | None = None) -> socket.socket:
     if place.socket_path:
         line = socket.socket(socket.AF_UNIX)
         line.settimeout(10)
@@ -132,12 +132,12 @@ def test_guest_that_boots_is_at_all_its_addresses_and_its_log_is_kept(rig):
         assert {first.port, second.port} <= set(range(31000, 31020)) and first.port != second.port
         with connect(places(rig, order)[T.SERIAL]) as line:
             assert b"login:" in type_at(line, "\n", b"login:")
-        with connect(ConsolePlace(host=second.host, port=second.port)) as line:
+        with connect(ConsoleEndpoint(host=second.host, port=second.port)) as line:
             line.sendall(b"\n")
         begin = time.monotonic()
         rig.driver.lifecycle.destroy(order.server_uuid)
         with pytest.raises(ConnectionRefusedError):
-            connect(ConsolePlace(host=first.host, port=first.port))
+            connect(ConsoleEndpoint(host=first.host, port=first.port))
         assert rig.driver.lifecycle.start_new(order) == RUNNING
         assert time.monotonic() - begin < 30  # it waits for nobody to come to its serial ports
         check_screens(rig, order)
@@ -184,7 +184,7 @@ def test_guest_goes_on_with_the_consoles_of_another_host(rig, order, here, there
     build(rig, order)
     folder = str(rig.instances / order.server_uuid)
     lines = (SerialLine("127.0.0.1", 31010), SerialLine("127.0.0.1", 31011)) if there == "all" else ()
-    text = arrival_xml(rig.driver.tools.hypervisor.moving_xml(order.server_uuid), folder,
+    text = arrival_xml(rig.driver.tools.hypervisor.migratable_xml(order.server_uuid), folder,
                        ArrivalPaths(folder=folder, screens=SHAPES[there], lines=lines, placement=None))
     Path("/run/arrival.xml").write_text(text)
     for words in (("save", order.server_uuid, "/run/memory"),

@@ -27,7 +27,7 @@ BRIDGE = "br-room"
 GUEST = Path(os.environ.get("NOVA_TEST_GUEST", "/root/.cache/nova/tiny.qcow2"))
 PARTS = {"kernel": GUEST.with_name("tiny-vmlinuz"), "ramdisk": GUEST.with_name("tiny-initrd"),
          "root": GUEST.with_name("tiny-root.qcow2")}
-PATIENCE_S = 60
+TIMEOUT_S = 60
 FIRMWARE = Path("/usr/share/qemu/firmware")
 TEMPLATE = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 TPMS = Path("/var/lib/libvirt/swtpm")
@@ -42,7 +42,7 @@ tpm = pytest.mark.skipif(not shutil.which("swtpm") or not shutil.which("swtpm_se
 class Rig:
     """A driver, and images by id; ``path`` makes it the LocalImages of its builds."""
 
-    patience_s = 5.0
+    timeout_s = 5.0
 
     def __init__(self, state: Path) -> None:
         self.bridge, self.state, self.images = BRIDGE, state, self
@@ -102,7 +102,7 @@ def running(rig: Rig, order: BuildOrder) -> Iterator[BuildOrder]:
     assert rig.left_over(order) == []
 
 
-def says(rig: Rig, order: BuildOrder, *texts: str, seconds: float = PATIENCE_S) -> bool:
+def says(rig: Rig, order: BuildOrder, *texts: str, seconds: float = TIMEOUT_S) -> bool:
     return eventually(lambda: all(text in rig.console(order) for text in texts), seconds)
 
 

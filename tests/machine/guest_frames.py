@@ -11,7 +11,7 @@ import sys
 import time
 
 EVERYTHING = 0x0003  # ETH_P_ALL
-PATIENCE_S, PAUSE_S = 0.25, 0.02
+TIMEOUT_S, PAUSE_S = 0.25, 0.02
 
 
 def raw(device: str) -> socket.socket:
@@ -46,7 +46,7 @@ def attempts(address: str, port: str) -> None:
     say("ready")
     while True:
         try:
-            socket.create_connection((address, int(port)), PATIENCE_S).close()
+            socket.create_connection((address, int(port)), TIMEOUT_S).close()
             say("yes")
         except OSError:
             say("no")

@@ -48,7 +48,7 @@ class CachedImages:
 
 
 class LibvirtRig:
-    bridge, patience_s, gives_up = BRIDGE, 5.0, False  # its guests have no system
+    bridge, timeout_s, gives_up = BRIDGE, 5.0, False  # its guests have no system
 
     def __init__(self, state: Path) -> None:
         self.instances, self.volume_folder = state / "instances", state / "volumes"

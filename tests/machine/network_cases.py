@@ -23,7 +23,7 @@ from tests.fakes.network import guest, network
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("ip", "dnsmasq", "dhcp_release", "iptables-save", "iptables-restore", "udhcpc", "curl", "ping")
-PATIENCE_S = 15.0
+TIMEOUT_S = 15.0
 
 
 def obstacle() -> str | None:
@@ -38,9 +38,9 @@ def obstacle() -> str | None:
 
 
 def eventually(check, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not check():
-        assert time.monotonic() < deadline, f"after {PATIENCE_S} s still not so: {what}"
+        assert time.monotonic() < deadline, f"after {TIMEOUT_S} s still not so: {what}"
         time.sleep(0.05)
 
 

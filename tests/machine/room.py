@@ -43,7 +43,7 @@ def command(*argv: str) -> list[str]:
     return ["unshare", *NAMESPACES, sys.executable, "-m", "tests.machine.room", *argv]
 
 
-def furnish() -> None:
+def create_sample_data() -> None:
     """Inside: private files, own names, own /sys."""
     _run("mount", "--make-rprivate", "/")
     for folder in PRIVATE:
@@ -116,7 +116,7 @@ def _as_init() -> None:
 
 if __name__ == "__main__":
     _as_init()
-    furnish()
+    create_sample_data()
     with daemons():
         code = subprocess.run(sys.argv[1:], check=False).returncode
     sys.exit(code)

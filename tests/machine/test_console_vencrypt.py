@@ -21,7 +21,7 @@ from tests.fakes.vnc_server import VERSION
 from tests.functional.backends import free_port, listening, wait_until
 
 QEMU = "qemu-system-x86_64"
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 pytestmark = [pytest.mark.in_turn(0, 10),
               pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")]
@@ -46,7 +46,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
          "-object", f"tls-creds-x509,id=tls0,dir={folder},endpoint=server,verify-peer=on",
          "-vnc", f"127.0.0.1:{port - 5900},tls-creds=tls0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
-        wait_until("QEMU's screen", lambda: started.poll() is not None or listening(port), PATIENCE_S)
+        wait_until("QEMU's screen", lambda: started.poll() is not None or listening(port), TIMEOUT_S)
         assert started.poll() is None, started.stderr and started.stderr.read()
         yield Machine(port, authority, stranger)
     finally:
@@ -56,13 +56,13 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 def security(machine: Machine, client: Authority | None, trusts: Authority) -> rfb.Security:
     mine = client.issue("proxy") if client is not None else None
-    papers = vencrypt.Papers(trusts.ca, mine.cert if mine else None, mine.key if mine else None)
-    return rfb.Security(("vencrypt", "none"), papers, PATIENCE_S, ("127.0.0.1",))
+    papers = vencrypt.TlsFiles(trusts.ca, mine.cert if mine else None, mine.key if mine else None)
+    return rfb.Security(("vencrypt", "none"), papers, TIMEOUT_S, ("127.0.0.1",))
 
 
 def connected(machine: Machine) -> Stream:
     return target.connect(ConsoleAddress(access_url_base="http://proxy/", host="127.0.0.1", port=machine.port),
-                          target.Reach(timeout_s=PATIENCE_S, local_hosts=frozenset(["here"]), host="here"))
+                          target.Reach(timeout_s=TIMEOUT_S, local_hosts=frozenset(["here"]), host="here"))
 
 
 def enter(user: Browser) -> None:
@@ -75,7 +75,7 @@ def enter(user: Browser) -> None:
 
 def test_console_with_both_certificates_shows_the_screen(machine: Machine) -> None:
     user, front = browser()
-    user.sock.settimeout(PATIENCE_S)
+    user.sock.settimeout(TIMEOUT_S)
     entering = threading.Thread(target=enter, args=(user,))
     entering.start()
     back = rfb.secure(front, connected(machine), security(machine, machine.authority, machine.authority))
@@ -100,7 +100,7 @@ def test_console_with_both_certificates_shows_the_screen(machine: Machine) -> No
     control.end(1001, "seen")
     assert user.last_words() == (1001, "seen")
     user.sock.close()
-    carrying.join(PATIENCE_S)
+    carrying.join(TIMEOUT_S)
 
 
 @pytest.mark.parametrize("wrong", ["no certificate", "another's certificate", "another's server"])
@@ -109,7 +109,7 @@ def test_console_with_a_certificate_that_is_missing_or_another_authoritys_is_ref
     client = {"no certificate": None, "another's certificate": machine.stranger}.get(wrong, machine.authority)
     trusts = machine.stranger if wrong == "another's server" else machine.authority
     viewer, theirs = tcp_pair()
-    viewer.settimeout(PATIENCE_S)
+    viewer.settimeout(TIMEOUT_S)
     reported: list[bytes] = []
 
     def view() -> None:
@@ -124,7 +124,7 @@ def test_console_with_a_certificate_that_is_missing_or_another_authoritys_is_ref
     front = Stream(theirs)
     with pytest.raises(target.TargetError) as failure:
         rfb.secure(front, connected(machine), security(machine, client, trusts))
-    viewing.join(PATIENCE_S)
+    viewing.join(TIMEOUT_S)
     assert reported[0][:4] == struct.pack(">I", 1)
     assert failure.value.words in (vencrypt.UNTRUSTED, rfb.CUT_OFF)
     viewer.close()

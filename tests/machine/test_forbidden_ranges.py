@@ -28,17 +28,17 @@ OWN = RangeSetting()  # what the host works out by itself
 OUTSIDE, OUTSIDE_6 = "198.51.100.1", "2001:db8:9::1"
 
 
-def answers(ask: Callable[..., str], address: str, patience_s: int = 10) -> bool:
+def answers(ask: Callable[..., str], address: str, timeout_s: int = 10) -> bool:
     """Whether a server answers there, asked from a namespace."""
     with contextlib.suppress(AssertionError):
-        ask("curl", "-s", "-m", str(patience_s), f"http://{address}:{PORT}/")
+        ask("curl", "-s", "-m", str(timeout_s), f"http://{address}:{PORT}/")
         return True
     return False
 
 
 def silent(ask: Callable[..., str], address: str) -> bool:
     """That nobody answers need not be waited for so long: elsewhere the same server is heard."""
-    return not answers(ask, address, patience_s=1)
+    return not answers(ask, address, timeout_s=1)
 
 
 def serves(place: Namespace) -> None:

@@ -30,7 +30,7 @@ MARK = b"nova-test-frame!"
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
 MACS = {1: "fa:16:3e:00:00:01", 2: "fa:16:3e:00:00:02"}
 STRANGE = "fa:16:3e:66:66:66"
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
 def _obstacle() -> str | None:
@@ -90,7 +90,7 @@ class Background:
 
     def wait_for(self, count: int) -> None:
         """So many more lines."""
-        goal, end = len(self.lines) + count, time.monotonic() + PATIENCE_S
+        goal, end = len(self.lines) + count, time.monotonic() + TIMEOUT_S
         while len(self.lines) < goal:
             assert time.monotonic() < end, self.lines
             time.sleep(0.01)
@@ -342,7 +342,7 @@ def arrived(cloud: Cloud, frames: dict[str, bytes]) -> set[str]:
     sent = {**frames, "last": last}
     cloud.guests[1](sys.executable, "-m", "tests.machine.guest_frames", "send", "eth0",
                     *[one.hex() for one in sent.values()])
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not any(line.startswith(last.hex()) for line in seen.lines):
         assert time.monotonic() < end, "the last frame did not arrive"
         time.sleep(0.01)

@@ -16,7 +16,7 @@ from tests.machine import vlan_machine
 BIN = Path(__file__).resolve().parents[2] / "bin"
 TOOLS = ("qemu-system-x86_64", "ip", "apt-get", "dpkg", "ldd", "chroot")
 MISSING = [tool for tool in TOOLS if not shutil.which(tool, path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))]
-PATIENCE_S = 280  # 25 alone, much more beside others
+TIMEOUT_S = 280  # 25 alone, much more beside others
 CHECKS = 9
 
 pytestmark = [
@@ -52,7 +52,7 @@ def monkeypatch_module():
 
 def test_vlans_join_a_projects_guests_on_two_hosts_and_keep_others_out(kernel, tmp_path):
     initrd = vlan_machine.ramdisk(kernel, tmp_path, "tests.machine.vlans_inside")
-    said = vlan_machine.boot(kernel.image, initrd, PATIENCE_S)
+    said = vlan_machine.boot(kernel.image, initrd, TIMEOUT_S)
     initrd.unlink()
     assert "vlan machine: exit 0" in said, said[-6000:]
     assert len(re.findall(r"^ok ", said, re.MULTILINE)) == CHECKS, said[-6000:]

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from nova.model.numa.fit_recheck import clash
-from nova.model.numa.topology import PackedCell, Packing
+from nova.model.numa.topology import CellClaim, TopologyClaim
 from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.settings.placing import Placing
 from tests.machine.device_cases import LOGIN, Rig, booting, order_of, rig, running, says, xml_of
@@ -35,8 +35,8 @@ def host(rig):
 
 
 def pinned(**changes):
-    cell = PackedCell(id=0, host_cell=0, vcpus=(0,), memory_mb=160, pins={0: 1})
-    return Packing(cells=(msgspec.structs.replace(cell, **changes),), numa=True, emulator="share")
+    cell = CellClaim(id=0, host_cell=0, vcpus=(0,), memory_mb=160, pins={0: 1})
+    return TopologyClaim(cells=(msgspec.structs.replace(cell, **changes),), numa=True, emulator="share")
 
 
 def virsh(*words: str) -> str:

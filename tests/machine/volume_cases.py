@@ -159,7 +159,7 @@ def test_encrypted_volume_is_deciphered_by_qemu_alone_grows_and_leaves_no_secret
         hypervisor.secret(volume_id)
     told = rig.driver.live_moves.definer.arriving(msgspec.structs.replace(living, volumes=(one,)), ())
     ours, theirs = ({str(part) for part in references._references(references.parsed(text)) if volume_id in str(part)}
-                    for text in (told, hypervisor.moving_xml(living.server_uuid)))
+                    for text in (told, hypervisor.migratable_xml(living.server_uuid)))
     assert ours == theirs and "passphrase" in str(ours)  # what a gate would let in
     with path.open("r+b") as target:
         target.truncate(1 << 30)

@@ -41,14 +41,14 @@ MUTATIONS: dict[str, Mutation] = {
         "verify=self._options.certificates or True", "verify=self._options.certificates or False"),
     "OSSN-0044": Mutation(
         "nova/console/app.py",
-        'return PageAnswer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))',
+        'return PageAnswer(200, HTML, [own_pages.with_session(page, path.count("/"))], (SECRET,))',
         'cookie = ("Set-Cookie", f"token={token}")\n'
-        '        return PageAnswer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET, cookie))'),
+        '        return PageAnswer(200, HTML, [own_pages.with_session(page, path.count("/"))], (SECRET, cookie))'),
     "OSSN-0049": Mutation(
         "nova/compute/guests/lifecycle.py",
-        "        build = Build(order, self._tools, work, gate)\n",
+        "        build = Build(order, self._tools, work, permission)\n",
         '        LOG.debug("its password: %s", order.admin_password)\n'
-        "        build = Build(order, self._tools, work, gate)\n"),
+        "        build = Build(order, self._tools, work, permission)\n"),
     "OSSN-0063": Mutation(
         "nova/clients/session.py",
         "token = context.current().token if as_user else None",

@@ -91,11 +91,11 @@ MUTATIONS: dict[str, Mutation] = {
     "OSSA-2013-030": Mutation(
         "nova/compute/orders/with_firewall.py",
         """            guard.guard(order.build)
-        return do(order, work, gate)
-""", """            do(order, work, gate)
+        return do(order, work, permission)
+""", """            do(order, work, permission)
             guard.guard(order.build)
             return
-        return do(order, work, gate)
+        return do(order, work, permission)
 """),
     "OSSA-2013-033": Mutation(
         "nova/conductor/hosts/guest_answers.py",

@@ -67,7 +67,7 @@ MUTATIONS: dict[str, Mutation] = {
         "if _plain(scheme) != _plain(wanted):", "if not _plain(scheme):"),
     "OSSA-2015-015": Mutation(
         "nova/compute/guests/cold_moves.py",
-        "with concurrency.while_wanted(work.check):", "with contextlib.nullcontext():"),
+        "with concurrency.cancellable(work.check):", "with contextlib.nullcontext():"),
     "OSSA-2015-017": Mutation(
         "nova/conductor/steps/placement.py",
         "            ledger.raise_epochs(tx, epochs)\n", ""),

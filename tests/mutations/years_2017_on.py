@@ -18,8 +18,8 @@ MUTATIONS: dict[str, Mutation] = {
 """),
     "OSSA-2017-006": Mutation(
         "nova/conductor/actions/rebuild.py",
-        "asked, resources=NOTHING, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,",
-        "asked, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,"),
+        "asked, resources=NOTHING, requirements=_traits_alone(asked.requirements), host=op.server.host,",
+        "asked, requirements=_traits_alone(asked.requirements), host=op.server.host,"),
     "OSSA-2018-001": Mutation(
         "nova/conductor/actions/volume/volume_swaps.py",
         '''len(old.attachments) > 1,

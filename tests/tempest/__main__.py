@@ -112,7 +112,7 @@ def slow_snapshots(folders: Iterable[Path]) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
-def furnish(cloud: Sandbox, folder: Path) -> conf.Facts:
+def create_sample_data(cloud: Sandbox, folder: Path) -> conf.Facts:
     """Two images and two flavors, made where they are missing; and guests that tempest can log in to."""
     admin = Live(cloud.layout.url("compute", "/v2.1"), cloud.token("admin"), cloud.dial, NEWEST)
     if cloud.layout.choices.driver != "fake":
@@ -182,7 +182,7 @@ class InSandbox:
         self.cloud, self.programs = cloud, cloud.layout.venvs / "tempest" / "bin"
 
     def facts(self, folder: Path) -> conf.Facts:
-        return furnish(self.cloud, folder)
+        return create_sample_data(self.cloud, folder)
 
     def pretend_network(self) -> None:
         pretend_network(self.cloud)

@@ -16,7 +16,7 @@ from oslo_config import cfg
 from nova import client_bounds, conf, http_server
 from nova.client_bounds import BOUNDS
 from nova.cmd import api
-from nova.http_room import HOLDER
+from nova.http_connection_limit import HOLDER
 
 NOVA = Path(client_bounds.__file__).parent
 #: Servers whose applications take large bodies as they come, and bound these clients themselves.

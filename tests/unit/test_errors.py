@@ -85,7 +85,7 @@ def test_classes_then_errors_are_rows_of_catalogues():
     made = [f"{path.name}: {node.name}" for path in SOURCES if path.parent.name != "errors"
             for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
             for base in node.bases if ast.unparse(base).startswith("errors.")]
-    assert sorted(made) == ["engine.py: DatabaseAway", "faults.py: Ec2Error", "target.py: TargetError"]
+    assert sorted(made) == ["engine.py: DatabaseUnavailable", "faults.py: Ec2Error", "target.py: TargetError"]
 
 
 def test_raised_rows_when_their_message_needs_data_then_it_is_given():

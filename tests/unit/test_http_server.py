@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from nova import http_request, http_server
-from nova.http_room import HOLDER
+from nova.http_connection_limit import HOLDER
 from tests.fakes.console_papers import Authority
 
 
@@ -419,9 +419,9 @@ def test_slow_readers_when_one_project_has_all_connections_of_them_then_others_a
 def test_clients_that_read_nothing_hold_no_slot(path: str) -> None:
     server = http_server.Server(http_server.bind("127.0.0.1", 0), large, http_server.ClientBounds(workers=1))
     server.start()
-    with contextlib.ExitStack() as deaf:
+    with contextlib.ExitStack() as why_not_receiving:
         for _ in range(3):
-            sock = deaf.enter_context(socket.create_connection(("127.0.0.1", port(server)), timeout=3))
+            sock = why_not_receiving.enter_context(socket.create_connection(("127.0.0.1", port(server)), timeout=3))
             sock.sendall(f"GET {path} HTTP/1.1\r\n\r\n".encode() * 5)
             assert sock.recv(4) == b"HTTP", "its answer is on the way"
         assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").endswith(b"small")

@@ -13,7 +13,7 @@ import nova
 ROOT = Path(nova.__file__).parent
 #: Names with an underscore that their owners document: named tuples, SQLAlchemy's rows, leaving a process at once.
 #: Modules that lean on a library's insides: tests of their names tell when they change.
-INSIDE = ("configuration/database_urls.py", "rpc/answers.py", "rpc/conductor_end.py", "rpc/control_driver.py",
+INSIDE = ("configuration/database_urls.py", "rpc/answers.py", "rpc/conductor_listener.py", "rpc/control_driver.py",
           "rpc/hosts_driver.py", "rpc/passive_publishing.py")
 DOCUMENTED = {"_asdict", "_replace", "_fields", "_make", "_mapping", "_exit"}
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nova import errors
-from nova.service import Every
+from nova.service import PeriodicTask
 
 
 @pytest.mark.parametrize(("again_s", "warnings", "calls"), [(0.001, 1, 4), (None, 1, 1)])
@@ -22,7 +22,7 @@ def test_every_when_its_peer_is_unavailable_then_it_calls_again_soon_and_says_so
             raise errors.Unavailable("the broker is away")
         every.stop()
 
-    every = Every(0.2, call, "heartbeat", at_once=True, again_s=again_s)
+    every = PeriodicTask(0.2, call, "heartbeat", at_once=True, again_s=again_s)
     with caplog.at_level(logging.WARNING):
         every.start()
         until = time.monotonic() + 0.1

@@ -29,7 +29,7 @@ service.LOOK_S, systemd.WAITING_S, workers.STUCK_S = 0.2, 0.1, 1.5
 if kind == "refused":
     service.RESPAWN_S = 0.05
 if kind == "waits long":
-    systemd.PATIENCE_S = 0.5
+    systemd.TIMEOUT_S = 0.5
 counting.make_folder("nova-test")
 conf = SimpleNamespace(host="ctl", graceful_shutdown_timeout=1, monitoring=SimpleNamespace(enabled=False),
                        tracing=SimpleNamespace(otlp_endpoint=None))
@@ -49,11 +49,11 @@ class Daemon:
         first = not os.path.exists(marker)
         if kind == "deaf" and first:
             open(marker, "w").close()
-            return health.Vitals(deaf=lambda: "nothing came in for 200 s")
+            return health.HealthChecks(deaf=lambda: "nothing came in for 200 s")
         if kind == "stuck" and first:
             open(marker, "w").close()
             os.kill(os.getpid(), signal.SIGSTOP)
-        return health.Vitals()
+        return health.HealthChecks()
 
     def stop(self, seconds):
         if kind == "refused":

@@ -11,7 +11,7 @@ from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.model.base import Json
-from nova.model.block_device.asked_devices import AskedDevices, DeviceTerms, devices_of
+from nova.model.block_device.requested_devices import DeviceTerms, RequestedDevices, devices_of
 from nova.model.network.networks import RequestedNetwork
 from nova.model.server.servers import NewServer
 from nova.web.formats import canonical_address, is_uuid
@@ -123,13 +123,13 @@ def files_of(asked: Mapping[str, Json]) -> dict[str, str]:
     return files
 
 
-def _devices(req: Request, asked: Mapping[str, Json], most: int) -> AskedDevices:
+def _devices(req: Request, asked: Mapping[str, Json], most: int) -> RequestedDevices:
     old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
     if old and new:
         raise errors.server.BadCreate("Using different block_device_mapping syntaxes is not allowed in the same "
                                       "request.")
     if not old and not new:
-        return AskedDevices()
+        return RequestedDevices()
     req.authorize(rule=ATTACH_VOLUME)
     return devices_of(old or (), new or (), DeviceTerms(
         image=_image(asked), servers=most, multiattach=versions.volumes_may_be_shared(req.version),

@@ -4,8 +4,8 @@ A driver is a class without arguments, or with one, its options (:class:`DnsOpti
 domain. An operator's own class has the same methods (:class:`DnsDriver`).
 """
 
+from nova.clients.dns.deadline import DeadlineDriver
 from nova.clients.dns.drivers import NOOP, DnsDriver, DnsOptions, NoopDNSDriver, load
 from nova.clients.dns.managers import Managers
-from nova.clients.dns.patience import Patient
 
-__all__ = ["NOOP", "DnsDriver", "DnsOptions", "Managers", "NoopDNSDriver", "Patient", "load"]
+__all__ = ["NOOP", "DnsDriver", "DnsOptions", "Managers", "NoopDNSDriver", "DeadlineDriver", "load"]

@@ -72,7 +72,7 @@ class Firewall:
         """Apply to the kernel all that is committed at the time of the call. Raises Unavailable."""
         self._asking.take(self._ask)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Restore the wanted rules in the kernel, regardless of the cause of a change. Does not ask the conductor."""
         if self._known and not self._elsewhere:
             self._apply()

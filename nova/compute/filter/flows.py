@@ -21,7 +21,7 @@ from nova.privileged.runner import CommandRunner
 LOG = logging.getLogger(__name__)
 
 PROGRAM = "conntrack"
-PATIENCE_S = 10.0  # for all addresses of a change
+TIMEOUT_S = 10.0  # for all addresses of a change
 
 
 def narrowed(before: HostFirewall, after: HostFirewall) -> tuple[str, ...]:
@@ -42,10 +42,10 @@ def _of(guests: Iterable[GuestFirewall]) -> tuple[str, ...]:
                                for address in interface.addresses))
 
 
-def judge_anew(runner: CommandRunner, addresses: Iterable[str], patience_s: float = PATIENCE_S) -> None:
+def recheck(runner: CommandRunner, addresses: Iterable[str], timeout_s: float = TIMEOUT_S) -> None:
     """Recheck connections whose replies come from these addresses. Never fails: the rules apply to all new
     connections."""
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + timeout_s
     for address in addresses:
         if time.monotonic() >= end:
             LOG.warning("too many connections to recheck: some that the security groups no longer allow may stay open")
@@ -57,4 +57,4 @@ def judge_anew(runner: CommandRunner, addresses: Iterable[str], patience_s: floa
             return
 
 
-__all__ = ["PROGRAM", "everybody", "judge_anew", "narrowed"]
+__all__ = ["PROGRAM", "everybody", "recheck", "narrowed"]

@@ -63,9 +63,9 @@ class PacketFilters:
                      for version, packets in self._packets.items()]
         before, self._applied = self._applied, state
         if before is not None:
-            flows.judge_anew(self._runner, flows.narrowed(before, state))
+            flows.recheck(self._runner, flows.narrowed(before, state))
         elif any(rewritten):  # any rules from before this process were different
-            flows.judge_anew(self._runner, flows.everybody(state))
+            flows.recheck(self._runner, flows.everybody(state))
         return changed or any(rewritten)
 
     def withdraw(self) -> bool:

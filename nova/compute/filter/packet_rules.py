@@ -1,4 +1,5 @@
-"""Rules of a compute host for iptables and ip6tables, derived from the traffic that its guests may receive. Pure.
+"""Packet filter rules of security groups on a compute host, for iptables and ip6tables. Pure: the rules are derived
+from the traffic that the guests may receive.
 
 Operators know these chains and rules (contract: security groups on compute hosts); the format is that of
 iptables-save. Packets for a guest pass through its chain, selected by its addresses; packets that no rule accepts end

@@ -16,7 +16,7 @@ from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools, cache_images, ready_images, renew_base, root_gb_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import (
     BuildOrder,
     GuestArrival,
@@ -40,41 +40,41 @@ KEPT_IN_REBUILD = frozenset({"ephemeral", "swap"})
 VOLUMES = frozenset({"volume"})
 
 
-class Life:
+class GuestActions:
     def __init__(self, tools: BuildTools, guests: Guests) -> None:
         self._tools, self._driver, self._guests = tools, tools.driver, guests
 
     # --- pause and suspend
 
-    def pause(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def pause(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         pausing = able(self._driver.pausing, self._tools.host, "pause guests")
         work.check()
         return pausing.pause(order.server_uuid)
 
-    def unpause(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def unpause(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Unpause the guest, or start it if it went down with its host while it was paused."""
         pausing = able(self._driver.pausing, self._tools.host, "pause guests")
         state = self._driver.lifecycle.power_state(order.server_uuid)
         if (state is None or state in OFF) and order.build is not None:
             LOG.warning("paused guest %s is no longer in memory; starting it", order.instance_name,
                         extra={"server": order.server_uuid})
-            return self._guests.start(order, work, gate)
-        gate.pass_(order.server_uuid)
+            return self._guests.start(order, work, permission)
+        permission.pass_(order.server_uuid)
         work.check()
         return pausing.unpause(order.server_uuid)
 
-    def suspend(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def suspend(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         suspending = able(self._driver.suspending, self._tools.host, "suspend guests")
         work.check()
         return suspending.suspend(order.server_uuid)
 
-    def resume(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def resume(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         suspending = able(self._driver.suspending, self._tools.host, "suspend guests")
         build = _build_of(order, "resume")
         if self._driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
         renew_base(self._tools, build)
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         self._driver.interfaces.plug(build)  # a rebooted host has no taps, bridges and mounts
         self._tools.volumes.connect(build)
@@ -82,13 +82,13 @@ class Life:
 
     # --- rescue
 
-    def rescue(self, order: RescueOrder, work: Work, gate: BatchGate) -> PowerState:
+    def rescue(self, order: RescueOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Boot the guest from a rescue image. The image is fetched first, so that an unusable image does not affect the
         guest. That includes one larger than the guest's own disk, because no user pays for the additional space. A
         later failure restarts the guest."""
         rescuing, uuid = self._rescuing(), order.server_uuid
         cache_images(self._tools, (order.image, *self._parts_of(order.image)), root_gb_of(order.build))
-        gate.pass_(uuid)
+        permission.pass_(uuid)
         work.check()
         state = self._driver.lifecycle.power_state(uuid)
         try:
@@ -97,13 +97,13 @@ class Life:
             work.check()
             self._driver.interfaces.plug(order.build)
             self._tools.volumes.connect(order.build)
-            gate.pass_(uuid)
+            permission.pass_(uuid)
             state = rescuing.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
             self._tools.markers.clear(uuid)
             return state
         except Exception:
             if state == PowerState.RUNNING:
-                self._back_from_rescue(order, work, gate)
+                self._back_from_rescue(order, work, permission)
             raise
 
     def _parts_of(self, image: Image) -> tuple[Image, ...]:
@@ -111,20 +111,20 @@ class Life:
         store = self._tools.store if self._tools.driver.needs_images else None
         return tuple(store.show(one) for one in (image.kernel_id, image.ramdisk_id) if one and store is not None)
 
-    def _back_from_rescue(self, order: RescueOrder, work: Work, gate: BatchGate) -> None:
+    def _back_from_rescue(self, order: RescueOrder, work: Work, permission: BatchPermission) -> None:
         try:
             work.check()
-            gate.pass_(order.server_uuid)
+            permission.pass_(order.server_uuid)
             self._rescuing().unrescue(order.build)
         except Exception as error:
             LOG.warning("guest %s could not be rescued, and could not be restarted: %s", order.instance_name, error,
                         extra={"server": order.server_uuid})
 
-    def unrescue(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def unrescue(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         rescuing = self._rescuing()
         build = _build_of(order, "unrescue")
         renew_base(self._tools, build)
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         self._driver.interfaces.plug(build)
         self._tools.volumes.connect(build)
@@ -135,7 +135,7 @@ class Life:
 
     # --- rebuild
 
-    def rebuild(self, order: RebuildOrder, work: Work, gate: BatchGate) -> PowerState | Outcome:
+    def rebuild(self, order: RebuildOrder, work: Work, permission: BatchPermission) -> PowerState | Outcome:
         """Rebuild the guest. Until the old disks are removed, a failure leaves the guest as it was; after that, it is
         off and marked as half built, because it must not run while its operation counts as failed. If the order asks
         the host whether it shares the server's disks, the outcome answers that, also when the order is repeated."""
@@ -146,18 +146,19 @@ class Life:
         pooled = self._are_pooled(order)
         shared = pooled or self._shares_disks(order)
         own_disks = pooled or asked and not shared
-        state = self._make_anew(order, shared, own_disks, work, gate)
+        state = self._recreate(order, shared, own_disks, work, permission)
         if not asked and not pooled:
             return state
         self._tools.arrived.set(order.build, order.fence, own_disks=own_disks)
         self._tools.markers.clear(uuid)
         return _arrived(uuid, state, shared)
 
-    def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: BatchGate) -> PowerState:
+    def _recreate(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, permission: BatchPermission
+                  ) -> PowerState:
         build, uuid = order.build, order.server_uuid
         self._tools.volumes.check(build)
         parent = ready_images(self._tools, build)
-        gate.pass_(uuid)
+        permission.pass_(uuid)
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
         self._driver.lifecycle.destroy(uuid)
@@ -169,7 +170,7 @@ class Life:
             self._tools.volumes.connect(build)
             self._tools.drives.write(build)
             self._tools.drives.write_places(build)
-            gate.pass_(uuid)
+            permission.pass_(uuid)
             work.check()
             state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
         except Exception:
@@ -212,15 +213,15 @@ class Life:
 
     # --- guest agent
 
-    def set_password(self, order: PasswordOrder, work: Work, gate: BatchGate) -> PowerState:
+    def set_password(self, order: PasswordOrder, work: Work, permission: BatchPermission) -> PowerState:
         agent = able(self._driver.agent, self._tools.host, "set a guest's password")
         work.check()
         agent.set_password(order.server_uuid, order.user, order.password)
         return self._state(order.server_uuid)
 
-    def crash(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def crash(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         crash_dumps = able(self._driver.crash_dumps, self._tools.host, "trigger a crash dump in guests")
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         crash_dumps.crash(order.server_uuid)
         return self._state(order.server_uuid)

@@ -9,14 +9,14 @@ from typing import Protocol
 
 from nova import errors
 from nova.clients.image_data import SeekableFile
-from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.config_drive import ConfigDrives
 from nova.compute.guests.plug_events import PlugEvents
-from nova.compute.guests.starting import Starter, VifPlugging
+from nova.compute.guests.starting import GuestStarter, VifPlugging
 from nova.compute.guests.volumes import GuestVolumes
 from nova.compute.host import HostClock
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.model.base import HostName
 from nova.model.guest.guest_tree import TreeOptions
@@ -85,24 +85,24 @@ class BuildTools:
 
     driver: Driver
     images: ImagesOnHost | None
-    markers: Markers
-    source_marks: Markers
-    arrived: Markers
+    markers: BuildMarkers
+    source_marks: BuildMarkers
+    arrived: BuildMarkers
     tree: TreeOptions = TreeOptions()  # what config drives contain in addition to the guest's own data
     store: ImageStore | None = None
     host: HostName = ""
     vendor: VendorSource = field(default_factory=NoVendorData)
 
     events: PlugEvents = field(default_factory=lambda: PlugEvents(HostClock()))  # events from the network service
-    patience: VifPlugging = VifPlugging()  # limits for guests that wait for these events
+    vif_plugging: VifPlugging = VifPlugging()  # limits for guests that wait for these events
 
     guard: Guard = NoGuard()  # packet filters
     most_disks: int = -1  # for each guest; below 0: unlimited
 
     @property
-    def starter(self) -> Starter:
+    def starter(self) -> GuestStarter:
         """Starts guests, and waits for the network service if the operator enabled that."""
-        return Starter(self.driver, self.events, self.patience)
+        return GuestStarter(self.driver, self.events, self.vif_plugging)
 
     @property
     def volumes(self) -> GuestVolumes:
@@ -122,7 +122,7 @@ class Build:
     order: BuildOrder
     tools: BuildTools
     work: Work
-    gate: BatchGate
+    permission: BatchPermission
     parent: CloneParent | None = None
     power_state: PowerState = PowerState.NOSTATE
 
@@ -306,7 +306,7 @@ class StartGuest:
     def do(self, build: Build) -> None:
         """Start the guest. Until this step, nothing of the guest has run. Raises host.OrderNotGranted,
         host.OrderStopped if a newer order has the server; host.OrderCannotAsk if no conductor answers."""
-        build.gate.pass_(build.uuid)
+        build.permission.pass_(build.uuid)
         build.work.check()
         build.power_state = build.tools.starter.new(build.order, build.work)
 

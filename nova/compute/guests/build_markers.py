@@ -27,7 +27,7 @@ class Mark(Value):
     live: bool = False  # incoming live migration: after it, the disks here are the guest's only disks
 
 
-class Markers:
+class BuildMarkers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools, cache_images, images_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, GuestOrder, MoveOrder, Outcome
 from nova.model.server.states import PowerState
 from nova.virt.interface import ColdMoves
@@ -30,13 +30,13 @@ class Moves:
 
     # --- at the source
 
-    def leave(self, order: GuestOrder, work: Work, gate: BatchGate) -> Outcome:
+    def leave(self, order: GuestOrder, work: Work, permission: BatchPermission) -> Outcome:
         """Shut down and unplug the guest, and keep it as a source copy. A failure before the last step restarts the
         guest, if it was running."""
         moves, uuid = self._able(), order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
         if state is not None:
-            gate.pass_(uuid)
+            permission.pass_(uuid)
             work.check()
             self._forget_older(moves, order)
         self._tools.source_marks.set(order)
@@ -51,7 +51,7 @@ class Moves:
         except Exception:
             if uuid not in moves.kept_sources():
                 self._tools.source_marks.clear(uuid)
-            self._run_on(order, state, work, gate)
+            self._run_on(order, state, work, permission)
             raise
         return Outcome(server_uuid=uuid, power_state=PowerState.SHUTDOWN,
                        source=msgspec.structs.replace(source, host=source.host or self._tools.host))
@@ -65,23 +65,23 @@ class Moves:
                         extra={"server": order.server_uuid})
             moves.forget(order.server_uuid)
 
-    def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, gate: BatchGate) -> None:
+    def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, permission: BatchPermission) -> None:
         """Restart a guest that could not leave. Does nothing if a newer order has the server: ``start`` checks that."""
         uuid = order.server_uuid
         if state != PowerState.RUNNING or self._driver.lifecycle.power_state(uuid) in (None, PowerState.RUNNING):
             return
         try:
-            self._guests.start(order, work, gate)
+            self._guests.start(order, work, permission)
         except Exception as error:
             LOG.warning("guest %s could not leave, and could not be restarted: %s", order.instance_name, error,
                         extra={"server": uuid})
 
-    def restore_source(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
+    def restore_source(self, order: MoveOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Restore the guest from its source copy. A guest that is here next to the copy was made by the same move, and
         is removed."""
         self._able()
         uuid = order.server_uuid
-        gate.pass_(uuid)
+        permission.pass_(uuid)
         work.check()
         self.back(uuid, order.build)
         state = self._driver.lifecycle.power_state(uuid)
@@ -92,7 +92,7 @@ class Moves:
         if state == PowerState.RUNNING:
             return state
         self._driver.interfaces.plug(order.build)
-        gate.pass_(uuid)
+        permission.pass_(uuid)
         work.check()
         return self._tools.starter.new(order.build, work)
 
@@ -118,16 +118,16 @@ class Moves:
         mark = self._tools.source_marks.get(server_uuid)
         return mark is not None and mark.epoch > epoch
 
-    def forget(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def forget(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         self._able()
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         self._guests.forget(order.server_uuid)
         return self._driver.lifecycle.power_state(order.server_uuid) or PowerState.NOSTATE
 
     # --- at the destination
 
-    def fetch(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
+    def fetch(self, order: MoveOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Copy the guest's disks to this host. After a failure, partial disks are removed, except those of a move
         within this host, which restoring handles."""
         moves, uuid = self._able(), order.server_uuid
@@ -139,7 +139,7 @@ class Moves:
         try:
             cache_what_there_is(self._tools, order.build)
             work.check()
-            with concurrency.while_wanted(work.check):
+            with concurrency.cancellable(work.check):
                 moves.fetch(order, self._tools.images)
             work.check()
         except Exception:
@@ -156,7 +156,7 @@ class Moves:
             LOG.warning("partially copied disks could not be removed; the guest stays marked as half built: %s",
                         error, extra={"server": server_uuid})
 
-    def finish(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
+    def finish(self, order: MoveOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Define the guest here, and start it if ordered. A guest that could not be started is undefined again: it must
         not run here while it runs at its source."""
         self._able()
@@ -165,7 +165,7 @@ class Moves:
         if state is not None and (state == PowerState.RUNNING or not order.start):
             self._tools.markers.clear(uuid)
             return state
-        gate.pass_(uuid)
+        permission.pass_(uuid)
         work.check()
         try:
             self._driver.interfaces.plug(build)

@@ -48,8 +48,8 @@ class Looked(NamedTuple):
     virtual_bytes: int
 
 
-def look(path: str, declared: str | None, image_id: str,
-         inspector: Callable[[str], Inspected] | None = None) -> Looked:
+def inspect_image(path: str, declared: str | None, image_id: str,
+                  inspector: Callable[[str], Inspected] | None = None) -> Looked:
     """Check the file ``path`` of an image with the declared format ``declared``. Raises image.Unacceptable with the
     reason. ``inspector``: inspects the file; None: a sandboxed process."""
     if declared not in ACCEPTED:

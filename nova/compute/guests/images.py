@@ -34,7 +34,7 @@ PART = ".part"
 MOST_REMOVED = 100  # in one sweep
 MISSED_SWEEPS = 3  # after so many sweeps without a mark by any host, an image counts as unused
 FETCH_TO_USE_S = 600.0  # after a fetch, its guest may not count as using the image for this long
-PATIENCE_S = 2 * 3600  # for another process of this host, or of hosts that share the directory, to finish a fetch
+TIMEOUT_S = 2 * 3600  # for another process of this host, or of hosts that share the directory, to finish a fetch
 
 
 class ImageSource(Protocol):
@@ -87,7 +87,7 @@ class ImageCache:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._directory.chmod(0o711)  # QEMU's user may open files by name, but no other user may list them
         for part in self._directory.glob(f"*{PART}"):
-            with contextlib.suppress(errors.host.LockBusy), self._locked(part.name.split(".")[0], patience_s=0):
+            with contextlib.suppress(errors.host.LockBusy), self._locked(part.name.split(".")[0], timeout_s=0):
                 LOG.info("removing the incomplete image file %s", part)
                 part.unlink(missing_ok=True)
 
@@ -185,7 +185,7 @@ class ImageCache:
         with self._cleaning(part), _disk_errors(f"image {image.id}"):
             self._need_space(image, image.size_bytes)
             self._source.download(image, str(part))
-            looked = image_format.look(str(part), image.disk_format, image.id)
+            looked = image_format.inspect_image(str(part), image.disk_format, image.id)
             if max_gb:
                 check_size(image, looked.virtual_bytes, max_gb)
             self._make_ready(image, part, looked)
@@ -216,7 +216,7 @@ class ImageCache:
     def _need_space(self, image: Image, size: int) -> None:
         wanted = size + self._settings.spare_bytes
         if self._free_bytes() < wanted:
-            self._make_room(wanted)
+            self._free_space(wanted)
         if self._free_bytes() < wanted:
             raise errors.host.DiskFull(what=f"image {image.id}", host=os.uname().nodename)
 
@@ -224,7 +224,7 @@ class ImageCache:
         free = os.statvfs(self._directory)
         return free.f_bavail * free.f_frsize
 
-    def _make_room(self, wanted: int) -> None:
+    def _free_space(self, wanted: int) -> None:
         """Remove unused images before their time, least recently used first, so that many images that were booted once
         do not block new ones. Keeps images that another host with the same directory may use: each host marks its own
         with each sweep."""
@@ -267,14 +267,14 @@ class ImageCache:
     def _size_file(self, ready: Path) -> Path:
         return self._directory / ".sizes" / ready.name
 
-    def _locked(self, key: str, patience_s: float = PATIENCE_S) -> contextlib.AbstractContextManager[None]:
-        return files.locked(self._directory / ".locks" / key, patience_s)
+    def _locked(self, key: str, timeout_s: float = TIMEOUT_S) -> contextlib.AbstractContextManager[None]:
+        return files.locked(self._directory / ".locks" / key, timeout_s)
 
     def _remove_if_old(self, ready: Path, age_s: float) -> bool:
         """Remove the file if it is old enough. It is renamed first: a process that marks it as used after that does not
         find it, and fetches it again. If a process marked it just before, it is renamed back."""
         going, key = ready.with_name(f"{ready.name}.going{PART}"), ready.name.split(".")[0]
-        with contextlib.suppress(FileNotFoundError, errors.host.LockBusy), self._locked(key, patience_s=0):
+        with contextlib.suppress(FileNotFoundError, errors.host.LockBusy), self._locked(key, timeout_s=0):
             if not self._is_old(ready, age_s):
                 return False
             os.rename(ready, going)

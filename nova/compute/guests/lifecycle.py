@@ -15,7 +15,7 @@ from nova import errors
 from nova.compute.guests import build as steps
 from nova.compute.guests.build import Build, BuildStep, BuildTools
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, GuestOrder
 from nova.model.server.states import PowerState
 
@@ -39,7 +39,7 @@ class Guests:
     def __init__(self, tools: BuildTools) -> None:
         self._tools, self._driver = tools, tools.driver
 
-    def build(self, order: BuildOrder, work: Work, gate: BatchGate) -> PowerState:
+    def build(self, order: BuildOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Build the guest and start it; a failure is undone before the error is raised."""
         uuid = order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
@@ -47,14 +47,14 @@ class Guests:
             LOG.info("guest %s has already been built", order.instance_name, extra={"server": uuid})
             self._tools.markers.clear(uuid)
             return state
-        build = Build(order, self._tools, work, gate)
+        build = Build(order, self._tools, work, permission)
         _run(BUILD, build)
         self._tools.markers.clear(uuid)
         return build.power_state
 
-    def destroy(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def destroy(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Remove everything of the guest."""
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         self.remove(order.server_uuid, order.build, order.keep_disks, order.fence.operation_id)
         return PowerState.NOSTATE
 
@@ -106,18 +106,18 @@ class Guests:
         if self._driver.snapshots is not None and image_id:
             self._driver.snapshots.drop_snapshot(server_uuid, image_id, given)
 
-    def hurry(self, order: GuestOrder, work: Work, gate: BatchGate) -> None:
+    def expedite(self, order: GuestOrder, work: Work, permission: BatchPermission) -> None:
         """Prepare a destroy before it waits for its turn: abort a migration or power off a guest, so that the destroy
         does not wait for a graceful shutdown."""
         with contextlib.suppress(Exception):  # the destroy itself tries again, and reports errors
             if any(kind.migrates for kind in work.overtook) and self._driver.live_moves is not None:
-                gate.pass_(order.server_uuid)
+                permission.pass_(order.server_uuid)
                 self._driver.live_moves.abort(order.server_uuid)
             elif any(kind.asks for kind in work.overtook):
-                gate.pass_(order.server_uuid)
+                permission.pass_(order.server_uuid)
                 self._driver.lifecycle.destroy(order.server_uuid)
 
-    def start(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def start(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Start the guest, redefined from the order: it gets this host's current configuration, whether or not it was
         still defined."""
         uuid = order.server_uuid
@@ -126,16 +126,16 @@ class Guests:
             return PowerState.RUNNING
         if order.build is not None:
             steps.renew_base(self._tools, order.build)
-        gate.pass_(uuid)
+        permission.pass_(uuid)
         work.check()
         if order.build is not None:
             self._driver.interfaces.plug(order.build)  # a rebooted host has no taps, bridges and mounts
             self._tools.volumes.connect(order.build)
-            self._define_anew(order.build, known=state is not None)
+            self._redefine(order.build, known=state is not None)
             return self._tools.starter.again(order.build, work)
         return self._driver.lifecycle.start(uuid)
 
-    def _define_anew(self, build: BuildOrder, known: bool) -> None:
+    def _redefine(self, build: BuildOrder, known: bool) -> None:
         """Define the guest from the order. If it is ``known``, and this host can no longer run what the order
         describes, the guest keeps its old definition."""
         if not known:
@@ -149,7 +149,7 @@ class Guests:
             LOG.warning("guest %s cannot be redefined here; starting it with its old definition: %s",
                         build.instance_name, error, extra={"server": build.server_uuid})
 
-    def stop(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def stop(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Ask the guest to shut down, and power it off after the order's timeout. A guest that is not defined counts as
         off."""
         work.check()
@@ -161,16 +161,16 @@ class Guests:
             return PowerState.SHUTDOWN
         return self._driver.lifecycle.shut_down(order.server_uuid, order.timeout_s)
 
-    def reboot(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def reboot(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Reboot the guest. Soft: ask the guest to reboot. Hard, or if the soft reboot fails: stop it, redefine it from
         the order, and start it."""
         if order.build is not None:
             steps.renew_base(self._tools, order.build)
-        gate.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
+        permission.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
         work.check()
         if order.reboot == "soft" and self._reboot_softly(order):
             return self._driver.lifecycle.power_state(order.server_uuid) or PowerState.RUNNING
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         if order.build is None:
             self._driver.lifecycle.shut_down(order.server_uuid, 0)

@@ -13,7 +13,7 @@ from nova.compute.guests.live_progress import LiveProgress, ProgressWatch
 from nova.compute.host import Host, checked_uuid
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -30,23 +30,24 @@ class LiveGuests:
 
     # --- at the source
 
-    def describe(self, order: GuestOrder, work: Work, gate: BatchGate) -> Outcome:
+    def describe(self, order: GuestOrder, work: Work, permission: BatchPermission) -> Outcome:
         moves = self._able()
         work.check()
         source = moves.describe(order.server_uuid)
         return Outcome(server_uuid=order.server_uuid, source=source,
                        power_state=self._driver.lifecycle.power_state(order.server_uuid) or source.power_state)
 
-    def migrate(self, order: LiveOrder, work: Work, gate: BatchGate) -> PowerState:
+    def migrate(self, order: LiveOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Migrate the guest; return when it runs at its destination. A newer order or an abort ends the migration, and
         the guest stays here."""
         moves = self._able()
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         if work.aborted:  # while the order waited for its turn
             raise errors.move.MigrationAborted(uuid=order.server_uuid)
         watch = ProgressWatch(self._conductor, self._host, self._fences, order.server_uuid)
-        progress = LiveProgress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
+        progress = LiveProgress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.refresh)
+        progress.start()
         try:
             moves.migrate(order, progress.note,
                            lambda: work.aborted or watch.lost or work.stopped_error() is not None)
@@ -94,7 +95,7 @@ class LiveGuests:
 
     # --- at the destination
 
-    def prepare(self, order: MoveOrder, work: Work, gate: BatchGate) -> Outcome:
+    def prepare(self, order: MoveOrder, work: Work, permission: BatchPermission) -> Outcome:
         """Prepare this host for an incoming guest. A failure removes the taps; the driver handles the disks, which may
         be the guest's own, shared."""
         moves, uuid = self._able(), order.server_uuid
@@ -115,8 +116,8 @@ class LiveGuests:
         self._tools.starter.wait_for_arrival(order.build, work)  # after a failure, the mark tells whose disks are here
         return Outcome(server_uuid=uuid, arrival=arrival)
 
-    def land(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
-        state = self._able().land(order)
+    def finish_arrival(self, order: MoveOrder, work: Work, permission: BatchPermission) -> PowerState:
+        state = self._able().finish_arrival(order)
         self._tools.markers.clear(order.server_uuid)
         return state
 

@@ -36,7 +36,7 @@ class ProgressWatch:
         self._refused_at: float | None = None
         self.lost = False
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask the conductor whether the newest epoch known here is still the server's."""
         asked = Permission(server_uuid=self._uuid, epoch=self._fences.known(self._uuid).epoch)
         try:
@@ -59,8 +59,8 @@ class LiveProgress:
     periodically."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host, server_uuid: str, epoch: int,
-                 look: Callable[[], None] = lambda: None) -> None:
-        self._conductor, self._host, self._look = conductor, host, look
+                 refresh: Callable[[], None] = lambda: None) -> None:
+        self._conductor, self._host, self._look = conductor, host, refresh
         self._report = ProgressReport(server_uuid=server_uuid, epoch=epoch)
         self._sent: ProgressReport | None = None
         self._wake, self._ended = threading.Event(), threading.Event()

@@ -10,7 +10,7 @@ from nova import concurrency, errors
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import Outcome, SnapshotOrder
 from nova.model.image.rbd_locations import RbdLocation
 from nova.model.server.states import PowerState
@@ -36,12 +36,12 @@ class SnapshotsOfGuests:
     def __init__(self, tools: BuildTools) -> None:
         self._tools, self._driver = tools, tools.driver
 
-    def take(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> Outcome:
+    def take(self, order: SnapshotOrder, work: Work, permission: BatchPermission) -> Outcome:
         """Take a snapshot. Nothing of it remains after a failure, or if a newer order has the guest."""
         snapshots = self._able()
         work.check()
         try:
-            with concurrency.while_wanted(work.check):
+            with concurrency.cancellable(work.check):
                 snapshot = snapshots.take_snapshot(order)
             work.check()
         except Exception:
@@ -50,7 +50,7 @@ class SnapshotsOfGuests:
             raise
         return Outcome(server_uuid=order.server_uuid, snapshot=snapshot, power_state=self._state(order.server_uuid))
 
-    def upload(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
+    def upload(self, order: SnapshotOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Upload the snapshot. The file stays until the image has the data, so that a failed upload can be retried."""
         snapshots = self._able()
         if self._tools.store is None:
@@ -61,7 +61,7 @@ class SnapshotsOfGuests:
         if path is None and location is None:
             self._find_uploaded(order)
             return self._state(order.server_uuid)
-        gate.pass_(order.server_uuid)  # an order that took the image away supersedes this one
+        permission.pass_(order.server_uuid)  # an order that took the image away supersedes this one
         work.check()
         if direct is not None and location is not None:
             if self._taken(order, location):
@@ -91,7 +91,7 @@ class SnapshotsOfGuests:
                  extra={"server": order.server_uuid})
         return True
 
-    def drop(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
+    def drop(self, order: SnapshotOrder, work: Work, permission: BatchPermission) -> PowerState:
         snapshots = self._able()
         snapshots.drop_snapshot(order.server_uuid, order.image_id, order.given)
         return self._state(order.server_uuid)

@@ -48,11 +48,11 @@ def awaited_before_arrival(interfaces: Iterable[Interface]) -> tuple[str, ...]:
                  if one.status is not None and one.type == "ovs" and one.details.get("ovs_hybrid_plug"))
 
 
-class Starter:
+class GuestStarter:
     """Starts guests; if the driver can hold guests, they wait for their network."""
 
-    def __init__(self, driver: Driver, events: PlugEvents, patience: VifPlugging = VifPlugging()) -> None:  # noqa: B008
-        self._driver, self.events, self._patience = driver, events, patience
+    def __init__(self, driver: Driver, events: PlugEvents, vif_plugging: VifPlugging = VifPlugging()) -> None:  # noqa: B008
+        self._driver, self.events, self._vif_plugging = driver, events, vif_plugging
 
     def new(self, order: BuildOrder, work: Work) -> PowerState:
         """Define the guest from the order, and start it."""
@@ -81,12 +81,12 @@ class Starter:
         """Wait until the interfaces that are plugged for a live-migrated guest are connected. Raises
         host.VifNotPlugged, host.VifPlugFailed."""
         ids = awaited_before_arrival(order.interfaces)
-        if ids and self._patience.timeout_s and self._patience.live:
+        if ids and self._vif_plugging.timeout_s and self._vif_plugging.live:
             self._wait(order, ids, work)
 
     def _holder(self, order: BuildOrder) -> HeldStarts | None:
         """Return the driver's means to hold the guest; None if the guest waits for no event, or cannot be held."""
-        return self._driver.held_starts if self._patience.timeout_s and awaited(order.interfaces) else None
+        return self._driver.held_starts if self._vif_plugging.timeout_s and awaited(order.interfaces) else None
 
     def _start_held(self, holder: HeldStarts, order: BuildOrder, work: Work) -> PowerState:
         state = holder.start_held(order.server_uuid)
@@ -111,9 +111,9 @@ class Starter:
         """Wait for the interfaces. An interface that the service reports as failed is always an error, regardless of
         options."""
         try:
-            self.events.wait(order.server_uuid, ids, self._patience.timeout_s, work.check)
+            self.events.wait(order.server_uuid, ids, self._vif_plugging.timeout_s, work.check)
         except errors.host.VifNotPlugged as error:
-            if self._patience.fatal:
+            if self._vif_plugging.fatal:
                 raise
             LOG.warning("guest %s continues without its network (vif_plugging_is_fatal is off): %s",
                         order.instance_name, error, extra={"server": order.server_uuid})

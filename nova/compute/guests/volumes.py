@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from nova import errors
 from nova.compute.orders.orders import Orders, Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.base import HostName
 from nova.model.guest.orders import BuildOrder, VolumeOrder, VolumeSnapshotOrder
 from nova.model.server.states import PowerState
@@ -83,15 +83,15 @@ class VolumeOrders:
         self._watched: set[str] = set()  # guests that kept a volume, and may release it any time
         self._looked = False  # at the guests of the process before this one
 
-    def attach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+    def attach(self, order: VolumeOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Attach a volume; after a failure, it is detached and disconnected again. Raises HostRefused,
         guest.TooManyDisks."""
         self._volumes.check(order.build)
-        return self._granted(order, work, gate).attach_volume(order)
+        return self._granted(order, work, permission).attach_volume(order)
 
-    def detach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+    def detach(self, order: VolumeOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Detach a volume. Raises Conflict if the guest did not release the volume in time and still has it."""
-        volumes = self._granted(order, work, gate)
+        volumes = self._granted(order, work, permission)
         self._before_detach(order.server_uuid, order.disk.device.volume_id)
         try:
             return volumes.detach_volume(order, lambda: work.stopped_error() is not None)
@@ -99,25 +99,26 @@ class VolumeOrders:
             self._watched.add(order.server_uuid)
             raise
 
-    def extend(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+    def extend(self, order: VolumeOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Extend a volume. Raises HostRefused; the guest then sees the old size."""
-        return self._granted(order, work, gate).extend_volume(order)
+        return self._granted(order, work, permission).extend_volume(order)
 
-    def swap(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+    def swap(self, order: VolumeOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Swap a volume for another. Raises HostRefused, Conflict; the guest then has its old volume."""
-        return self._granted(order, work, gate).swap_volume(order, lambda: work.stopped_error() is not None)
+        return self._granted(order, work, permission).swap_volume(order, lambda: work.stopped_error() is not None)
 
-    def unswap(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+    def unswap(self, order: VolumeOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Stop the swap of a volume. Raises guest.HasSuccessor."""
-        return self._granted(order, work, gate).unswap_volume(order)
+        return self._granted(order, work, permission).unswap_volume(order)
 
-    def snapshot(self, order: VolumeSnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
+    def snapshot(self, order: VolumeSnapshotOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Snapshot a volume. Raises HostRefused, Conflict; the guest then writes to its old file."""
-        return self._granted(order, work, gate).snapshot_volume(order)
+        return self._granted(order, work, permission).snapshot_volume(order)
 
-    def merge(self, order: VolumeSnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
+    def merge(self, order: VolumeSnapshotOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Merge a volume snapshot. Raises HostRefused, Conflict; the file is then still in use."""
-        return self._granted(order, work, gate).merge_volume_snapshot(order, lambda: work.stopped_error() is not None)
+        volumes = self._granted(order, work, permission)
+        return volumes.merge_volume_snapshot(order, lambda: work.stopped_error() is not None)
 
     def tell_of_given_up(self) -> int:
         """Report volumes that guests released after their detach failed, so that the conductor completes the detach.
@@ -146,8 +147,8 @@ class VolumeOrders:
             LOG.warning("could not complete the detach of a volume that the guest released late: %s", error,
                         extra={"server": server_uuid})
 
-    def _granted(self, order: VolumeOrder | VolumeSnapshotOrder, work: Work, gate: BatchGate) -> Volumes:
+    def _granted(self, order: VolumeOrder | VolumeSnapshotOrder, work: Work, permission: BatchPermission) -> Volumes:
         volumes = self._volumes.able()
-        gate.pass_(order.server_uuid)
+        permission.pass_(order.server_uuid)
         work.check()
         return volumes

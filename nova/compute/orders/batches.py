@@ -15,7 +15,7 @@ from nova.compute.host import Host
 from nova.compute.orders.kind import POOLS, OrderKind
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import GuestOrder, Outcome
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 Order = Any  # a value with server_uuid and fence
 #: Handler of one order: returns the guest's power state, or a whole outcome if there is more to report. Raises errors.
-Do = Callable[[Any, Work, BatchGate], PowerState | Outcome]
+Do = Callable[[Any, Work, BatchPermission], PowerState | Outcome]
 
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
@@ -79,39 +79,39 @@ class OrderLimits(NamedTuple):
 class _Job(NamedTuple):
     order: Order
     work: Work
-    gate: BatchGate
+    permission: BatchPermission
 
 
 class Batches:
     """Runs batches, each of one kind of order, in the host's pools. ``do``: kind -> handler; ``hurry`` is called with a
     destroy before it waits for its turn."""
 
-    def __init__(self, do: Mapping[OrderKind, Do], hurry: Callable[[GuestOrder, Work, BatchGate], None], orders: Orders,
-                      conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
+    def __init__(self, do: Mapping[OrderKind, Do], expedite: Callable[[GuestOrder, Work, BatchPermission], None],
+                 orders: Orders, conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
-        self._do, self._hurry, self._stopping = do, hurry, False
+        self._do, self._hurry, self._stopping = do, expedite, False
         self._pools = {name: concurrency.WorkerPool(getattr(limits, name, 0) or usual, name) for name,
                        usual in POOLS.items()}
 
     def run(self, kind: OrderKind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
         """Return one outcome for each order, in the same sequence. Never raises: an error becomes an outcome."""
-        gate = BatchGate(self._conductor, self._host)
+        permission = BatchPermission(self._conductor, self._host)
         reporter = Reporter(self._conductor, self._host,
                             {order.server_uuid: order.fence.operation_id for order in orders})
-        admitted = [self._admit(kind, order, gate) for order in orders]
+        admitted = [self._admit(kind, order, permission) for order in orders]
         if len(orders) > 1:
             reporter.start()
         try:
             for order, ticket in zip(orders, admitted, strict=True):
                 if isinstance(ticket, Ticket) and ticket.mine:
-                    job = _Job(order, ticket.work, gate)
+                    job = _Job(order, ticket.work, permission)
                     metrics.ORDERS_WAITING.labels(kind.pool).inc()
                     self._pools[kind.pool].submit(contextvars.copy_context().run, self._run, job, reporter)
             return tuple(ticket.work.end() if isinstance(ticket, Ticket) else ticket for ticket in admitted)
         finally:
             reporter.close()
 
-    def stop(self, patience_s: float) -> bool:
+    def stop(self, timeout_s: float) -> bool:
         """Refuse guests that another host can take as well, and wait for all other accepted orders; return whether they
         ended in time.
 
@@ -119,29 +119,29 @@ class Batches:
         because its user would be told that it failed.
         """
         self._stopping = True
-        return self._orders.wait_idle(patience_s)
+        return self._orders.wait_idle(timeout_s)
 
-    def _admit(self, kind: OrderKind, order: Order, gate: BatchGate) -> Ticket | Outcome:
+    def _admit(self, kind: OrderKind, order: Order, permission: BatchPermission) -> Ticket | Outcome:
         try:
             ticket = self._orders.admit(kind, order.server_uuid, order.fence)
         except Exception as error:
             return failure(order.server_uuid, error, kind)
         if ticket.mine:
-            gate.expect(order.server_uuid, order.fence.epoch)
+            permission.expect(order.server_uuid, order.fence.epoch)
         return ticket
 
     def _run(self, job: _Job, reporter: Reporter) -> None:
         kind, began = job.work.key.kind, time.monotonic()
         metrics.ORDERS_WAITING.labels(kind.pool).dec()
         if kind.closes:
-            self._hurry(job.order, job.work, job.gate)
+            self._hurry(job.order, job.work, job.permission)
         outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
         seconds = time.monotonic() - began
         metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(seconds)
         if outcome.ok:  # `failure` has logged the others
             LOG.info("completed the order to %s the guest (%.2f s)", kind, seconds, extra={
                 "server": job.order.server_uuid})
-        job.gate.leave(job.order.server_uuid)
+        job.permission.leave(job.order.server_uuid)
         reporter.add(outcome)
 
     def _outcome(self, job: _Job, work: Work) -> Outcome:
@@ -149,7 +149,7 @@ class Batches:
         try:
             if self._stopping and kind.chosen:
                 raise errors.host.Stopping(host=self._host.name)
-            done = self._do[kind](job.order, work, job.gate)
+            done = self._do[kind](job.order, work, job.permission)
         except Exception as error:
             # If a newer order has the server, its interference is the cause, regardless of the error.
             return failure(uuid, work.stopped_error() or error, kind)

@@ -32,8 +32,8 @@ class OrderKind:
 
     name: str
     call: Callable[..., Any]
-    #: Selects the handler of the order: ``nova.compute.order_table.Doers`` -> ``Do``.
-    doer: Callable[[Any], Any]
+    #: Selects the handler of the order: ``nova.compute.order_table.OrderHandlers`` -> ``Do``.
+    handler: Callable[[Any], Any]
     pool: str = "orders"
     #: Creates a guest on this host; an older record of its removal is then no longer valid.
     makes: bool = False

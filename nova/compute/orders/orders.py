@@ -92,11 +92,11 @@ class Work:
         return (self.key.epoch < key.epoch and self.outcome is not None
                 and self.outcome.error_kind == errors.Overtaken.kind)
 
-    def wait(self, patience_s: float | None = None) -> Outcome | None:
-        """Wait up to ``patience_s`` for the outcome; return None if it is not available by then."""
+    def wait(self, timeout_s: float | None = None) -> Outcome | None:
+        """Wait up to ``timeout_s`` for the outcome; return None if it is not available by then."""
         done = self._done
         if done is not None:
-            done.wait(patience_s)
+            done.wait(timeout_s)
         return self.outcome
 
 
@@ -200,9 +200,9 @@ class Orders:
         with self._mutex:
             return not self.busy(server_uuid) and self._last_change.get(server_uuid, 0) <= mark
 
-    def wait_idle(self, patience_s: float) -> bool:
-        """Wait until no order is in progress; return False if some still are after ``patience_s``."""
-        end = self._clock.monotonic() + patience_s
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until no order is in progress; return False if some still are after ``timeout_s``."""
+        end = self._clock.monotonic() + timeout_s
         while (works := [work for works in list(self._running.values()) for work in works]):
             left = end - self._clock.monotonic()
             if left <= 0:

@@ -20,7 +20,7 @@ ASK_FOR_S = 20.0  # a broker that restarts is back within this time; after it, t
 ASK_AGAIN_S = 1.0
 
 
-class BatchGate:
+class BatchPermission:
     """The admission check of one batch. The first order asks for all that have not passed yet; the others use the
     answer."""
 

@@ -18,24 +18,24 @@ from nova import errors
 from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind, ResourceUse
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, Outcome
 from nova.model.host.hosts import Node
 from nova.model.numa.fit_recheck import clash
-from nova.model.numa.topology import HostTopology, Packing
+from nova.model.numa.topology import HostTopology, TopologyClaim
 from nova.model.server.states import PowerState
 from nova.virt.interface import Driver
 
 
-class Holds:
+class ResourceClaims:
     """The claims in effect. ``offered``: returns a driver's node as it is reported, with the operator's ratios."""
 
     def __init__(self, driver: Driver, host: str, offered: Callable[[Node], Node]) -> None:
         self._driver, self._host, self._offered = driver, host, offered
-        self._coming: dict[str, tuple[str, Packing]] = {}  # server -> (node, claim)
+        self._coming: dict[str, tuple[str, TopologyClaim]] = {}  # server -> (node, claim)
         self._lock = threading.Lock()
 
-    def held(self, server_uuid: str) -> Packing | None:
+    def held(self, server_uuid: str) -> TopologyClaim | None:
         """Return the claim of the guest on this host."""
         return self._driver.packed.packing(server_uuid) if self._driver.packed is not None else None
 
@@ -74,28 +74,28 @@ class Holds:
         return self._offered(node).topology if node is not None else None
 
 
-def holding(holds: Holds, kind: OrderKind, do: Do) -> Do:
+def holding(holds: ResourceClaims, kind: OrderKind, do: Do) -> Do:
     """Wrap a handler: hold the guest's claim while it runs. A guest that is here and whose order has no claim keeps its
     own; a guest that continues in memory in its place needs no check."""
     if kind.place is None:
         return do
 
-    def taking(order: Order, work: Work, gate: BatchGate) -> PowerState | Outcome:
+    def taking(order: Order, work: Work, permission: BatchPermission) -> PowerState | Outcome:
         build = order if isinstance(order, BuildOrder) else order.build
         if build is None:
-            return do(order, work, gate)
+            return do(order, work, permission)
         if kind.place is ResourceUse.SAME:
             held = holds.held(build.server_uuid)
             if build.packing is None and held is not None:
                 build = msgspec.structs.replace(build, packing=held)
                 order = msgspec.structs.replace(order, build=build)
             if build.packing == held and kind.in_memory(order):
-                return do(order, work, gate)
+                return do(order, work, permission)
         holds.take(build, fresh=kind.place is ResourceUse.NEW)
         try:
             if kind.redefines:
                 holds.redefine(build)
-            return do(order, work, gate)
+            return do(order, work, permission)
         finally:
             holds.leave(build.server_uuid)
     return taking

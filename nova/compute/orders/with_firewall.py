@@ -7,7 +7,7 @@ from typing import Protocol
 from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, Outcome
 from nova.model.server.states import PowerState
 
@@ -33,7 +33,7 @@ class NoGuard:
     def refresh(self) -> None:
         """Do nothing: this filter has no rules to fetch."""
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Do nothing: this filter has no rules to restore."""
 
     def taps(self) -> tuple[str, ...]:
@@ -46,9 +46,9 @@ def guarding(guard: Guard, kind: OrderKind, do: Do) -> Do:
     if not kind.starts:
         return do
 
-    def guarded(order: Order, work: Work, gate: BatchGate) -> PowerState | Outcome:
+    def guarded(order: Order, work: Work, permission: BatchPermission) -> PowerState | Outcome:
         if order.build is not None:
             work.check()
             guard.guard(order.build)
-        return do(order, work, gate)
+        return do(order, work, permission)
     return guarded

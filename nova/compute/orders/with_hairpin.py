@@ -17,7 +17,7 @@ from nova import errors
 from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, Outcome
 from nova.model.network.networks import Interface
 from nova.model.server.states import PowerState
@@ -40,8 +40,8 @@ def reflecting(how: TurnOn | None, kind: OrderKind, do: Do) -> Do:
     if how is None or not kind.plugs:
         return do
 
-    def reflected(order: Order, work: Work, gate: BatchGate) -> PowerState | Outcome:
-        done = do(order, work, gate)
+    def reflected(order: Order, work: Work, permission: BatchPermission) -> PowerState | Outcome:
+        done = do(order, work, permission)
         build = order if isinstance(order, BuildOrder) else order.build
         state = done.power_state if isinstance(done, Outcome) else done
         taps = devices(build.interfaces) if build is not None and state in ALIVE else ()

@@ -12,7 +12,7 @@ from nova import errors
 from nova.compute.orders.batches import Do
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.compute.reports.monitors import Monitor
 from nova.model.guest.orders import Outcome
 from nova.model.host.hosts import Node
@@ -67,9 +67,9 @@ def counting(condition: BuildHealth, kind: OrderKind, do: Do) -> Do:
     if not kind.counts:
         return do
 
-    def counted(order: object, work: Work, gate: BatchGate) -> PowerState | Outcome:
+    def counted(order: object, work: Work, permission: BatchPermission) -> PowerState | Outcome:
         try:
-            done = do(order, work, gate)
+            done = do(order, work, permission)
         except NOT_OURS:
             raise
         except Exception:

@@ -13,7 +13,7 @@ from nova.compute.guests.lifecycle import Guests
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
-from nova.model.host.services import Debt
+from nova.model.host.services import PendingCleanup
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
@@ -27,14 +27,14 @@ class Cleanups:
                  host: Host) -> None:
         self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
         self._conductor, self._host = conductor, host
-        self._open: dict[int, Debt] = {}
+        self._open: dict[int, PendingCleanup] = {}
         self._done: set[int] = set()  # done here, but not reported yet
         self._lock = threading.Lock()
-        self._steps: dict[str, Callable[[Debt], None]] = {
+        self._steps: dict[str, Callable[[PendingCleanup], None]] = {
             "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._restore_source,
             "drop_snapshots": self._drop_snapshot}
 
-    def take(self, cleanups: tuple[Debt, ...]) -> None:
+    def take(self, cleanups: tuple[PendingCleanup, ...]) -> None:
         """Store the conductor's complete list of pending cleanups."""
         with self._lock:
             self._open = {cleanup.id: cleanup for cleanup in cleanups}
@@ -52,7 +52,7 @@ class Cleanups:
                               exc_info=not isinstance(error, errors.NovaError), extra={"server": cleanup.server_uuid})
             return len(self._open)
 
-    def _do(self, cleanup: Debt) -> None:
+    def _do(self, cleanup: PendingCleanup) -> None:
         if cleanup.id not in self._done:
             step = self._steps.get(cleanup.step)
             if step is None:
@@ -64,7 +64,7 @@ class Cleanups:
         self._done.discard(cleanup.id)
         LOG.info("cleanup %d (%s) is done", cleanup.id, cleanup.step, extra={"server": cleanup.server_uuid})
 
-    def _destroy(self, cleanup: Debt) -> None:
+    def _destroy(self, cleanup: PendingCleanup) -> None:
         with self._orders.alone(cleanup.server_uuid):
             if self._fences.known(cleanup.server_uuid).built > cleanup.epoch:
                 LOG.info("the guest was rebuilt after cleanup %d was recorded; skipping the cleanup", cleanup.id,
@@ -74,19 +74,19 @@ class Cleanups:
                                 operation_id=int(cleanup.arguments.get("operation_id", 0)))
             self._fences.note(cleanup.server_uuid, cleanup.epoch, destroyed=True)
 
-    def _forget(self, cleanup: Debt) -> None:
+    def _forget(self, cleanup: PendingCleanup) -> None:
         """Remove a confirmed move's source copy, but not a later one's."""
         with self._orders.alone(cleanup.server_uuid):
             if not self._moves.kept_since(cleanup.server_uuid, cleanup.epoch):
                 self._guests.forget(cleanup.server_uuid)
 
-    def _restore_source(self, cleanup: Debt) -> None:
+    def _restore_source(self, cleanup: PendingCleanup) -> None:
         """Restore the source copy of a move that was given up. The guest is off until its owner starts it."""
         with self._orders.alone(cleanup.server_uuid):
             if not self._moves.kept_since(cleanup.server_uuid, cleanup.epoch):
                 self._moves.back(cleanup.server_uuid)
 
-    def _drop_snapshot(self, cleanup: Debt) -> None:
+    def _drop_snapshot(self, cleanup: PendingCleanup) -> None:
         """Drop snapshots without waiting for the server's turn: another snapshot of the guest may be uploading for
         hours."""
         given = cleanup.arguments.get("given", "").split()

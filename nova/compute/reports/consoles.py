@@ -9,7 +9,7 @@ from nova.compute.host import Host, checked_uuid
 from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.guest.consoles import ConsoleAddress, ConsoleType
-from nova.virt.interface import ConsolePlace, Driver
+from nova.virt.interface import ConsoleEndpoint, Driver
 
 T = ConsoleType
 
@@ -70,7 +70,7 @@ class ConsoleReports:
         return _address(offer, consoles.console_of(server_uuid, type), self._bases.get(type, ""))
 
 
-def _address(host: str, place: ConsolePlace, base: str) -> ConsoleAddress:
+def _address(host: str, place: ConsoleEndpoint, base: str) -> ConsoleAddress:
     if place.socket_path is not None:
         return ConsoleAddress(access_url_base=base, socket_path=place.socket_path,
                               internal_access_path=place.internal_access_path)

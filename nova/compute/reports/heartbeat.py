@@ -11,18 +11,18 @@ from nova import errors
 from nova.model.base import utcnow
 from nova.model.host.services import Alive, Heartbeat
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
-from nova.rpc.hearing import Hearing
+from nova.rpc.rpc_watchdog import RpcWatchdog
 
 ASKS_EVERY = 4  # interval after which a host learns of cleanups, newer peers, and that it is unknown
 
 
-class Beats:
+class Heartbeats:
     """Sends a heartbeat, once an interval. ``conductor``: a ConductorHostRPC client; ``beat``: the message; ``heard``:
     handles an answer; ``hearing``: the RPC watchdog of the bus from which orders arrive."""
 
-    def __init__(self, conductor: ConductorHostRPC, beat: Heartbeat, heard: Callable[[Alive], object],
-                 hearing: Hearing) -> None:
-        self._conductor, self._beat, self._heard, self._hearing = conductor, beat, heard, hearing
+    def __init__(self, conductor: ConductorHostRPC, beat: Heartbeat, on_heartbeat: Callable[[Alive], object],
+                 watchdog: RpcWatchdog) -> None:
+        self._conductor, self._heartbeat, self._on_heartbeat, self._watchdog = conductor, beat, on_heartbeat, watchdog
         self._until_question = 0
 
     def __call__(self) -> None:
@@ -31,20 +31,20 @@ class Beats:
             self._until_question -= 1
             return
         self._until_question = 0
-        alive = self._conductor.heartbeat(self._beat.host, self._now(wants_echo=True))
+        alive = self._conductor.heartbeat(self._heartbeat.host, self._now(wants_echo=True))
         self._until_question = ASKS_EVERY - 1
         if alive.echoed:
-            self._hearing.expect()
-        self._heard(alive)
+            self._watchdog.expect()
+        self._on_heartbeat(alive)
 
     def _now(self, wants_echo: bool = False) -> Heartbeat:
-        return msgspec.structs.replace(self._beat, wants_echo=wants_echo, deaf_s=self._hearing.silent_s,
+        return msgspec.structs.replace(self._heartbeat, wants_echo=wants_echo, rpc_silent_s=self._watchdog.silent_s,
                                        sent_at=utcnow())
 
     def _sent(self) -> bool:
         """Send a cast; return False if a conductor is too old for it."""
         try:
-            self._conductor.still_here(self._beat.host, self._now())
+            self._conductor.still_here(self._heartbeat.host, self._now())
         except errors.PeerTooOld:
             return False
         return True

@@ -13,7 +13,7 @@ from nova.compute.host import Host, checked_uuid
 from nova.model.base import HostName, utcnow
 from nova.model.guest.guests import DevicePlace
 from nova.model.guest.orders import ConsoleOutput
-from nova.model.guest.strangers import KeptGuest
+from nova.model.guest.orphans import StoredGuest
 from nova.model.host.aggregates import CachedImage
 from nova.model.image.image_tickets import ImageTicket
 from nova.model.image.images import Image
@@ -74,7 +74,7 @@ class HostInfo:
         self._check_host(host)
         return {**able(self._driver.volumes, self._host.name, "use volumes").connector(), "host": self._host.name}
 
-    def kept_guest(self, host: HostName, server_uuid: str) -> KeptGuest:
+    def kept_guest(self, host: HostName, server_uuid: str) -> StoredGuest:
         """Return the kept order of a guest on this host (see the contract). Raises host.Misaddressed, guest.NotFound,
         host.NoKeptOrders."""
         self._check_host(host)
@@ -84,7 +84,7 @@ class HostInfo:
         order = self._driver.kept_orders.kept_order(server_uuid)
         if state is None or order is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
-        return KeptGuest(order=order, power_state=state)
+        return StoredGuest(order=order, power_state=state)
 
     def get_host_uptime(self, host: HostName) -> str:
         """Return the host's uptime in the format of uptime(1) (see the contract). Raises host.Misaddressed,

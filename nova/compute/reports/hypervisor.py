@@ -24,7 +24,7 @@ class HypervisorWatch:
         self._driver, self._conductor, self._host = driver, conductor, host
         self._reported = False
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Check the hypervisor; a periodic job. Errors are logged where they are found."""
         try:
             self.watched(lambda: self._driver.lifecycle.power_state(NOBODY))

@@ -67,7 +67,7 @@ def _make(path: Path) -> str:
 
 
 def register(conductor: ConductorHostRPC, registration: Registration, secret: HostSecret,
-             patiently: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
+             retry_until_available: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
     """Register the host. Raises host.Refused (its message is for the operator) if name and id do not belong together,
     or if the host cannot prove that it is the registered one."""
     def ask() -> Registered:
@@ -76,4 +76,4 @@ def register(conductor: ConductorHostRPC, registration: Registration, secret: Ho
                                     lambda fresh: conductor.change_secret(registration.host, fresh))
         except (errors.Conflict, errors.Forbidden) as error:
             raise errors.host.Refused(error.message) from None
-    return patiently("register with the conductor", ask)
+    return retry_until_available("register with the conductor", ask)

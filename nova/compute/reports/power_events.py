@@ -33,7 +33,7 @@ class PowerEvents:
         self._lock = threading.Lock()
         self._gathering = False
 
-    def noticed(self, state: GuestState) -> None:
+    def on_event(self, state: GuestState) -> None:
         """Record that a guest's power state changed. Fast, and safe in any thread of this process."""
         with self._lock:
             self._pending.add(state.server_uuid)

@@ -63,7 +63,7 @@ class Joining(NamedTuple):
     """A server group's key, locked, and how many servers may still join it (None: no limit)."""
 
     key: int
-    room: int | None
+    remaining: int | None
 
 
 def joining(tx: Connection, order: NewServer, who: context.RequestContext, limits: Mapping[str, int]) -> Joining | None:
@@ -80,10 +80,10 @@ def joining(tx: Connection, order: NewServer, who: context.RequestContext, limit
     except (errors.server.ServerGroupNotFound, ValueError):
         raise errors.server.BadGroup(group=name) from None
     limit = limits.get("server_group_members", UNLIMITED)
-    room = quota.room(limit, count, 1)
-    if room is not None and room < order.min_count:
+    remaining = quota.remaining(limit, count, 1)
+    if remaining is not None and remaining < order.min_count:
         raise errors.quota.TooMany(what="too many servers in group", limit=limit)
-    return Joining(key, room)
+    return Joining(key, remaining)
 
 
 def join(tx: Connection, group: Joining | None, server_uuids: list[str], who: context.RequestContext) -> None:
@@ -227,8 +227,8 @@ class CreateAdmission:
             ledger.lock_owner(tx, str(who.project_id))
             group = joining(tx, order, who, parts.limits)
             count = self._fitting(tx, order, parts, who)
-            if group is not None and group.room is not None:
-                count = min(count, group.room)
+            if group is not None and group.remaining is not None:
+                count = min(count, group.remaining)
             uuid_list = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
                                    "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb, "facts": facts,
@@ -242,9 +242,9 @@ class CreateAdmission:
     def _fitting(self, tx: Connection, order: NewServer, parts: LookedUp, who: context.RequestContext) -> int:
         used, each = self.deps.quotas.usage(tx, str(who.project_id), who.user_id), parts.each
         both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
-        room = [quota.room(limits.get(name, -1), now.get(name, 0), amount) for limits, now in both
-                for name, amount in each.items()]
-        count = min([order.max_count, *[most for most in room if most is not None]])
+        remaining = [quota.remaining(limits.get(name, -1), now.get(name, 0), amount) for limits, now in both
+                     for name, amount in each.items()]
+        count = min([order.max_count, *[most for most in remaining if most is not None]])
         if count < order.min_count:
             for limits, now in both:
                 quota.check(limits, now, {name: order.min_count * amount for name, amount in each.items()})
@@ -368,7 +368,7 @@ def launched(ops: Sequence[Op]) -> Mapping[str, object]:
         uuid: PowerState.RUNNING.value if state is None else state for uuid, state in reported.items()})}
 
 
-take_host = steps.TakeNextHost()                              # the selected host first, then its alternates
+take_host = steps.SelectNextHost()                              # the selected host first, then its alternates
 CREATE_SERVER = Workflow(
     "create",                                                 # a row of model.states.ACTIONS
     steps.AwaitVolumes(),                                     # create and reserve; undo: release, delete the created

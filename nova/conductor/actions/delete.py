@@ -13,7 +13,7 @@ from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
-from nova.conductor.steps.guests import ORDERS, destroy, leave_destroy
+from nova.conductor.steps.guests import ORDERS, add_destroy_cleanup, destroy
 from nova.db.models.cell import servers
 from nova.db.server import migrations
 from nova.db.server.states import PerServer
@@ -49,7 +49,7 @@ class DestroyGuests(Step):
             try:
                 destroy(deps, host, op)
             except errors.host.NoAnswer as error:
-                leave_destroy(deps, host, op, error)
+                add_destroy_cleanup(deps, host, op, error)
             except errors.Overtaken as error:
                 return error
             except errors.NovaError as error:

@@ -17,7 +17,7 @@ from nova.conductor.actions.move_requests import (
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
-from nova.conductor.steps import moves, moving
+from nova.conductor.steps import move_ends, moves
 from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import AskDestination, CleanUpEarlierMoves, ask, rebind, remove
 from nova.conductor.steps.placement import taken
@@ -59,7 +59,7 @@ class Evacuations:
                    {"admin_password": order.admin_password})
 
 
-class Evacuation(moving.MoveArguments):
+class Evacuation(move_ends.MoveArguments):
     """Arguments of an evacuation. ``on_shared_storage``: as the request states; None: the hosts detect it."""
 
     on_shared_storage: bool | None = None
@@ -88,12 +88,12 @@ class RebuildAtDestination(AskDestination):
         return {}
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        rebind(deps, op, moving.destination(op))
+        rebind(deps, op, move_ends.destination(op))
         shared = op.asked(Evacuation).on_shared_storage
-        build = msgspec.structs.replace(moving.build_at(deps, op, moving.destination(op)),
+        build = msgspec.structs.replace(move_ends.build_at(deps, op, move_ends.destination(op)),
                                         admin_password=op.secrets.get("admin_password"))
         order = RebuildOrder(server_uuid=op.uuid, fence=fence(op), build=build, keep_disks=shared,
-                             start=moving.runs(op) and not op.asked(Evacuation).stay_off)
+                             start=move_ends.runs(op) and not op.asked(Evacuation).stay_off)
         outcome = ask(deps, ComputeRPC.rebuild_guests, taken(op).host, op, order)
         if shared is None:
             shared = outcome.arrival is not None and outcome.arrival.shared
@@ -101,21 +101,21 @@ class RebuildAtDestination(AskDestination):
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
-            deps.networking.follow(tx, op, moving.source(op).host)
+            deps.networking.follow(tx, op, move_ends.source(op).host)
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if op.progress.host:
                 apart = op.progress.shared is False or op.asked(Evacuation).on_shared_storage is False
-                remove(deps, op, moving.destination(op), keep_disks=not apart)
-                rebind(deps, op, moving.source(op))
+                remove(deps, op, move_ends.destination(op), keep_disks=not apart)
+                rebind(deps, op, move_ends.source(op))
 
 
 def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
     """Assign the server to the destination. A server that was off, or with ``stay_off``, stays off."""
-    places = {op.uuid: moving.row_at(op, moving.destination(op)) for op in ops}
-    off = {op.uuid for op in ops if not moving.runs(op) or op.asked(Evacuation).stay_off}
+    places = {op.uuid: move_ends.row_at(op, move_ends.destination(op)) for op in ops}
+    off = {op.uuid for op in ops if not move_ends.runs(op) or op.asked(Evacuation).stay_off}
     return {**{name: PerServer({uuid: place[name] for uuid, place in places.items()})
                for name in ("host", "node", "availability_zone")},
             "vm_state": PerServer({op.uuid: (VmState.STOPPED if op.uuid in off else VmState.ACTIVE).value
@@ -127,20 +127,20 @@ def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Add a pending cleanup that removes the guest from the old host; its claim there stays until the cleanup is
     done."""
-    move = moving.move_of(op)
+    move = move_ends.move_of(op)
     if error is not None:
         migrations.advance(tx, move, status=status.FAILED)
         return {}
     arguments = {"instance_name": op.asked(Evacuation).instance_name, "operation_id": str(op.entry.id), "move": move}
     if op.progress.shared:
         arguments["keep_disks"] = "1"
-    services.add_cleanups(tx, [{"host": moving.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+    services.add_cleanups(tx, [{"host": move_ends.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                        "step": "destroy_guests", "arguments": arguments}])
     migrations.advance(tx, move, status=status.DONE)
     return {}
 
 
-take_host = steps.TakeNextHost()
+take_host = steps.SelectNextHost()
 EVACUATE = Workflow(
     "evacuate",
     Evacuate(),                                               # finish the overtaken move, without the old host

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from nova import concurrency, context, decoding, errors
-from nova.conductor.engine import waiting
-from nova.conductor.engine.begin import begin_on_host, locked, row_of
+from nova.conductor.engine import operation_wait
+from nova.conductor.engine.begin import locked, row_of, start_operation_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
-from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
+from nova.conductor.engine.operation_wait import LONGEST_PAUSE_S, LOOK_S
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.db.operation import operations
@@ -47,7 +47,7 @@ class InterfaceActions:
         return tuple(self.deps.networking.interfaces_now(row))
 
     def attach_interface(self, server_uuid: str, wish: RequestedNetwork) -> Interface:
-        waits_s = min(self._wait_s, context.patience().left_s)
+        waits_s = min(self._wait_s, context.deadline().left_s)
         end = time.monotonic() + waits_s
         try:
             checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
@@ -62,7 +62,7 @@ class InterfaceActions:
                 if one.id == interface_id:
                     return DetachInterface(interface=one)
             raise errors.server.NoSuchInterface(server=server_uuid, interface=interface_id)
-        self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.patience().left_s))
+        self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.deadline().left_s))
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
         """Add a fixed IP address, before this returns. Raises NotSupported if the network service has no such call."""
@@ -93,7 +93,7 @@ class InterfaceActions:
         def write(tx: Connection) -> states.Entry | str:
             locked(tx, uuid)
             direction = operations.under_way(tx, uuid, (ATTACH, DETACH))
-            return direction or begin_on_host(self.deps, tx, action, uuid, arguments)
+            return direction or start_operation_on_host(self.deps, tx, action, uuid, arguments)
         pause = LOOK_S
         while isinstance(entry := self.deps.cell.transact(write), str):
             now, undoing = time.monotonic(), entry == "undo"
@@ -108,7 +108,7 @@ class InterfaceActions:
 
     def _attached(self, entry: states.Entry, end: float, waits_s: float) -> Interface:
         """Wait until the guest has the interface and return it, or raise the error that the operation failed with."""
-        found = waiting.succeeded(self.deps, entry, end, waits_s)
+        found = operation_wait.wait_for_success(self.deps, entry, end, waits_s)
         return self._made(entry, decoding.convert(found.data["interface"], Interface))
 
     def _made(self, entry: states.Entry, made: Interface) -> Interface:
@@ -137,7 +137,7 @@ def interface_of(op: Op) -> Interface | None:
     return op.progress.interface or op.asked(DetachInterface).interface
 
 
-def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
+def detach_without_waiting(deps: Deps) -> Callable[[str, str], None]:
     """Return a function (server, port) that starts to detach a port without waiting, for ports that Neutron deleted."""
     return InterfaceActions(deps, wait_s=0.0, undo_wait_s=0.0).detach_interface
 

@@ -17,9 +17,9 @@ from nova.conductor.actions.move_requests import MovePlan, begin_move, check_sou
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
-from nova.conductor.steps import moves, moving
+from nova.conductor.steps import move_ends, moves
 from nova.conductor.steps.guests import ORDERS, fence
-from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, rebind, remove
+from nova.conductor.steps.moves import MoveStep, ask, ask_source, each, place, rebind, remove
 from nova.conductor.steps.placement import taken
 from nova.db.server import actions, migrations, servers, states
 from nova.db.server.server_row import ServerRow
@@ -153,7 +153,7 @@ def wait_for_checks(deps: Deps, entry: states.Entry) -> None:
     end = time.monotonic() + CHECKS_S
     while time.monotonic() < end:
         with deps.cell.reading() as tx:
-            newest = migrations.by_uuid(tx, moving.uuid_of(entry.server_uuid, entry.id))
+            newest = migrations.by_uuid(tx, move_ends.uuid_of(entry.server_uuid, entry.id))
         if newest is None or newest.status in (RUNNING, POST_MIGRATING):
             return
         if newest.status in OVER:
@@ -170,7 +170,7 @@ def _raise_fault(deps: Deps, entry: states.Entry) -> None:
         raise errors.move.ChecksFailed(why=action.fault or "it could not be started")
 
 
-class LiveMigrate(moving.MoveArguments):
+class LiveMigrate(move_ends.MoveArguments):
     """Arguments of a live migration. ``block``: copy the disks; None: the hosts detect it."""
 
     block: bool | None = None
@@ -184,7 +184,7 @@ class DescribeGuest(MoveStep):
     event = "compute_check_can_live_migrate_source"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        outcome = ask_source(deps, ComputeRPC.describe_guests, op, moving.order_at(deps, op, moving.source(op)))
+        outcome = ask_source(deps, ComputeRPC.describe_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
         return {"offer": outcome.source}
 
 
@@ -197,8 +197,8 @@ class PrepareLiveMigration(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         asked = op.asked(LiveMigrate)
         arriving = deps.networking.prepare_arrival(op, taken(op).host)
-        order = moving.first_order(deps, op, moving.destination(op), op.progress.offer,
-                                   block=asked.block, over_commit=bool(asked.over_commit))
+        order = move_ends.first_order(deps, op, move_ends.destination(op), op.progress.offer,
+                                      block=asked.block, over_commit=bool(asked.over_commit))
         order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
         outcome = ask(deps, ComputeRPC.prepare_arrivals, taken(op).host, op, order)
         arrival = outcome.arrival or GuestArrival()
@@ -209,7 +209,7 @@ class PrepareLiveMigration(MoveStep):
         they may be the guest's only ones."""
         for op in ops:
             if op.progress.host:
-                remove(deps, op, moving.destination(op), keep_disks=op.progress.shared is not False)
+                remove(deps, op, move_ends.destination(op), keep_disks=op.progress.shared is not False)
                 deps.networking.abandon_arrival(op, taken(op).host)
 
 
@@ -218,13 +218,13 @@ class MigrateGuests(MoveStep):
     the guest, so the destination is asked."""
 
     uses = (*ORDERS, "journal")
-    status, event, decisive = RUNNING, "compute_live_migration", True
+    status, event, repeats_on_bug = RUNNING, "compute_live_migration", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        end = moving.source(op)
+        end = move_ends.source(op)
         order = LiveOrder(server_uuid=op.uuid, instance_name=op.asked(LiveMigrate).instance_name, fence=fence(op),
                           arrival=op.progress.arrival or GuestArrival(),
-                          build=moving.build_at(deps, op, end))
+                          build=move_ends.build_at(deps, op, end))
         try:
             ask(deps, ComputeRPC.migrate_guests, end.host, op, order)
         except errors.Overtaken:
@@ -238,21 +238,22 @@ class MigrateGuests(MoveStep):
     def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, AnyColumn]:
         """Fence the source, so that it can no longer hand over the guest; then ask the destination whether it
         arrived."""
-        op.entry = deps.journal.leave_behind(op.entry, lambda tx: None)
+        op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: None)
         host = taken(op).host
+        order = move_ends.move_order(deps, op, move_ends.destination(op))
         try:
-            outcome = ask(deps, ComputeRPC.land_guests, host, op, moving.move_order(deps, op, moving.destination(op)))
+            outcome = ask(deps, ComputeRPC.land_guests, host, op, order)
         except (errors.host.NoAnswer, errors.Conflict):  # the destination is down too, or the guest is still arriving
-            raise errors.daemon.WorkflowNotYet(what=f"host {moving.source(op).host} or {host}") from None
+            raise errors.daemon.WorkflowNotYet(what=f"host {move_ends.source(op).host} or {host}") from None
         except errors.NotFound:
-            raise errors.move.SourceFailed(host=moving.source(op).host, server=op.uuid, why=error.message) from None
+            raise errors.move.SourceFailed(host=move_ends.source(op).host, server=op.uuid, why=error.message) from None
         return {"committed": True, "power_state": int(outcome.power_state)}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """Abort any migration that still runs at the source; errors of the source are ignored."""
         for op in ops:
             with contextlib.suppress(errors.NovaError):
-                deps.compute.abort_migration(moving.source(op).host, op.uuid, op.entry.epoch)
+                deps.compute.abort_migration(move_ends.source(op).host, op.uuid, op.entry.epoch)
 
 
 class ArriveAtDestination(MoveStep):
@@ -262,13 +263,14 @@ class ArriveAtDestination(MoveStep):
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        return place(tx, deps, op, moving.destination(op))
+        return place(tx, deps, op, move_ends.destination(op))
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        rebind(deps, op, moving.destination(op))
+        rebind(deps, op, move_ends.destination(op))
         host = taken(op).host
+        order = move_ends.move_order(deps, op, move_ends.destination(op))
         try:
-            outcome = ask(deps, ComputeRPC.land_guests, host, op, moving.move_order(deps, op, moving.destination(op)))
+            outcome = ask(deps, ComputeRPC.land_guests, host, op, order)
         except errors.host.NoAnswer:
             raise errors.daemon.WorkflowNotYet(what=f"host {host}") from None
         except errors.Conflict:
@@ -284,11 +286,11 @@ class ArriveAtDestination(MoveStep):
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        return _each(ops, lambda op: place(tx, deps, op, moving.source(op)))
+        return each(ops, lambda op: place(tx, deps, op, move_ends.source(op)))
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            rebind(deps, op, moving.source(op))
+            rebind(deps, op, move_ends.source(op))
 
 
 class CleanSource(MoveStep):
@@ -297,7 +299,7 @@ class CleanSource(MoveStep):
     uses = (*ORDERS, "journal")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        remove(deps, op, moving.source(op), keep_disks=bool(op.progress.shared))
+        remove(deps, op, move_ends.source(op), keep_disks=bool(op.progress.shared))
         return {}
 
 
@@ -319,16 +321,16 @@ def arrived(ops: Sequence[Op]) -> Mapping[str, object]:
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Close the migration as completed, cancelled (a user's cancel request stopped it) or failed."""
     if error is None:
-        migrations.advance(tx, moving.move_of(op), status=status.COMPLETED)
+        migrations.advance(tx, move_ends.move_of(op), status=status.COMPLETED)
         return {}
     cancelled = actions.any_since(tx, op.uuid, "live_migration_cancel", op.entry.id)
-    migrations.advance(tx, moving.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
+    migrations.advance(tx, move_ends.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
     if op.progress.committed:  # it runs there and cannot be undone: the next move cleans up
-        return {**moving.row_at(op, moving.destination(op)), "vm_state": VmState.ERROR.value}
+        return {**move_ends.row_at(op, move_ends.destination(op)), "vm_state": VmState.ERROR.value}
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
 
-take_host = steps.TakeNextHost()
+take_host = steps.SelectNextHost()
 LIVE_MIGRATE = Workflow(
     "live-migration",
     moves.CleanUpEarlierMoves(event="conductor_live_migrate_instance"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions.endings import powered
-from nova.conductor.engine.begin import begin_on_host
+from nova.conductor.engine.begin import start_operation_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Workflow
@@ -29,7 +29,7 @@ class Passwords:
     def change_password(self, order: ChangePassword) -> None:
         """Start to set the guest's password, which is kept only in memory. Raises server.NotFound, server.WrongState,
         server.NoHost."""
-        entry = self.deps.cell.transact(lambda tx: begin_on_host(self.deps, tx, "changePassword", order.uuid,
+        entry = self.deps.cell.transact(lambda tx: start_operation_on_host(self.deps, tx, "changePassword", order.uuid,
                                                                   lambda row: Arguments()))
         self.deps.runner.start([entry], secrets={"password": order.password})
 

@@ -14,7 +14,7 @@ from nova.conductor.actions.checks import check_fits, check_items, keypair, usab
 from nova.conductor.actions.endings import powered
 from nova.conductor.actions.volume import rebuild_root
 from nova.conductor.actions.volume.rebuild_root import RootRebuild, RootReimage, overwritten
-from nova.conductor.engine.begin import begin_on_host, row_of
+from nova.conductor.engine.begin import row_of, start_operation_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
@@ -119,7 +119,7 @@ class Rebuilds:
             return Rebuild(old=old, other_image=root.other_image if root else order.image_id != row.image_id,
                            keep_ephemeral=order.preserve_ephemeral, was_off=row.vm_state == VmState.STOPPED.value,
                            metadata=_change_metadata(tx, order), **(root.arguments if root else {}))
-        entry = begin_on_host(self.deps, tx, "rebuild", order.uuid, arguments)
+        entry = start_operation_on_host(self.deps, tx, "rebuild", order.uuid, arguments)
         servers.update(tx, order.uuid, changes)
         return entry
 
@@ -174,15 +174,15 @@ class RebuildScheduled(Step):
 def _request(deps: Deps, op: Op) -> PlacementRequest:
     asked = plain_request_of(deps, [op])
     return msgspec.structs.replace(
-        asked, resources=NOTHING, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,
-        force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
+        asked, resources=NOTHING, requirements=_traits_alone(asked.requirements), host=op.server.host,
+        node=op.server.node, force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
 
 
-def _traits_alone(wishes: HostRequirements | None) -> HostRequirements | None:
+def _traits_alone(requirements: HostRequirements | None) -> HostRequirements | None:
     """Return only the traits that the new image or the flavor requires of the node: the server holds its resources
     already."""
-    unnamed = [msgspec.structs.replace(group, resources={}) for group in wishes.request.groups if not group.suffix
-               ] if wishes else []
+    unnamed = [msgspec.structs.replace(group, resources={}) for group in requirements.request.groups if not group.suffix
+               ] if requirements else []
     if not any(group.required or group.forbidden for group in unnamed):
         return None
     return HostRequirements(request=ResourceRequest(groups=tuple(unnamed)))

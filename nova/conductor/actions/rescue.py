@@ -8,7 +8,7 @@ from nova import errors
 from nova.conductor.actions.checks import check_disk_of, usable_image
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.volume.rebuild_root import check_in_use
-from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
+from nova.conductor.engine.begin import metadata_of, row_of, start_operation_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.workflow import Workflow
@@ -59,8 +59,8 @@ class Rescues:
         check_disk_of(image)
 
         def write(tx: Connection) -> states.Entry:
-            return begin_on_host(self.deps, tx, "rescue", order.uuid,
-                                 lambda row: Rescue(rescue_image=image, rescue_image_ref=image.id,
+            return start_operation_on_host(self.deps, tx, "rescue", order.uuid,
+                                           lambda row: Rescue(rescue_image=image, rescue_image_ref=image.id,
                                                     metadata=metadata_of(tx, row)))
         entry = self.deps.cell.transact(write)
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})

@@ -17,10 +17,10 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.quota import quota
-from nova.conductor.steps import moves, moving
+from nova.conductor.steps import move_ends, moves
 from nova.conductor.steps.guests import ORDERS
-from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
-from nova.conductor.steps.moving import MoveArguments
+from nova.conductor.steps.move_ends import MoveArguments
+from nova.conductor.steps.moves import MoveStep, ask, ask_source, place, rebind, remove
 from nova.conductor.steps.placement import cleanup_hosts, taken
 from nova.db import flavors
 from nova.db.host import services
@@ -43,8 +43,7 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 
 def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
-    """Return the flavor that the order names. Raises Invalid if it is disabled or not visible to the server's
-    project."""
+    """Return the flavor that the order names. Raises Invalid if the server's project cannot see it."""
     with deps.api.reading() as tx:
         try:
             found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
@@ -54,11 +53,8 @@ def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
 
 
 def check_flavors(row: ServerRow, flavor: Flavor, order: ResizeServer) -> None:
-    """Check that the server can be resized to the flavor.
-
-    Raises move.ResizeSameFlavor; move.ResizeDiskWouldShrink; server.FlavorTooSmall for the server's image; Forbidden
-    for a zero disk.
-    """
+    """Check that the server can be resized to the flavor. Raises move.ResizeSameFlavor, move.ResizeDiskWouldShrink,
+    server.FlavorTooSmall for the server's image, and Forbidden for a zero disk."""
     old = row.flavor
     if flavor.flavorid == old.flavorid:
         raise errors.move.ResizeSameFlavor()
@@ -84,10 +80,8 @@ def _asked_for(disks: tuple[Disk, ...], kind: str, size: str) -> int:
 
 
 def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
-    """Return the entry of a confirm or revert, with the data of the move added.
-
-    Raises move.ResizeNoRecord; move.SourceDown if the source of a revert is down.
-    """
+    """Return the entry of a confirm or revert, with the data of the move added. Raises move.ResizeNoRecord, and
+    move.SourceDown if the source of a revert is down."""
     row = servers.rows_of(tx, [entry.server_uuid])[entry.server_uuid]
     memo = row.memo or ServerMemo()
     move = migrations.by_uuid(tx, memo.move) if memo.move else None
@@ -124,11 +118,9 @@ class Resizes:
         self.deps = deps
 
     def resize_server(self, order: ResizeServer) -> None:
-        """Start to resize a server. The larger of both flavors counts against quota from here on.
-
-        Raises server.NotFound, server.WrongState; server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink,
-        server.FlavorTooSmall; move.SourceDown; OverQuota.
-        """
+        """Start to resize a server. The larger of both flavors counts against quota from here on. Raises
+        server.NotFound, server.WrongState, server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink,
+        server.FlavorTooSmall, move.SourceDown, and OverQuota."""
         row = row_of(self.deps, order.uuid)
         flavor = flavor_asked(self.deps, row, order)
         again = self.deps.settings.allow_resize_to_same_host
@@ -138,30 +130,29 @@ class Resizes:
             checks.check_needs(self.deps, flavor, row.image)
             check_source(self.deps, tx, row, errors.move.SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
-        begin_move(self.deps, MovePlan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid, moving.MoveArguments,
-                                    {"flavor": flavor, "exclude": () if again else (row.host,)}, check, flavor,
-                                    changes, quota.owner(self.deps, row.project_id, row.user_id)))
+        begin_move(self.deps, MovePlan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid, MoveArguments,
+                                       {"flavor": flavor, "exclude": () if again else (row.host,)}, check, flavor,
+                                       changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
-        """Start to cold-migrate a server. The target may be down: the operation contacts it later.
-
-        Raises server.NotFound, server.WrongState, move.SourceDown, move.NoSuchHost, move.OwnHost.
-        """
+        """Start to cold-migrate a server. The target may be down: the operation contacts it later. Raises
+        server.NotFound, server.WrongState, move.SourceDown, move.NoSuchHost, move.OwnHost."""
         def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.SourceDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
-        begin_move(self.deps, MovePlan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid,
-                                       moving.MoveArguments, {"host": order.host}, check))
+        begin_move(self.deps, MovePlan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid, MoveArguments,
+                                       {"host": order.host}, check))
 
 
-class LeaveSource(MoveStep):
+class MigrateSource(MoveStep):
     """Stop the guest, set it aside at the source and offer its disks; undo: restore it, and start it if it ran."""
 
+    formerly = "LeaveSource"
     uses = ORDERS
     status, event = MIGRATING, "compute_resize_instance"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        outcome = ask_source(deps, ComputeRPC.leave_guests, op, moving.order_at(deps, op, moving.source(op)))
+        outcome = ask_source(deps, ComputeRPC.leave_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
         return {"offer": outcome.source}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -170,39 +161,38 @@ class LeaveSource(MoveStep):
 
 
 def take_back(deps: Deps, op: Op) -> None:
-    """Restore the source's guest. An error that its host reports leaves the server in ERROR.
-
-    Raises while the host does not answer: no other host has the disks, so the operation waits for it.
-    """
-    end = moving.source(op)
+    """Restore the source's guest. An error that its host reports leaves the server in ERROR. Raises while the host does
+    not answer: no other host has the disks, so the operation waits for it."""
+    end = move_ends.source(op)
     try:
-        ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end))
+        ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end))
     except (errors.Unavailable, errors.HostRefused, errors.Overtaken):
         raise
     except errors.NovaError as error:
         op.note(stranded=error.message)
 
 
-class FetchDisks(MoveStep):
+class CopyDisks(MoveStep):
     """Copy the disks from the source to the destination; undo: remove the copies. Within one host the disks that were
     set aside are copied, and restoring the guest removes the copies."""
 
+    formerly = "FetchDisks"
     uses = (*ORDERS, "journal")
     status = POST_MIGRATING
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        order = moving.move_order(deps, op, moving.destination(op), _offer(op))
+        order = move_ends.move_order(deps, op, move_ends.destination(op), _offer(op))
         ask(deps, ComputeRPC.fetch_guests, taken(op).host, op, order)
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            if op.progress.host and not moving.same_host(op):
-                remove(deps, op, moving.destination(op))
+            if op.progress.host and not move_ends.same_host(op):
+                remove(deps, op, move_ends.destination(op))
 
 
 def _offer(op: Op) -> GuestOnSource | None:
-    return None if moving.same_host(op) else op.progress.offer
+    return None if move_ends.same_host(op) else op.progress.offer
 
 
 class FinishResize(MoveStep):
@@ -212,40 +202,39 @@ class FinishResize(MoveStep):
     event = "compute_finish_resize"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        return place(tx, deps, op, moving.destination(op))
+        return place(tx, deps, op, move_ends.destination(op))
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        rebind(deps, op, moving.destination(op))
-        order = moving.first_order(deps, op, moving.destination(op), _offer(op))
+        rebind(deps, op, move_ends.destination(op))
+        order = move_ends.first_order(deps, op, move_ends.destination(op), _offer(op))
         outcome = ask(deps, ComputeRPC.finish_guests, taken(op).host, op, order)
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        return _each(ops, lambda op: place(tx, deps, op, moving.source(op)))
+        return moves.each(ops, lambda op: place(tx, deps, op, move_ends.source(op)))
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            rebind(deps, op, moving.source(op))
+            rebind(deps, op, move_ends.source(op))
 
 
 # -- confirm
 
-class ForgetSource(MoveStep):
-    """Remove the guest that was set aside. If the source does not answer, this becomes a pending cleanup.
+class CleanUpSource(MoveStep):
+    """Remove the guest that was set aside. If the source does not answer, this becomes a pending cleanup; within one
+    host the confirm fails instead and is repeated, because such a cleanup would remove the server too."""
 
-    Within one host the confirm fails instead and is repeated, because such a cleanup would remove the server too.
-    """
-
+    formerly = "ForgetSource"
     uses = (*ORDERS, "journal")
-    status, event, decisive = CONFIRMING, "compute_confirm_resize", True
+    status, event, repeats_on_bug = CONFIRMING, "compute_confirm_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        end = moving.source(op)
-        if end.host != op.server.host and not is_up(deps, end.host):  # known to be down: do not wait for it
-            leave_removal(deps, op, end, "it is down")
+        end = move_ends.source(op)
+        if end.host != op.server.host and not moves.host_is_up(deps, end.host):  # known to be down: do not wait for it
+            moves.add_removal_cleanup(deps, op, end, "it is down")
             return {"committed": True}
         try:
-            ask(deps, ComputeRPC.forget_guests, end.host, op, moving.order_at(deps, op, end))
+            ask(deps, ComputeRPC.forget_guests, end.host, op, move_ends.order_at(deps, op, end))
         except errors.Overtaken:
             raise
         except errors.NovaError:
@@ -256,22 +245,22 @@ class ForgetSource(MoveStep):
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
-            migrations.advance(tx, moving.move_of(op), status=FINISHED)
+            migrations.advance(tx, move_ends.move_of(op), status=FINISHED)
         return {}
 
 
 # -- revert
 
-class FindAtSource(MoveStep):
-    """Check that the guest that was set aside still exists, before anything is removed. (Leaving a host twice gives the
-    same result; within one host the restore checks it.)"""
+class CheckSource(MoveStep):
+    """Check that the guest that was set aside exists before anything is removed; within one host the restore does."""
 
+    formerly = "FindAtSource"
     uses = ORDERS
     status = REVERTING
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         if not _within_one_host(op):
-            ask_source(deps, ComputeRPC.leave_guests, op, moving.order_at(deps, op, moving.source(op)))
+            ask_source(deps, ComputeRPC.leave_guests, op, move_ends.order_at(deps, op, move_ends.source(op)))
         return {}
 
 
@@ -279,12 +268,12 @@ class RevertAtDestination(MoveStep):
     """Remove the guest from the destination. Within one host the next step does that."""
 
     uses = (*ORDERS, "journal")
-    event, decisive = "compute_revert_resize", True
+    event, repeats_on_bug = "compute_revert_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         asked = op.asked(EndOfResize)
         if not _within_one_host(op):
-            remove(deps, op, moving.MoveEnd(asked.destination, asked.destination_node, None, asked.old_flavor))
+            remove(deps, op, move_ends.MoveEnd(asked.destination, asked.destination_node, None, asked.old_flavor))
         return {"committed": True}
 
 
@@ -293,34 +282,34 @@ def _within_one_host(op: Op) -> bool:
     return asked.destination == asked.source
 
 
-class ReturnToSource(MoveStep):
+class RevertSource(MoveStep):
     """Restore the server at the source; release its new claim, and count the old flavor against quota."""
 
+    formerly = "ReturnToSource"
     uses = (*ORDERS, "feed", "networking")
     event = "compute_finish_revert_resize"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        return place(tx, deps, op, moving.source(op))
+        return place(tx, deps, op, move_ends.source(op))
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        end = moving.source(op)
+        end = move_ends.source(op)
         self._give_back(deps, op)
         rebind(deps, op, end)
         try:
-            outcome = ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end))
+            outcome = ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end))
         except errors.host.NoAnswer:
-            raise errors.daemon.WorkflowNotYet(what="host "
-                                               f"{end.host}") from None  # the destination's guest is gone
+            raise errors.daemon.WorkflowNotYet(what=f"host {end.host}") from None  # the destination's guest is gone
         return {"power_state": int(outcome.power_state)}
 
     @staticmethod
     def _give_back(deps: Deps, op: Op) -> None:
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
-        flavor = moving.source(op).flavor
+        flavor = move_ends.source(op).flavor
 
         def write(tx: Connection) -> list[int]:
-            changed = ledger.undo_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)
-            ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, flavor))
+            changed = ledger.undo_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op), kept)
+            ledger.count_as(tx, op.uuid, op.entry.epoch, move_ends.counted(op.server, flavor))
             ledger.describe(tx, op.uuid, flavor)
             return changed
         deps.feed.after_release(deps.api.transact(write))
@@ -330,18 +319,17 @@ def moved(ops: Sequence[Op]) -> Mapping[str, object]:
     """Set the servers to RESIZED until a user confirms or reverts; the memo keeps the state before it for that."""
     return {"power_state": PerServer({op.uuid: op.progress.power_state or 0 for op in ops}),
             "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.asked(MoveArguments).vm_state,
-                                                         move=moving.move_of(op)) for op in ops})}
+                                                         move=move_ends.move_of(op)) for op in ops})}
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """Set the migration to ERROR, or to FINISHED until a user confirms it. A server whose guest could not be restored
-    is set to ERROR."""
-    migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.FINISHED)
+    """Set the migration to ERROR, or to FINISHED until a user confirms it; the server without its guest to ERROR."""
+    migrations.advance(tx, move_ends.move_of(op), status=status.ERROR if error else status.FINISHED)
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
 
 def _cold(action: str) -> Workflow:
-    take_host = steps.TakeNextHost()
+    take_host = steps.SelectNextHost()
     return Workflow(
         action,
         moves.CountResize(when="flavor"),                     # quota: the larger of both; undo: the old flavor
@@ -351,15 +339,15 @@ def _cold(action: str) -> Workflow:
         moves.ClaimMove(),                                    # claim both hosts; undo: only the old one
         moves.PrepareResize(),                                # check that the destination answers
         steps.ConnectAtDestination(),                         # volumes; undo: only the source's
-        LeaveSource(task=TaskState.RESIZE_MIGRATING),         # set aside; undo: restore
-        FetchDisks(task=TaskState.RESIZE_MIGRATED),           # copy; undo: destroy, or pending cleanup
+        MigrateSource(task=TaskState.RESIZE_MIGRATING),       # set aside; undo: restore
+        CopyDisks(task=TaskState.RESIZE_MIGRATED),            # copy; undo: destroy, or pending cleanup
         FinishResize(task=TaskState.RESIZE_FINISH),           # assign to the destination, start the guest
         steps.MoveVolumes(),                                  # revoke the source's access
         retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
         again_on=(errors.Unavailable,),                       # retry while the scheduler is unavailable
         ending=moved,
         closing=closed,
-        asks=moving.MoveArguments,
+        asks=move_ends.MoveArguments,
     )
 
 
@@ -377,22 +365,21 @@ def settled(ops: Sequence[Op]) -> Mapping[str, object]:
 
 def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Set the migration to CONFIRMED; after a failure back to FINISHED, so that it can be confirmed again."""
-    migrations.advance(tx, moving.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
+    migrations.advance(tx, move_ends.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
     return {}
 
 
 def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
-    """Set the migration to REVERTED or ERROR. A failure before any removal leaves it FINISHED: it can be retried or
-    confirmed."""
+    """Set the migration to REVERTED or ERROR; to FINISHED after a failure before any removal, for another attempt."""
     again = error is not None and all(event.step != "RevertAtDestination" for event in op.entry.history)
-    migrations.advance(tx, moving.move_of(op), status=status.FINISHED if again else
+    migrations.advance(tx, move_ends.move_of(op), status=status.FINISHED if again else
                        status.ERROR if error else status.REVERTED)
     return {"vm_state": VmState.RESIZED.value} if again else {}
 
 
 CONFIRM_RESIZE = Workflow(
     "confirmResize",
-    ForgetSource(task=TaskState.RESIZE_CONFIRMING),           # remove the old guest, or pending cleanup
+    CleanUpSource(task=TaskState.RESIZE_CONFIRMING),          # remove the old guest, or pending cleanup
     moves.EndMove(),                                          # release the old claim; quota: the new flavor
     again_on=(errors.Unavailable,),
     ending=settled,
@@ -402,10 +389,10 @@ CONFIRM_RESIZE = Workflow(
 
 REVERT_RESIZE = Workflow(
     "revertResize",
-    FindAtSource(),                                           # check that the old guest exists
+    CheckSource(),                                            # check that the old guest exists
     RevertAtDestination(),                                    # remove the new guest, or pending cleanup
-    moves.ConnectAtSource(),                                   # volumes; cannot be undone from here on
-    ReturnToSource(),                                         # restore the row, the claims and the guest
+    moves.ConnectAtSource(),                                  # volumes; cannot be undone from here on
+    RevertSource(),                                           # restore the row, the claims and the guest
     steps.MoveVolumes(),                                      # revoke the destination's access
     ending=settled,
     closing=reverted,

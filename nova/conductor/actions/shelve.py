@@ -23,11 +23,11 @@ from nova.conductor.steps.guests import (
     ORDERS,
     BuildGuests,
     StopGuests,
+    add_destroy_cleanup,
     build_order,
     destroy,
     fence,
     guest_order,
-    leave_destroy,
 )
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
 from nova.conductor.steps.placement import cleanup_hosts, taken
@@ -37,7 +37,7 @@ from nova.db.quota import ledger
 from nova.db.server import servers, states
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import PerServer
-from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyColumn, utc_now
 from nova.model.base import utcnow
 from nova.model.guest.orders import BuildOrder
@@ -195,7 +195,7 @@ class OffloadGuests(Step):
             if not isinstance(error, errors.host.NoAnswer):
                 LOG.error("host %s failed to remove a shelved guest: %s", host, error.message,
                           extra={"server": op.uuid})
-            leave_destroy(deps, host, op, error)
+            add_destroy_cleanup(deps, host, op, error)
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Set the server to offloaded, after any failure: it has no host, and its disk is in its image."""
@@ -257,7 +257,7 @@ class PlaceOnHost(Step):
     def _bound(deps: Deps, op: Op) -> Result:
         try:
             deps.networking.bind_to(op, taken(op).host)
-        except (DatabaseAway, errors.daemon.WorkflowNotYet):
+        except (DatabaseUnavailable, errors.daemon.WorkflowNotYet):
             raise
         except errors.NovaError as error:
             return error
@@ -296,7 +296,7 @@ class DropShelvedImage(Step):
     """Delete the shelved image: the server has its disk again."""
 
     uses = ("images",)
-    lenient = True
+    ignores_errors = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
@@ -350,7 +350,7 @@ SHELVE_OFFLOAD_SERVER = Workflow(
     ending=powered,
 )
 
-take_host = steps.TakeNextHost(when="offloaded")
+take_host = steps.SelectNextHost(when="offloaded")
 UNSHELVE_SERVER = Workflow(
     "unshelve",
     steps.StartGuests(when="on_host", event="compute_unshelve_instance"),  # the only step if it was not offloaded

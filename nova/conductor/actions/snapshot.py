@@ -15,7 +15,7 @@ import msgspec
 from nova import context, decoding, errors
 from nova.conductor import steps
 from nova.conductor.actions.volume import stopped_images, volume_images
-from nova.conductor.engine.begin import begin_on_host, row_of
+from nova.conductor.engine.begin import row_of, start_operation_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow
@@ -97,7 +97,7 @@ def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Se
 
     If the image service refuses, the operation ends immediately and its error is raised.
     """
-    entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
+    entry = deps.cell.transact(lambda tx: start_operation_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
         image = decoding.convert(entry.arguments, ImageArguments).image
         if image is not None:
@@ -169,7 +169,7 @@ class RotateBackups(Step):
     """
 
     uses = ("images",)
-    lenient = True
+    ignores_errors = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:

@@ -44,8 +44,8 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 
-def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
-                  arguments: Callable[[ServerRow], Arguments]) -> states.Entry:
+def start_operation_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
+                            arguments: Callable[[ServerRow], Arguments]) -> states.Entry:
     """Start an action whose arguments come from the server's locked row. Raises Conflict if the server has no host."""
     row = locked(tx, uuid)
     entry = begin(deps, tx, action, uuid, arguments(row))
@@ -92,4 +92,4 @@ def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> No
         raise errors.server.NotForIt(action=action, server=uuid, has=found)
 
 
-__all__ = ["begin", "begin_on_host", "builtins", "locked", "metadata_of", "row_of"]
+__all__ = ["begin", "start_operation_on_host", "builtins", "locked", "metadata_of", "row_of"]

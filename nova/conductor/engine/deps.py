@@ -14,7 +14,7 @@ from nova.conductor.engine.operation import Secrets
 from nova.conductor.networking.back_end import NetworkBackEnd
 from nova.conductor.networking.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.quota.limits import QuotaLimits, Written
-from nova.conductor.reimages import ReimageNews
+from nova.conductor.reimages import ReimageEvents
 from nova.db.placement.claims import ProviderUsage
 from nova.db.server.states import Entry
 from nova.db.sql.engine import Database
@@ -22,7 +22,7 @@ from nova.model.base import Time
 from nova.model.host.hosts import HostStates, NodeStamp
 from nova.model.numa.topology import PciRequest
 from nova.model.security.secret_wrap import SecretWrap
-from nova.notifications.notifier import Silent
+from nova.notifications.notifier import DisabledNotifier
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.network import NetworkRPC
@@ -141,7 +141,7 @@ class HostFeed(Protocol):
     def aggregates_changed(self) -> None:
         """Report that an aggregate's hosts or metadata have changed."""
 
-    def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
+    def alive(self, heartbeats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
         """Send the services' last report times; return whether the broker accepted them."""
 
 
@@ -167,7 +167,7 @@ class NetworkSender(Protocol):
         """Update the hosts and return the failed ones. ``everywhere``: of multi-host networks, these hosts and all
         others."""
 
-    def look_anew(self, hosts: Iterable[str]) -> None:
+    def refresh_host(self, hosts: Iterable[str]) -> None:
         """Order these hosts to refresh their networks after some were removed from them. Hosts that are down or slow
         refresh them later on their own."""
 
@@ -194,9 +194,9 @@ class Deps:
     networking: NetworkBackEnd = dataclasses.field(init=False)
     secret_wrap: SecretWrap = dataclasses.field(init=False)  # encrypts hosts' secrets in the database
     projects: ProjectCheck = dataclasses.field(default_factory=AnyProject)
-    notifier: Silent = dataclasses.field(default_factory=Silent)
+    notifier: DisabledNotifier = dataclasses.field(default_factory=DisabledNotifier)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
-    reimages: ReimageNews = dataclasses.field(default_factory=ReimageNews)
+    reimages: ReimageEvents = dataclasses.field(default_factory=ReimageEvents)
 
     def only(self, members: Iterable[str]) -> Deps:
         """Return a copy with only these members (``Step.uses``); reading another raises AttributeError."""

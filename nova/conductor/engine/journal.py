@@ -83,13 +83,13 @@ class Journal:
         faults = {entry.id: fault for entry in entries} if fault else None
         self.cell.transact(lambda tx: states.finish(tx, entries, {**changes, **also(tx)}, outcome, faults))
 
-    def leave_behind(self, entry: states.Entry, also: Callable[[Connection], None]) -> states.Entry:
+    def fence_unreachable_host(self, entry: states.Entry, also: Callable[[Connection], None]) -> states.Entry:
         """Raise the entry's epoch, to continue without a host that does not answer; return the new entry. Earlier
         orders to that host can no longer proceed. ``also`` runs in the same transaction."""
         self._check_lease([entry])
 
         def write(tx: Connection) -> states.Entry:
-            newer = states.leave_behind(tx, entry)
+            newer = states.fence_unreachable_host(tx, entry)
             also(tx)
             return newer
         return self.cell.transact(write)
@@ -104,7 +104,7 @@ class Journal:
         runner took it over."""
         self.cell.transact(lambda tx: states.close_lost(tx, entry))
 
-    def adopt(self, active: set[int], able: Callable[[states.Entry], bool] = lambda entry: True
+    def take_over(self, active: set[int], able: Callable[[states.Entry], bool] = lambda entry: True
               ) -> list[states.Entry]:
         """Take over orphaned entries, and this runner's own entries that are not active. Another conductor may do the
         same.

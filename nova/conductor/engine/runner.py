@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nova import concurrency, context, errors, faults, metrics
-from nova.conductor.engine import announce, story
+from nova.conductor.engine import announce, operation_events
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
 from nova.db.server.server_row import ServerRow
 from nova.db.server.states import Entry, PerServer
-from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
 
@@ -65,7 +65,7 @@ class Runner:
 
     def sweep(self) -> int:
         """Take over the operations of dead runners and the parked ones of this one; return how many."""
-        taken = self.journal.adopt(self._active, self._able)
+        taken = self.journal.take_over(self._active, self._able)
         for entry in taken:
             self._active.add(entry.id)
             metrics.OPERATIONS_RESUMED.labels(entry.action).inc()
@@ -94,7 +94,7 @@ class Runner:
         workflow = self.workflows[entries[0].action]
         ops = self._guarded(entries, self._load, entries, servers, secrets)
         if ops:
-            story.caller(ops, context.current())
+            operation_events.caller(ops, context.current())
             self.announce.begun(workflow, ops)
             self._run(workflow, ops, 0)
 
@@ -107,7 +107,7 @@ class Runner:
         if entry.direction == "undo":
             fault = ops[0].progress.fault or FailedWith()
             ops[0].error = errors.from_wire(fault.kind, fault.code, fault.message, {})
-            self._unwind(workflow, ops[0], position)
+            self._undo_steps(workflow, ops[0], position)
         else:
             self._run(workflow, ops, position)
 
@@ -124,9 +124,9 @@ class Runner:
 
     def _run(self, workflow: Workflow, ops: list[Op], position: int) -> None:
         held = list(ops)
-        self._guarded(held, self._go_on, workflow, held, position)
+        self._guarded(held, self._run_steps, workflow, held, position)
 
-    def _go_on(self, workflow: Workflow, ops: list[Op], position: int) -> None:
+    def _run_steps(self, workflow: Workflow, ops: list[Op], position: int) -> None:
         """Run the steps from ``position``. ``ops`` keeps only the operations of this thread: no others may be parked
         with them."""
         while ops and position < len(workflow.steps):
@@ -150,7 +150,7 @@ class Runner:
             for op in over:
                 self._ended(op, "success")
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, op.age_s,
-                         extra={**story.facts(op), "host_": op.progress.host})
+                         extra={**operation_events.facts(op), "host_": op.progress.host})
 
     def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
         """Return the changes of the servers' rows: the state table's, overridden by the workflow's ending."""
@@ -161,10 +161,10 @@ class Runner:
         """Write the step's intent; return the ops that this runner still owns and whose ``within`` succeeded."""
         if step.pure:
             for op in ops:
-                story.step_begun(op, step)
+                operation_events.step_begun(op, step)
             return ops
         for op in ops:
-            story.step_begun(op, step)
+            operation_events.step_begun(op, step)
             op.change(step=step.name, direction="do")
         self.announce.intending(ops)
 
@@ -179,7 +179,7 @@ class Runner:
             written = self._guarded_ops(ops, write)
             self.announce.intended(workflow, step, written)
             return written
-        except DatabaseAway:
+        except DatabaseUnavailable:
             raise  # parked: the journal is unchanged
         except errors.NovaError as error:
             failure = error
@@ -196,9 +196,9 @@ class Runner:
         self.announce.before_step(workflow, step, ops)
         faults.reached(workflow.action.name, step.name, "before")
         try:
-            with story.doing(ops, step):
+            with operation_events.doing(ops, step):
                 results: list[Result] = list(step.do(self.deps.only(step.uses), ops))
-        except (DatabaseAway, errors.daemon.WorkflowNotYet):
+        except (DatabaseUnavailable, errors.daemon.WorkflowNotYet):
             raise  # parked, as above: no host or service failed, and waiting loses nothing
         except errors.NovaError as error:
             results = [error] * len(ops)
@@ -208,7 +208,7 @@ class Runner:
             for op in ops:
                 op.note(traceback=traceback.format_exc(limit=20))
         faults.reached(workflow.action.name, step.name, "after")
-        if step.lenient:
+        if step.ignores_errors:
             results = [_let_pass(step, op, result) for op, result in zip(ops, results, strict=True)]
         self.announce.after_step(workflow, step, ops, results)
         done = []
@@ -217,7 +217,7 @@ class Runner:
                 self._fail_one(workflow, op, position, result)
                 continue
             op.note(**result)
-            story.step_ended(op, "Success")
+            operation_events.step_ended(op, "Success")
             done.append(op)
         return done
 
@@ -233,22 +233,22 @@ class Runner:
                     extra={"server": op.uuid, "host_": op.progress.host, "action": workflow.action.name,
                            "step": workflow.steps[position].name, "error_code": error.code})
         op.error = error
-        story.step_ended(op, "Error", error.message)
+        operation_events.step_ended(op, "Error", error.message)
         op.note(fault=FailedWith(kind=error.kind, code=error.code, message=error.message))
-        unclear = workflow.steps[position].decisive and type(error) is errors.Bug
+        unclear = workflow.steps[position].repeats_on_bug and type(error) is errors.Bug
         here_again = op.progress.committed or unclear or (isinstance(error, workflow.again_on)
                                                  and not workflow.goes_back(error, position, op))
         if here_again and op.entry.attempt < AGAIN:
             concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
             return
-        concurrency.spawn(self._in_context, context.current(), self._unwind, workflow, op, position, name="undo")
+        concurrency.spawn(self._in_context, context.current(), self._undo_steps, workflow, op, position, name="undo")
 
     def _again(self, workflow: Workflow, op: Op, position: int) -> None:
         concurrency.sleep(self._again_s * op.entry.attempt)
         op.change(attempt=op.entry.attempt + 1)
         self._run(workflow, [op], position)
 
-    def _unwind(self, workflow: Workflow, op: Op, position: int) -> None:
+    def _undo_steps(self, workflow: Workflow, op: Op, position: int) -> None:
         error = op.error or errors.Bug("interrupted")
         retry = workflow.retry
         again = workflow.goes_back(error, position, op)
@@ -260,7 +260,7 @@ class Runner:
             op.change(attempt=op.entry.attempt + 1)
             self._run(workflow, [op], floor)
         else:
-            self._guarded([op.entry], self._give_up, workflow, op, error)
+            self._guarded([op.entry], self._fail, workflow, op, error)
 
     def _undo(self, step: Step, op: Op) -> bool:
         """Undo a step; return False if another runner owns the op, or if it is parked for the next sweep."""
@@ -286,11 +286,11 @@ class Runner:
             faults.reached(op.entry.action, step.name, "undone")
             self.announce.after_undo(op.entry.action, step, op)
             if step.undo_event:
-                story.step_undone(op, step, begun)
+                operation_events.step_undone(op, step, begun)
             return True
         return bool(self._guarded([op.entry], act))
 
-    def _give_up(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
+    def _fail(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
         failed = workflow.action.failed
         changes: dict[str, Any] = {**_unwritten([op]), "fault": fault_of(error, op)}
         if failed is not None:
@@ -302,7 +302,7 @@ class Runner:
         self.announce.failed(workflow, op, error)
         self._ended(op, "error")
         LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, op.age_s, error.message,
-                  extra={**story.facts(op), "error_code": error.code})
+                  extra={**operation_events.facts(op), "error_code": error.code})
 
     # -- failures of the journal itself
 
@@ -348,7 +348,7 @@ class Runner:
     def _ended(self, op: Op, outcome: str) -> None:
         self._active.discard(op.entry.id)
         metrics.OPERATIONS.labels(op.entry.action, outcome).observe(op.age_s)
-        story.ended(op, outcome)
+        operation_events.ended(op, outcome)
 
 
 def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:

@@ -34,9 +34,9 @@ class Step:
     when: str | None = None
     undo_event: ClassVar[str] = ""  # the undo's name there, if it has one
     pure: ClassVar[bool] = False
-    lenient: ClassVar[bool] = False  # its failure is only logged: it only cleans up after completed steps
+    ignores_errors: ClassVar[bool] = False  # its failure is only logged: it only cleans up after completed steps
     per_host: ClassVar[bool] = False  # after it, servers of different hosts continue separately
-    decisive: ClassVar[bool] = False  # after an unexpected error it may or may not be done: it is repeated
+    repeats_on_bug: ClassVar[bool] = False  # after an unexpected error it may or may not be done: it is repeated
 
     def __init__(self, task: TaskState | None = None, *, event: str | None = None, when: str | None = None) -> None:
         self.task, self.when = task, when
@@ -62,8 +62,8 @@ class Step:
         return {}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        """Return a result for each op, in their order. An exception is the result of all of them; DatabaseAway and
-        daemon.WorkflowNotYet park the operations, and the step runs again later."""
+        """Return a result for each op, in their order. An exception is the result of all of them; DatabaseUnavailable
+        and daemon.WorkflowNotYet park the operations, and the step runs again later."""
         return [{} for _ in ops]
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:

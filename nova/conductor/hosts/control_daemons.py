@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.hosts.registration import Daemons
+from nova.conductor.hosts.registration import ServiceRegistry
 from nova.db.host import enrolments, services
 from nova.model.base import HostName, Time
 from nova.model.host.services import Alive, Heartbeat, Registered, Registration
@@ -38,14 +38,14 @@ LONGEST_NAME, LONGEST_WORD = 255, 64  # widths of the columns, in characters
 class ControlDaemons:
     """``register``, ``heartbeat`` and ``ping`` of ConductorRPC. ``served``: the binaries that may register."""
 
-    def __init__(self, daemons: Daemons, served: Served = SERVED) -> None:
+    def __init__(self, daemons: ServiceRegistry, served: Served = SERVED) -> None:
         self.daemons, self._served = daemons, served
 
     def register(self, registration: Registration) -> Registered:
         """Register a control daemon. Raises daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration.
         Raises PeerTooOld if it serves another daemon's contract, or another major version of its own."""
         self._check_binary(registration.host, registration.binary)
-        check_words(registration)
+        check_lengths(registration)
         check_contracts(registration, self._served)
         if self.daemons.is_new(registration) and self.daemons.count(registration.binary) >= MOST_ROWS:
             raise errors.daemon.TooManyDaemons(binary=registration.binary, most=MOST_ROWS)
@@ -73,7 +73,7 @@ class MetadataServices(ControlDaemons):
     """Metadata services in upstream mode. Each is also added to its host's enrolment, so that after a move to bounded
     mode it is accepted as one of that host's daemons."""
 
-    def __init__(self, deps: Deps, daemons: Daemons) -> None:
+    def __init__(self, deps: Deps, daemons: ServiceRegistry) -> None:
         super().__init__(daemons, {services.METADATA: ()})
         self._deps = deps
 
@@ -85,7 +85,7 @@ class MetadataServices(ControlDaemons):
         return registered
 
 
-def check_words(registration: Registration) -> None:
+def check_lengths(registration: Registration) -> None:
     """Check that the registration's texts fit their columns. Raises daemon.LongRegistration."""
     short = (registration.topic, registration.release)
     if len(registration.host) > LONGEST_NAME or any(len(word) > LONGEST_WORD for word in short):

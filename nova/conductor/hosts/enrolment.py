@@ -16,7 +16,7 @@ from nova.db.sql.engine import Connection, Database
 from nova.model.base import HostName
 from nova.model.host.hosts import Inventory
 from nova.model.host.services import EnrolledHost
-from nova.model.placement.room import Room
+from nova.model.placement.accepted_capacity import Capacities
 from nova.model.security.secret_wrap import SecretWrap
 from nova.model.security.security_modes import SecurityMode
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -85,7 +85,7 @@ class EnrolledKeys:
         return tuple(hosts)
 
 
-def wrap_clear(deps: Deps) -> None:
+def encrypt_clear_secrets(deps: Deps) -> None:
     """Encrypt the secrets that the previous release stored in clear, once no conductor of that release is alive: it
     could not read them. Safe to interrupt, and to run twice at the same time: each host has its own transaction."""
     with deps.cell.reading() as tx:
@@ -98,7 +98,7 @@ def wrap_clear(deps: Deps) -> None:
         LOG.info("secrets of %d hosts stay in clear text until all conductors run this release", len(clear))
         return
     for host in clear:
-        deps.cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=deps.secret_wrap))
+        deps.cell.transact(functools.partial(enrolments.rewrap, host=host, wrap=deps.secret_wrap))
         LOG.warning("the secret of host %s was stored in clear text; encrypted it", host)
 
 
@@ -130,8 +130,8 @@ class Enrolments:
     def accept_host(self, host: HostName, room: Mapping[str, int]) -> None:
         """Accept this capacity of a host: it is capped at the amounts that the operator saw, not at later reports.
         Repeating the call is safe, and completes an interrupted one. Raises host.NotEnrolled."""
-        def write(tx: Connection) -> tuple[Room, Inventory | None]:
-            return enrolments.accept_room(tx, host, room), audits.report(tx, host)
+        def write(tx: Connection) -> tuple[Capacities, Inventory | None]:
+            return enrolments.accept_capacity(tx, host, room), audits.report(tx, host)
         limits, inventory = self.deps.cell.transact(write)
         LOG.info("host %s is accepted with a capacity of %s",
                  host, ", ".join(f"{amount} {name}" for name, amount in sorted(room.items())))

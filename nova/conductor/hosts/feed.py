@@ -58,18 +58,18 @@ class Feed:
             rows = host_rows.node_rows(tx)
         with self.deps.api.reading() as tx:
             providers = host_rows.provider_rows(tx)
-            beyond = provider_trees.beyond(tx)
+            tree_facts = provider_trees.tree_facts(tx)
             aggregates = self._aggregates(tx)
         of_host: dict[str, list[AggregateMembers]] = {}
         for one in aggregates.aggregates:
             for host in one.hosts:
                 of_host.setdefault(host, []).append(one)
 
-        def place(host: str) -> PublishedPlace:
+        def place(host: str) -> AggregateInfo:
             mine = of_host.get(host, ())
             zone, metadata = placed([one.metadata for one in mine], aggregates.default_zone)
-            return PublishedPlace(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
-        return aggregates, rows, [state(row, Provided(providers[row.uuid], beyond), place(row.host))
+            return AggregateInfo(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
+        return aggregates, rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place(row.host))
                                   for row in rows if row.uuid in providers]
 
     def _read_one(self, host: str) -> tuple[list[AnyColumn], list[HostState]]:
@@ -80,9 +80,9 @@ class Feed:
             return [], []
         with self.deps.api.reading() as tx:
             providers = host_rows.provider_rows(tx, host=host)
-            beyond = provider_trees.beyond(tx, [one["id"] for one in providers.values()])
+            tree_facts = provider_trees.tree_facts(tx, [one["id"] for one in providers.values()])
             place = self._place(tx, host)
-        return rows, [state(row, Provided(providers[row.uuid], beyond), place) for row in rows
+        return rows, [state(row, NodeProvider(providers[row.uuid], tree_facts), place) for row in rows
                       if row.uuid in providers]
 
     def _aggregates(self, tx: Connection) -> AggregateStates:
@@ -94,11 +94,11 @@ class Feed:
             aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid, name=one.name)
                              for one in aggregate_rows.select(tx) if one.hosts))
 
-    def _place(self, tx: Connection, host: str) -> PublishedPlace:
+    def _place(self, tx: Connection, host: str) -> AggregateInfo:
         stamp = aggregate_rows.version(tx)
         mine = [one for one in aggregate_rows.select(tx) if host in one.hosts]
         zone, metadata = placed([one.metadata for one in mine], self.deps.settings.default_availability_zone)
-        return PublishedPlace(stamp, zone, metadata, tuple(one.uuid for one in mine))
+        return AggregateInfo(stamp, zone, metadata, tuple(one.uuid for one in mine))
 
     def after_claims(self, usages: Sequence[ProviderUsage], claimed: Sequence[str]) -> None:
         """Send the schedulers a provider's new amounts, and the servers whose claims they include. No host is named:
@@ -122,8 +122,8 @@ class Feed:
         with self.deps.api.reading() as tx:
             rows = host_rows.provider_rows(tx, providers).values()
             deep = [row["id"] for row in rows if row["deep"] or row["classes"].keys() - PLAIN]
-            beyond = provider_trees.beyond(tx, deep) if deep else {}
-        return tuple(HostState(host=row["host"], node=row["name"], **Provided(row, beyond).fields())
+            tree_facts = provider_trees.tree_facts(tx, deep) if deep else {}
+        return tuple(HostState(host=row["host"], node=row["name"], **NodeProvider(row, tree_facts).fields())
                      if row["id"] in deep else _amounts(row) for row in rows)
 
     def host_changed(self, host: str) -> None:
@@ -145,9 +145,9 @@ class Feed:
             aggregates = self._aggregates(tx)
         self._cast(HostStates(aggregates=aggregates))
 
-    def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
+    def alive(self, heartbeats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
         """Send the times at which hosts were last seen. True if the broker accepted the message."""
-        return self._cast(HostStates(alive=tuple(beats), now=now))
+        return self._cast(HostStates(alive=tuple(heartbeats), now=now))
 
     def _resources(self, usage: ProviderUsage) -> HostState:
         numbers: dict[str, Any] = {}
@@ -166,7 +166,7 @@ class Feed:
         return True
 
 
-class PublishedPlace(NamedTuple):
+class AggregateInfo(NamedTuple):
     """A host's zone, metadata and aggregates, at one version of the aggregates."""
 
     version: int
@@ -175,23 +175,24 @@ class PublishedPlace(NamedTuple):
     uuids: tuple[str, ...] = ()
 
 
-class Provided(NamedTuple):
+class NodeProvider(NamedTuple):
     """A node's provider: its row (of ``provider_rows``), and its children, traits and aggregates."""
 
     row: Mapping[str, AnyColumn]
-    beyond: Mapping[int, provider_trees.Beyond]
+    tree_facts: Mapping[int, provider_trees.ProviderTreeFacts]
 
     def fields(self) -> dict[str, AnyColumn]:
         """Return the members of a state that belong to the provider's generation."""
-        row, beyond = self.row, self.beyond.get(self.row["id"], provider_trees.NOTHING)
+        row, tree_facts = self.row, self.tree_facts.get(self.row["id"], provider_trees.NOTHING)
         others = {name: provider_trees.amount(total, reserved, ratio, used, row["limits"][name])
                   for name, (total, reserved, ratio, used) in row["classes"].items() if name not in PLAIN}
         return {"provider_id": row["id"], "generation": row["generation"], "instances": row["consumers"],
-                **_resources(row["classes"]), "amounts": others, "children": beyond.children,
-                "packings": beyond.packings, "own_traits": beyond.traits, "own_aggregates": beyond.aggregates}
+                **_resources(row["classes"]), "amounts": others, "children": tree_facts.children,
+                "packings": tree_facts.packings, "own_traits": tree_facts.traits,
+                "own_aggregates": tree_facts.aggregates}
 
 
-def state(row: AnyRow, provider: Provided, place: PublishedPlace) -> HostState:
+def state(row: AnyRow, provider: NodeProvider, place: AggregateInfo) -> HostState:
     """Return a node's full state from its row (of ``node_rows``), its provider, and its place in the aggregates."""
     facts = row.facts
     return HostState(
@@ -243,4 +244,4 @@ def _newer(one: HostState, known: NodeStamp | None) -> bool:
         (one.generation, one.service_version) != (known.generation, known.service_version)
 
 
-__all__ = ["Feed", "PublishedPlace", "Provided", "state"]
+__all__ = ["Feed", "AggregateInfo", "NodeProvider", "state"]

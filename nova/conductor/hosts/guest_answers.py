@@ -15,7 +15,7 @@ import msgspec
 from nova import errors
 from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
-from nova.conductor.steps.guests import disks_of, packing_at
+from nova.conductor.steps.guests import disks_of, topology_claim_at
 from nova.db.host import services
 from nova.db.network import guests, networks
 from nova.db.server import servers
@@ -50,7 +50,7 @@ class GuestAnswers:
             if row is None or projects - {row.project_id} or not self._may_ask_for(tx, host, row):
                 raise errors.guest.UnknownName(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
-        packing = packing_at(self.deps, row, row.host) if row.host else None
+        packing = topology_claim_at(self.deps, row, row.host) if row.host else None
         facts = facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
         return msgspec.structs.replace(facts, ec2_numbers=ec2_numbers.of_guest(self.deps, row),
                                        security_groups=self.deps.networking.groups_kept(row))

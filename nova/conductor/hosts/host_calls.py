@@ -58,9 +58,9 @@ class HostCalls:
             return ask(*args, **kwargs)
         except SILENT as error:
             host = str(method.signature.bind(None, *args, **kwargs).arguments[contract.addressed_by or ""])
-            raise type(error)(f"{error.message} {self._last_heard(host)}", **error.data) from None
+            raise type(error)(f"{error.message} {self._last_heartbeat(host)}", **error.data) from None
 
-    def _last_heard(self, host: str) -> str:
+    def _last_heartbeat(self, host: str) -> str:
         try:
             with self._cell.reading() as tx:
                 age_s = services.silent_s(tx, services.COMPUTE, host)
@@ -81,7 +81,7 @@ class HostCalls:
             with self._lock:
                 self._waiting.discard(call)
 
-    def look(self) -> None:
+    def resend_lost_calls(self) -> None:
         """Send again the calls to hosts that registered since the last check, and those sent over a connection that was
         lost. One statement, for any number of calls."""
         with self._lock:

@@ -20,8 +20,8 @@ from nova.model.guest.orders import BuildOrder, GuestOrder, MoveOrder, RebuildOr
 from nova.model.image.image_tickets import READ, WRITE, ImageTicket, TicketFacts, host_key, key_id
 from nova.model.image.images import Image
 from nova.rpc.contracts.compute import ComputeRPC
-from nova.rpc.image_seal import TicketSeal
 from nova.rpc.interface import Contract, Method
+from nova.rpc.ticket_encryption import TicketCipher
 
 LOG = logging.getLogger(__name__)
 
@@ -46,9 +46,9 @@ class TicketSettings(NamedTuple):
 class TicketMaker:
     """Maker of image tickets. ``host_secret``: the secret that authenticates a host."""
 
-    def __init__(self, seal: TicketSeal, settings: TicketSettings, host_secret: HostSecretOf,
+    def __init__(self, encrypt: TicketCipher, settings: TicketSettings, host_secret: HostSecretOf,
                  clock: Callable[[], float] = time.time) -> None:
-        self._seal, self._settings, self._host_secret, self._clock = seal, settings, host_secret, clock
+        self._seal, self._settings, self._host_secret, self._clock = encrypt, settings, host_secret, clock
 
     def for_call(self, host: HostName, server: str = "") -> CallTickets:
         """Return the tickets for one call. ``server``: the server that they are for, if it is only one. Raises
@@ -58,8 +58,8 @@ class TicketMaker:
     def _make(self, host: HostName, secret: str, server: str, image_id: str, direction: str) -> ImageTicket:
         ticket_id, until = secrets.token_hex(16), int(self._clock()) + self._settings.lifetime_s
         key = host_key(secret, ticket_id)
-        sealed = self._seal.seal(TicketFacts(id=ticket_id, image_id=image_id, direction=direction, host=host,
-                                             until=until, host_key=key, server=server))
+        sealed = self._seal.encrypt(TicketFacts(id=ticket_id, image_id=image_id, direction=direction, host=host,
+                                                until=until, host_key=key, server=server))
         return ImageTicket(id=ticket_id, image_id=image_id, direction=direction, until=until, sealed=sealed,
                            key_id=key_id(key), servers=self._settings.servers)
 

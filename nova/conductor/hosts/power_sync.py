@@ -1,4 +1,4 @@
-"""Power states that hosts report, and the reaction: either the record or the guest is corrected within moments.
+"""Synchronization of power states: a host reports them, and either the record or the guest is corrected within moments.
 
 A guest that powered off without an order makes its server SHUTOFF: its user shut it down, or it crashed. A guest that
 runs although its server is stopped or soft-deleted is stopped again. A user started it outside nova, or its host was

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection
 from nova import errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
-from nova.db.host import security, services, silences
+from nova.db.host import report_gaps, security, services
 from nova.db.network import networks
 from nova.db.schema import migrate
 from nova.db.sql.engine import Connection
 from nova.model.base import HostName, Time, utcnow
 from nova.model.host.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 from nova.rpc.client import Peers
-from nova.rpc.hearing import DEAF_S
+from nova.rpc.rpc_watchdog import NOT_RECEIVING_S
 from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
 LOG = logging.getLogger(__name__)
@@ -32,17 +32,17 @@ CLEANUPS_S = 1.0  # seconds for which one read of pending cleanups serves all he
 CLOCK_S = 5.0  # a heartbeat may be in transit for a while; a larger offset means a wrong clock
 
 
-class Daemons:
+class ServiceRegistry:
     """``register``, ``heartbeat`` and ``ping`` for control daemons; ``host_service`` adds the checks for hosts."""
 
     def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
         self.deps, self._clock = deps, clock
-        self._beats: dict[tuple[str, str], float | None] = {}  # clock offset, if it is large
+        self._heartbeats: dict[tuple[str, str], float | None] = {}  # clock offset, if it is large
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
         self._hosts_with_cleanups: set[str] = set()
         self._cleanups_read_at = float("-inf")
-        self._heard_at: dict[str, float] = {}  # by binary, the time of the last heartbeat; see nova.db.host.silences
+        self._reported_at: dict[str, float] = {}  # by binary, the last heartbeat's time; see nova.db.host.report_gaps
         self._reached, self._casting_since = False, float("inf")  # if the last cast came through; start of one
         self._bridging = False
         self._lock = threading.Lock()
@@ -56,14 +56,14 @@ class Daemons:
                                               release=registration.release, oldest=OLDEST_BESIDE)
 
         def write(tx: Connection) -> tuple[services.RegisteredService, Times]:
-            excused = self._end_silence(tx, {registration.binary})
+            excused = self._end_report_gap(tx, {registration.binary})
             is_disabled = registration.binary == services.COMPUTE and not self.deps.settings.enable_new_services
             kept = services.register(tx, registration, NEW_IS_DISABLED if is_disabled else None)
             if registration.binary == "nova-network":
                 networks.claim_unhosted(tx, registration.host)
             return kept, excused
         kept, excused = self.deps.cell.transact(write)
-        self._heard({registration.binary})
+        self._note_reports({registration.binary})
         with self.deps.cell.reading() as tx:
             pending = services.pending_cleanups(tx, registration.host) if registration.host_id else ()
             self._lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
@@ -77,29 +77,29 @@ class Daemons:
             self.deps.feed.host_changed(registration.host)
         if excused:
             self.deps.feed.alive(*self._alive(set(), excused))
-        return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, debts=pending,
+        return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, cleanups=pending,
                           lowest=self._lowest, mode=mode.value if mode else "")
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """Record a heartbeat in memory until the next flush: all heartbeats together need one statement a second."""
         name = (str(beat.host), beat.binary)
-        hears = self._hears(beat)
+        receives = self._receives_rpc(beat)
         with self._lock:
             known = name in self._known
         known = known or self._look_up(name)
-        if known and hears:
+        if known and receives:
             with self._lock:
-                self._beats[name] = clock_off_s(beat)
-        return Alive(known=known, lowest=self._lowest, owes=self._has_cleanups(name[0]))
+                self._heartbeats[name] = clock_off_s(beat)
+        return Alive(known=known, lowest=self._lowest, cleanups_pending=self._has_cleanups(name[0]))
 
     @staticmethod
-    def _hears(beat: Heartbeat) -> bool:
+    def _receives_rpc(beat: Heartbeat) -> bool:
         """True if the daemon receives RPC. Otherwise it is marked down, because messages to it would have no consumer.
         It restarts automatically."""
-        if beat.deaf_s > DEAF_S:
+        if beat.rpc_silent_s > NOT_RECEIVING_S:
             LOG.warning("%s on %s sends heartbeats but has received no RPC for %.0f s; marked down. If it does not "
-                        "restart automatically, restart it", beat.binary, beat.host, beat.deaf_s)
-        return beat.deaf_s <= DEAF_S
+                        "restart automatically, restart it", beat.binary, beat.host, beat.rpc_silent_s)
+        return beat.rpc_silent_s <= NOT_RECEIVING_S
 
     def _has_cleanups(self, host: str) -> bool:
         """True if the host has pending cleanups; it learns of new ones by its next heartbeat. One read a second serves
@@ -121,23 +121,24 @@ class Daemons:
     def flush(self) -> None:
         """Write the heartbeats since the last flush, and send the schedulers the hosts that are alive."""
         with self._lock:
-            beats, self._beats = self._beats, {}
-        if not beats:
+            heartbeats, self._heartbeats = self._heartbeats, {}
+        if not heartbeats:
             return
-        binaries = {binary for _host, binary in beats}
+        binaries = {binary for _host, binary in heartbeats}
 
         def write(tx: Connection) -> Times:
-            excused = self._end_silence(tx, binaries)
-            services.beat(tx, beats)
+            excused = self._end_report_gap(tx, binaries)
+            services.record_heartbeats(tx, heartbeats)
             return excused
         try:
             excused = self.deps.cell.transact(write)
         except errors.Unavailable:
             with self._lock:
-                self._beats = {**beats, **self._beats}  # a minute without a database must not mark hosts down
+                # A minute without a database must not mark hosts down.
+                self._heartbeats = {**heartbeats, **self._heartbeats}
             raise
-        self._heard(binaries)
-        self._cast(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
+        self._note_reports(binaries)
+        self._cast(*self._alive({host for host, binary in heartbeats if binary == services.COMPUTE}, excused))
 
     def _cast(self, alive: Times, now: Time | None) -> None:
         self._casting_since = self._clock()
@@ -146,13 +147,13 @@ class Daemons:
         finally:
             self._casting_since = float("inf")
 
-    def bridge_silence(self) -> None:
+    def bridge_report_gap(self) -> None:
         """Keep services up while no conductor runs, or while this one cannot reach the broker: daemons cannot report
         then."""
         down = self.deps.settings.service_down_time
         if self._reached and self._clock() - self._casting_since < SLOW_S:
             return
-        excused = self.deps.cell.transact(lambda tx: silences.bridge(tx, down))
+        excused = self.deps.cell.transact(lambda tx: report_gaps.bridge(tx, down))
         count = sum(len(one.hosts) for one in excused.values())
         if count and not self._bridging:
             LOG.info("no service reported for %.0f s because the broker or all conductors were away; keeping %d "
@@ -168,15 +169,15 @@ class Daemons:
             now = services.now(tx)
         return (*excused, *((host, now) for host in sorted(hosts))), now
 
-    def _end_silence(self, tx: Connection, binaries: Collection[str]) -> Times:
+    def _end_report_gap(self, tx: Connection, binaries: Collection[str]) -> Times:
         """Return the compute hosts that get a grace period after a service report gap, and their new last-seen times.
         Must run before these binaries' heartbeats are written. Reads the database only if this process has received no
         heartbeat of a binary for long."""
         down, now = self.deps.settings.service_down_time, self._clock()
-        unheard = [one for one in binaries if now - self._heard_at.get(one, float("-inf")) > down / 2]
+        unheard = [one for one in binaries if now - self._reported_at.get(one, float("-inf")) > down / 2]
         if not unheard:
             return ()
-        ended = silences.end(tx, unheard, down)
+        ended = report_gaps.end(tx, unheard, down)
         for binary, excused in ended.items():
             LOG.info("no %s reported for %.0f s; the %d that were up have %.0f s to report", binary,
                      excused.silent_s, len(excused.hosts), down / 2)
@@ -185,10 +186,10 @@ class Daemons:
         excused = ended[services.COMPUTE]
         return tuple((host, excused.seen_at) for host in excused.hosts)
 
-    def _heard(self, binaries: Collection[str]) -> None:
+    def _note_reports(self, binaries: Collection[str]) -> None:
         """Note the heartbeats of these binaries, after the commit: a repeated transaction must find the service report
         gap again."""
-        self._heard_at.update(dict.fromkeys(binaries, self._clock()))
+        self._reported_at.update(dict.fromkeys(binaries, self._clock()))
 
     def refresh(self, peers: Peers | None = None) -> None:
         """Forget deleted services; read the versions in use, by hosts and by other daemons."""

@@ -60,7 +60,7 @@ class PortsOfDeleted(Protocol):
     def of(self, rows: Mapping[str, ServerRow]) -> Sequence[Port]:
         """Return the ports of these servers (UUID -> row)."""
 
-    def let_go(self, port_id: str, row: ServerRow) -> None:
+    def release(self, port_id: str, row: ServerRow) -> None:
         """Delete the port if it was created for the server; otherwise release it to its owner. Repeating it is
         harmless."""
 
@@ -93,7 +93,7 @@ class NetworkBackEnd(Protocol):
         """Remove the servers' interfaces: created ones are deleted, given ones are released. Raising means "try again
         later"."""
 
-    def look_again(self, ops: Sequence[Op]) -> None:
+    def recheck_networks(self, ops: Sequence[Op]) -> None:
         """Refresh interfaces that the rows show as not connected, before guests start, so that no host waits for them.
         Changes are written. Never raises."""
 
@@ -117,11 +117,11 @@ class NetworkBackEnd(Protocol):
 
     # -- imported guests
 
-    def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
+    def take_over(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
         """Record that the server's guest is on that host with the order's interfaces. ``known``: the server had a row,
         and its addresses, before. Raises network.AddressTaken, network.NotFound."""
 
-    def adopted(self, order: BuildOrder, host: HostName) -> None:
+    def taken_over(self, order: BuildOrder, host: HostName) -> None:
         """Notify hosts after :meth:`adopt`. Never raises; a host that is away learns it when it is back."""
 
     # -- interfaces attached and detached while the server lives

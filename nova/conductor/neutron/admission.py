@@ -215,7 +215,7 @@ class PortAdmission:
 
     def _check_quota(self, request: NetworkRequest, requested: Iterable[RequestedNetwork]) -> None:
         count = sum(not one.port_id for one in requested) * request.servers
-        room = self._known.room_for_ports(request.project_id, count) if count else None
+        room = self._known.ports_left(request.project_id, count) if count else None
         if room is not None and room < count:
             raise errors.network.TooManyPorts()
 

@@ -101,15 +101,15 @@ class NeutronBackEnd:
         with _waited_for(ops, errors.NovaError):
             self._binder.unbind(ops)
 
-    def look_again(self, ops: Sequence[Op]) -> None:
-        self.reader.look_again(ops)
+    def recheck_networks(self, ops: Sequence[Op]) -> None:
+        self.reader.recheck_networks(ops)
 
     # -- imported guests
 
-    def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
+    def take_over(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
         """Do nothing: in Neutron the ports already belong to the server and are bound to the host."""
 
-    def adopted(self, order: BuildOrder, host: HostName) -> None:
+    def taken_over(self, order: BuildOrder, host: HostName) -> None:
         """Do nothing: the healer finds changes of the ports since the order."""
 
     # -- moves

@@ -62,7 +62,7 @@ class Binder:
         """Bind the ports of servers on one host."""
         wanted = [WantedPorts(op, tuple(op.server.requested_networks or ())) for op in ops]
         again = [one.op.uuid for one in wanted if (one.op.progress.ports or 1) > 1 and one.requested]
-        self.known.doubt(again)  # a request of another runner that died may still create ports
+        self.known.note_pending(again)  # a request of another runner that died may still create ports
         self._adopt(wanted, self.client.ports_of(again))
         for one in wanted:
             self._guarded(one, lambda one=one: self._own_network(one))
@@ -182,7 +182,7 @@ class Binder:
         try:
             self._post(batch)
         except errors.service.Unavailable:
-            self.known.doubt(one.op.uuid for one in batch)
+            self.known.note_pending(one.op.uuid for one in batch)
             self._post_again(batch)
         except errors.NovaError as error:
             if len(batch) == 1:

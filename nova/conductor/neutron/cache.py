@@ -69,19 +69,19 @@ class NeutronCache:
         self._subnets: TimedCache[str, NeutronSubnet] = TimedCache(NETWORK_S, clock)
         self._names: TimedCache[str, str] = TimedCache(GROUP_S, clock)
         self._room: TimedCache[str, int] = TimedCache(ROOM_S, clock)
-        self._doubtful: TimedCache[str, bool] = TimedCache(DOUBT_S, clock)
+        self._pending: TimedCache[str, bool] = TimedCache(DOUBT_S, clock)
         self.ports: TimedCache[str, Port] = TimedCache(PORT_S, clock)
 
     # -- unanswered requests
 
-    def doubt(self, server_uuids: Iterable[str]) -> None:
+    def note_pending(self, server_uuids: Iterable[str]) -> None:
         """Note servers whose port requests got no answer: the ports may still be created."""
         for one in server_uuids:
-            self._doubtful.put(one, True)
+            self._pending.put(one, True)
 
-    def doubtful(self) -> list[str]:
+    def pending(self) -> list[str]:
         """Return the servers whose ports may still be created; for a quarter of an hour after the last doubt."""
-        return self._doubtful.keys()
+        return self._pending.keys()
 
     # -- networks
 
@@ -138,7 +138,7 @@ class NeutronCache:
 
     # -- quota
 
-    def room_for_ports(self, project_id: str, count: int) -> int | None:
+    def ports_left(self, project_id: str, count: int) -> int | None:
         """Return how many ports the project may create, before ``count`` of them are created; None if unlimited or
         unknown. Read again when it is short."""
         room = self._room.get(project_id)

@@ -64,7 +64,7 @@ class Reader:
                 found[known[port.id]].append(port)
         return found
 
-    def look_again(self, ops: Sequence[Op]) -> None:
+    def recheck_networks(self, ops: Sequence[Op]) -> None:
         """Refresh the states of interfaces that rows show as not connected. Events during an operation on the server
         may not be in the row yet, or were lost."""
         unsure = {one.id for op in ops for one in op.server.interfaces or () if one.status not in (None, ACTIVE)}
@@ -85,7 +85,7 @@ class Reader:
     def _may_be_late(self, port: Port) -> bool:
         """True if the port may be of an abandoned request, of this process or of another one recently: that process
         removes it."""
-        if port.device_id in self.known.doubtful():
+        if port.device_id in self.known.pending():
             return True
         return port.created_at is not None and (utcnow() - port.created_at).total_seconds() < DOUBT_S
 
@@ -164,15 +164,15 @@ class Healer:
         """Return the ports that exist."""
         return self._reader.client.ports_by_id(ids)
 
-    def clear_doubts(self) -> None:
+    def delete_late_ports(self) -> None:
         """Delete ports that a request created after its caller had abandoned it."""
-        doubtful = self._reader.known.doubtful()
-        if not doubtful:
+        pending = self._reader.known.pending()
+        if not pending:
             return
         try:
-            ports = self._reader.client.ports_of(doubtful)
+            ports = self._reader.client.ports_of(pending)
             with self._world.cell.reading() as tx:  # read after the ports: their owner is known by now
-                rows = interface_cache.read(tx, doubtful)
+                rows = interface_cache.read(tx, pending)
             for port in ports:
                 if _made_late(port, rows.get(port.device_id)):
                     LOG.warning("port %s was created after its request had been abandoned; removing it", port.id,

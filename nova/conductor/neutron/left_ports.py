@@ -22,7 +22,7 @@ class LeftPorts:
         return tuple(port for port in self._client.ports_of(rows)
                      if port.device_id in rows and _is_left(port, rows[port.device_id]))
 
-    def let_go(self, port_id: str, row: ServerRow) -> None:
+    def release(self, port_id: str, row: ServerRow) -> None:
         """Delete the port if it was created for the server; otherwise release it to its owner. No error if it is gone
         or another server's by now. Raises Unavailable."""
         try:

@@ -11,7 +11,7 @@ from nova.db.placement import claims, port_claims
 from nova.model.network.networks import PortDemand
 from nova.model.network.port_requests import met_by
 from nova.model.network.ports import DIRECT, NeutronNetwork, Port, ResourceGroup
-from nova.model.numa.topology import PackedDevice
+from nova.model.numa.topology import DeviceClaim
 
 
 class ClaimedPorts:
@@ -26,7 +26,7 @@ class ClaimedPorts:
         None if the port requests no resources."""
         return allocation_of(port_id, self.demands, self._providers) if self.demands else None
 
-    def device(self, port_id: str) -> PackedDevice | None:
+    def device(self, port_id: str) -> DeviceClaim | None:
         return self._devices.get(port_id) if self.demands else None
 
     @property
@@ -42,9 +42,9 @@ class ClaimedPorts:
         return met_by(self.demands, held)
 
     @functools.cached_property
-    def _devices(self) -> Mapping[str, PackedDevice]:
+    def _devices(self) -> Mapping[str, DeviceClaim]:
         with self._world.api.reading() as tx:
-            packing = claims.packing_at(tx, self._op.uuid, self._host, self._leaving)
+            packing = claims.topology_claim_at(tx, self._op.uuid, self._host, self._leaving)
         return {one.id: one for one in packing.devices if one.id} if packing is not None else {}
 
 
@@ -76,7 +76,7 @@ def allocation_of(port_id: str, demands: Sequence[PortDemand], providers: Mappin
 
 
 def profile_of(before: Mapping[str, object], allocation: str | Mapping[str, str] | None = None,
-               device: PackedDevice | None = None) -> dict[str, object]:
+               device: DeviceClaim | None = None) -> dict[str, object]:
     """Return a port's profile on a host: its owner's part, and the resources of the server's claim there."""
     profile = {name: value for name, value in before.items() if name not in OURS}
     if device is None and before.get("physical_network") and "pci_slot" not in before:

@@ -66,11 +66,11 @@ class NovaNetwork:
         self.floating.write_servers(ops)
         return [{} for _ in ops]
 
-    def look_again(self, ops: Sequence[Op]) -> None:
+    def recheck_networks(self, ops: Sequence[Op]) -> None:
         """Do nothing: nova-network's interfaces have no status to wait for."""
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
-        rule_hosts = set(self.groups.hosts_letting_in(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
+        rule_hosts = set(self.groups.hosts_allowing(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
         for op in ops:
             op.note(rule_hosts=tuple(sorted(rule_hosts)))
         security_groups.forget(tx, [op.uuid for op in ops if op.entry.action == "delete"])
@@ -108,15 +108,15 @@ class NovaNetwork:
 
     # -- imported guests
 
-    def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
+    def take_over(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
         if not known:
-            addresses.adopt(tx, order.server_uuid, host, order.interfaces)
+            addresses.take_over(tx, order.server_uuid, host, order.interfaces)
             groups = security_groups.keys_of(tx, order.project_id, order.security_groups)
             security_groups.join_new(tx, {row.id: row.name for row in groups.values()}, [order.server_uuid])
         addresses.follow(tx, order.server_uuid, host)
         floating.follow(tx, order.server_uuid, host)
 
-    def adopted(self, order: BuildOrder, host: HostName) -> None:
+    def taken_over(self, order: BuildOrder, host: HostName) -> None:
         self.addresses.update_hosts({one.network_id for one in order.interfaces}, {host}, order.server_uuid)
         self.groups.firewall_updates.send({host})
         self.groups.addresses_changed([order.server_uuid])

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from nova import context, errors
-from nova.clients.dns import Managers, Patient
+from nova.clients.dns import DeadlineDriver, Managers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.db.network import dns_domains, floating
@@ -41,7 +41,7 @@ class DnsNames:
         """The two DNS drivers from nova.conf: for servers' names, and for floating addresses' names."""
         return self.deps.settings.floating.dns
 
-    def _of_scope(self, scope: str) -> Patient:
+    def _of_scope(self, scope: str) -> DeadlineDriver:
         return self.managers.instances if scope == PRIVATE else self.managers.floating
 
     # -- domains
@@ -108,7 +108,7 @@ class DnsNames:
         """Delete an entry. Raises dns.NoSuchDomain, dns.NoSuchEntry, dns.NotYourName, dns.Away."""
         self._writable(domain, name).delete_entry(name, domain)
 
-    def _writable(self, domain: str, name: str, *addresses: str) -> Patient:
+    def _writable(self, domain: str, name: str, *addresses: str) -> DeadlineDriver:
         """Return the domain's driver, if the caller may write the name. A public domain without a project is shared by
         all projects. In it, a project may only write names whose old and new addresses are its own floating addresses.
         Administrators may write all. Raises Forbidden."""
@@ -191,7 +191,8 @@ def label(name: str) -> str | None:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:LABEL_LENGTH].rstrip("-") or None
 
 
-def _quietly(driver: Patient, act: str, pairs: Sequence[tuple[str | None, str]], domain: str, budget_s: float) -> None:
+def _quietly(driver: DeadlineDriver, act: str, pairs: Sequence[tuple[str | None, str]], domain: str, budget_s: float
+             ) -> None:
     """``write`` each name, or ``forget`` each name that still has the address (without a name: all names of the
     address). The first failure, or the end of the time budget, ends it and is logged."""
     until = time.monotonic() + budget_s
@@ -206,7 +207,7 @@ def _quietly(driver: Patient, act: str, pairs: Sequence[tuple[str | None, str]],
             return
 
 
-def _forget(driver: Patient, name: str | None, address: str, domain: str) -> None:
+def _forget(driver: DeadlineDriver, name: str | None, address: str, domain: str) -> None:
     for found in driver.get_entries_by_address(address, domain):
         if name in (None, found):
             try:
@@ -215,7 +216,7 @@ def _forget(driver: Patient, name: str | None, address: str, domain: str) -> Non
                 LOG.debug("%s was already missing from %s", found, domain)
 
 
-def _write(driver: Patient, name: str | None, address: str, domain: str) -> None:
+def _write(driver: DeadlineDriver, name: str | None, address: str, domain: str) -> None:
     if name is None:
         return
     try:

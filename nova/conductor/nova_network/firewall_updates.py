@@ -16,7 +16,7 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
-PATIENCE_S = 10.0  # longest wait of a changing call for slow hosts
+TIMEOUT_S = 10.0  # longest wait of a changing call for slow hosts
 
 
 class _Round(Batch):
@@ -30,15 +30,15 @@ class _Round(Batch):
 class FirewallUpdates:
     """Firewall updates for compute hosts. ``compute``: a ComputeRPC client."""
 
-    def __init__(self, compute: ComputeRPC, patience_s: float = PATIENCE_S) -> None:
-        self._compute, self._patience_s = compute, patience_s
+    def __init__(self, compute: ComputeRPC, timeout_s: float = TIMEOUT_S) -> None:
+        self._compute, self._timeout_s = compute, timeout_s
         self._queues = Coalescer(_Round, self._refresh, "firewall-updates")
 
     def send(self, hosts: Iterable[str]) -> frozenset[str]:
         """Wait until the hosts have the state that is committed now, or until the timeout. Returns the hosts that may
         not have it."""
         rounds = self.begin(hosts)
-        end = time.monotonic() + self._patience_s
+        end = time.monotonic() + self._timeout_s
         late = frozenset(host for host, one in rounds.items()
                          if not (one.done.wait(max(0.0, end - time.monotonic())) and one.sent))
         if late:

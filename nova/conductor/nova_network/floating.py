@@ -1,5 +1,5 @@
-"""Floating addresses: allocated from pools and associated with servers; network hosts are notified and translate
-them."""
+"""Floating IPs of nova-network: allocate them from pools, associate them with servers, disassociate and release them.
+Network hosts are notified and translate the addresses."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Floating(DnsNames):
             if scope.project_id not in (None, held.row.project_id):
                 raise errors.floating.NotYours(address=held.row.address)
             _refuse_assigned(held)
-            return floating.let_go(tx, held)
+            return floating.release(tx, held)
         changed = self.deps.cell.transact(release)
         self.update_hosts(changed.networks)
         self.forget_floating(changed.address.address)
@@ -130,7 +130,7 @@ class Floating(DnsNames):
             if held.row.auto_assigned:
                 return None
             host = fixed.host if fixed.multi_host else fixed.network_host
-            return floating.point(tx, held, fixed, host), held
+            return floating.associate(tx, held, fixed, host), held
         done = self.deps.cell.transact(associate)
         if done is None:
             LOG.info("floating address %s was auto-assigned; left it unchanged", association.address)
@@ -178,7 +178,9 @@ class Floating(DnsNames):
             if held.server_uuid != changed.address.server_uuid or \
                     held.fixed_address != changed.address.fixed_address:
                 return None
-            return floating.unpoint(tx, held) if fixed is None else floating.point(tx, held, fixed, before.row.host)
+            if fixed is None:
+                return floating.disassociate(tx, held)
+            return floating.associate(tx, held, fixed, before.row.host)
         undone = self.deps.cell.transact(undo)
         if undone is not None:
             self.update_hosts(undone.networks)
@@ -192,7 +194,7 @@ class Floating(DnsNames):
             if held.server_uuid is None or held.server_uuid != association.server_uuid:
                 raise errors.floating.NotAssociated(address=association.address, server=association.server_uuid)
             _refuse_assigned(held)
-            return floating.unpoint(tx, held)
+            return floating.disassociate(tx, held)
         changed = self.deps.cell.transact(disassociate)
         self.update_hosts(changed.networks)
         self._announce_left([changed])

@@ -237,7 +237,7 @@ class Groups:
             group = rows.locked(tx, found.id, Scope(project_id=server.project_id))
             (rows.join if change.member else rows.leave)(tx, group, server)
             own = {server.host} if server.host else set()
-            return own | rows.hosts_letting_in(tx, [group.id])
+            return own | rows.hosts_allowing(tx, [group.id])
         self.firewall_updates.send(self.deps.cell.transact(write))
 
     # -- internal queries of nova-network
@@ -270,7 +270,7 @@ class Groups:
             self._defaults[project] = key
         return key
 
-    def hosts_letting_in(self, tx: Connection, uuids: Sequence[str]) -> list[str]:
+    def hosts_allowing(self, tx: Connection, uuids: Sequence[str]) -> list[str]:
         """Return the hosts of guests whose rules admit these servers' addresses."""
         return sorted(rows.hosts_letting_in_servers(tx, uuids))
 

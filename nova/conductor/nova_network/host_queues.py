@@ -23,7 +23,7 @@ class HostUpdate(Batch):
         self.anew = False
         self.error: errors.NovaError | None = None  # of sending the states
 
-    def ask_anew(self) -> None:
+    def request_refresh(self) -> None:
         """Make the host read all of its networks again. May be called repeatedly."""
         self.anew = True
 
@@ -46,9 +46,9 @@ class HostQueues:
         """Queue states for the host. Returns their message, and True if it is sent immediately."""
         return self._queues.join(host, lambda message: message.put(states))
 
-    def look_anew(self, host: str) -> HostUpdate:
+    def refresh_host(self, host: str) -> HostUpdate:
         """Queue a request to read all networks again, and return its message."""
-        return self._queues.join(host, HostUpdate.ask_anew)[0]
+        return self._queues.join(host, HostUpdate.request_refresh)[0]
 
     def waiting(self, host: str) -> bool:
         """True if another message follows the running one."""

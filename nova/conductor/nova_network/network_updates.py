@@ -23,7 +23,7 @@ from nova.rpc.contracts.network import NetworkRPC
 
 LOG = logging.getLogger(__name__)
 
-PATIENCE_S = 130.0  # longest wait of a caller for hosts: two calls to one, the first of which was already running
+TIMEOUT_S = 130.0  # longest wait of a caller for hosts: two calls to one, the first of which was already running
 LOOK_S = 15.0  # longest wait after removing a network from a host; the caller can continue without its answer
 GRACE_S = 1.0  # longest wait of a round
 ALL = ""  # key of all readings: states are read for all hosts in one step
@@ -58,8 +58,8 @@ class NetworkUpdates:
     all states when it is back."""
 
     def __init__(self, cell: Database, network: NetworkRPC, down_after_s: int = 90,
-                 patience_s: float = PATIENCE_S) -> None:
-        self.cell, self._down_after_s, self._patience_s = cell, down_after_s, patience_s
+                 timeout_s: float = TIMEOUT_S) -> None:
+        self.cell, self._down_after_s, self._timeout_s = cell, down_after_s, timeout_s
         self.queues = HostQueues(network)
         self._rounds = Coalescer(_Round, self._read, "network-updates")
 
@@ -76,10 +76,10 @@ class NetworkUpdates:
         wanted, at = set(uuids), set(hosts)
         if not wanted:
             return {}
-        end = time.monotonic() + self._patience_s
+        end = time.monotonic() + self._timeout_s
         mine = self._join(wanted, at, everywhere)
-        if not mine.done.wait(self._patience_s):
-            return {(uuid, None): errors.network.TellingLate(seconds=self._patience_s) for uuid in wanted}
+        if not mine.done.wait(self._timeout_s):
+            return {(uuid, None): errors.network.TellingLate(seconds=self._timeout_s) for uuid in wanted}
         def concerns(key: tuple[str, str | None]) -> bool:
             return key[0] in wanted and (key[1] is None or everywhere or key[1] in at)
         failures = {key: error for key, error in mine.failures.items() if concerns(key)}
@@ -87,15 +87,15 @@ class NetworkUpdates:
             if not concerns(key):
                 continue
             if not message.done.wait(max(0.0, end - time.monotonic())):
-                failures[key] = errors.network.HostLate(host=host, seconds=self._patience_s)
+                failures[key] = errors.network.HostLate(host=host, seconds=self._timeout_s)
             elif message.error is not None:
                 failures[key] = message.error
         return failures
 
-    def look_anew(self, hosts: Iterable[str]) -> None:
+    def refresh_host(self, hosts: Iterable[str]) -> None:
         """Make hosts that lost networks read their networks again. Hosts that are down or slow detect it later."""
         wanted, end = set(hosts), time.monotonic() + LOOK_S
-        messages = {host: self.queues.look_anew(host) for host in sorted(wanted - self._down(wanted))}
+        messages = {host: self.queues.refresh_host(host) for host in sorted(wanted - self._down(wanted))}
         for host, message in messages.items():
             if not message.done.wait(max(0.0, end - time.monotonic())):
                 LOG.warning("host %s has not refreshed its list of networks yet", host)

@@ -78,7 +78,7 @@ class Networks(FixedAddresses):
 
     def delete_network(self, uuid: str) -> None:
         """Delete a network. Its hosts release it first, if they can: its bridge and range may be reused immediately."""
-        self.deps.network_updates.look_anew(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
+        self.deps.network_updates.refresh_host(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
 
     def delete_own_network(self, uuid: str, project_id: str) -> None:
         """Delete a project's own network; its hosts release it, if they can. Raises network.NotFound, also if it has no
@@ -88,7 +88,7 @@ class Networks(FixedAddresses):
                 raise errors.network.NotFound(network_id=uuid)  # it has no project, so the project may not delete it
             network_pools.change(tx, uuid, {"project_id": None})
             return networks.delete(tx, uuid)
-        self.deps.network_updates.look_anew(self.deps.cell.transact(remove))
+        self.deps.network_updates.refresh_host(self.deps.cell.transact(remove))
 
     def change_network(self, change: NetworkChange) -> Network:
         """Change a network. Unreachable hosts learn of it when they next read all of their networks."""
@@ -104,7 +104,7 @@ class Networks(FixedAddresses):
             return before, after
         before, after = self.deps.cell.transact(write)
         if before.host and before.host != after.host:  # before the new host has the same addresses
-            self.deps.network_updates.look_anew({before.host})
+            self.deps.network_updates.refresh_host({before.host})
         if "host" in fields and after.host:
             self.addresses.update_hosts({after.uuid}, {after.host})
         return after

@@ -81,11 +81,12 @@ def _of_cell(cell: cloud_figures.CellFigures) -> Iterable[GaugeMetricFamily]:
                                 labels=("binary", "state"))
     for (binary, state), count in cell.services.items():
         daemons.add_metric((binary, state), count)
-    beats = GaugeMetricFamily("nova_host_heartbeat_age_seconds",
-                              f"Seconds since a compute host's last heartbeat; only the {cloud_figures.MOST_HOSTS} "
-                              "oldest. State: enabled, disabled.", labels=("host", "state"))
-    for beat in cell.beats:
-        beats.add_metric((beat.host, "enabled" if beat.enabled else "disabled"), beat.seconds)
+    heartbeats = GaugeMetricFamily("nova_host_heartbeat_age_seconds",
+                                   "Seconds since a compute host's last heartbeat; only the "
+                                   f"{cloud_figures.MOST_HOSTS} oldest. State: enabled, disabled.",
+                                   labels=("host", "state"))
+    for beat in cell.heartbeats:
+        heartbeats.add_metric((beat.host, "enabled" if beat.enabled else "disabled"), beat.seconds)
     leases = GaugeMetricFamily("nova_runner_leases", "Leases of conductor workers.", labels=("state",))
     for state, count in zip(("good", "over"), cell.leases, strict=True):
         leases.add_metric((state,), count)
@@ -101,7 +102,7 @@ def _of_cell(cell: cloud_figures.CellFigures) -> Iterable[GaugeMetricFamily]:
         modes.add_metric((mode.value,), float(mode is cell.mode))
     yield modes
     yield unknown
-    yield from (opened, oldest, pending, since, daemons, beats, leases, servers)
+    yield from (opened, oldest, pending, since, daemons, heartbeats, leases, servers)
     yield GaugeMetricFamily("nova_runner_lease_left_seconds", "Remaining time of the valid lease that ends first.",
                             value=cell.shortest_lease_s)
 

@@ -17,7 +17,7 @@ from nova.db.host import aggregates, hosts, services
 from nova.db.placement.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.sql.engine import Connection
 from nova.db.sql.types import AnyColumn, AnyRow
-from nova.db.upkeep import strangers
+from nova.db.upkeep import orphans
 from nova.model.flavor.flavors import Flavor
 from nova.model.host.hosts import HostStates, HostUptime, NodeStamp
 from nova.model.host.services import (
@@ -119,7 +119,7 @@ class Hosts:
         def delete(tx: Connection) -> None:
             services.delete(tx, services.locked(tx, row.uuid, None, None))
             if row.binary == services.COMPUTE:
-                strangers.forget_host(tx, row.host)
+                orphans.forget_host(tx, row.host)
         self.deps.cell.transact(delete)
         if row.binary == services.COMPUTE:
             self._forget(row.host, providers)

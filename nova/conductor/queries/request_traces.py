@@ -14,7 +14,7 @@ from nova.db.server.server_row import ServerRow
 from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.flavor.flavors import Flavor
 from nova.model.scheduling.decisions import NoHost
-from nova.model.server.actions import InstanceAction, PlacementStory
+from nova.model.server.actions import InstanceAction, PlacementTrace
 
 #: Keys of an operation's arguments and data that exist if it selects a host, or has selected one.
 _PLACES = ("hosts", "host", "tried", "no_host")
@@ -25,8 +25,8 @@ def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
     with deps.cell.reading() as tx:
         found = actions.of_request(tx, name)
         rows = servers.rows_of(tx, sorted({row.server_uuid for _action, row in found}), with_deleted=True)
-    return tuple(msgspec.structs.replace(action, placement=_story(row, rows.get(row.server_uuid)), trace=_trace(row))
-                 for action, row in found)
+    return tuple(msgspec.structs.replace(
+        action, placement=_placement_trace(row, rows.get(row.server_uuid)), trace=_trace(row)) for action, row in found)
 
 
 def _trace(row: AnyRow) -> str:
@@ -35,13 +35,13 @@ def _trace(row: AnyRow) -> str:
         request_id=row.request_id, traceparent=(row.data or {}).get("traceparent"))).trace
 
 
-def _story(row: AnyRow, server: ServerRow | None) -> PlacementStory | None:
+def _placement_trace(row: AnyRow, server: ServerRow | None) -> PlacementTrace | None:
     data: Mapping[str, Any] = row.data
     if not any(key in data for key in _PLACES):
         return None
     kept = data.get("no_host")
-    return PlacementStory(
-        wishes=_requirements(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
+    return PlacementTrace(
+        requirements=_requirements(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
         left=tuple(one[0] for one in data.get("hosts") or ()),
         no_host=None if kept is None else decoding.convert(kept, NoHost, strict=False))
 

@@ -15,7 +15,7 @@ from nova.db.quota import ledger
 from nova.db.server import migrations, server_tags, servers, states
 from nova.db.sql.engine import Connection
 from nova.model.base import utcnow
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.quota.counting import classes
 from nova.model.server.diagnostics import Diagnostics
 from nova.model.server.migrations import ERROR
@@ -68,12 +68,12 @@ class ServerParts:
         return ServerTopology(project_id=target.project_id, user_id=target.user_id, nodes=nodes,
                               page_kb=found.cells[0].page_kb if found.cells else None)
 
-    def _packing(self, target: ServerTarget) -> Packing:
+    def _packing(self, target: ServerTarget) -> TopologyClaim:
         """Return the PCI and NUMA claim on the server's current host; an empty one without a host."""
         if not target.host:
-            return Packing()
+            return TopologyClaim()
         with self.deps.api.reading() as tx:
-            return claims.packing_at(tx, target.uuid, target.host) or Packing()
+            return claims.topology_claim_at(tx, target.uuid, target.host) or TopologyClaim()
 
     def get_diagnostics(self, uuid: str) -> Diagnostics:
         """Return a server's diagnostics; ``uptime_s`` counts from the server's launch.

@@ -18,7 +18,7 @@ from nova.conductor.quota import quota
 from nova.db.host.services import as_time
 from nova.db.quota import ledger
 from nova.db.server import actions, server_groups, server_lists, servers
-from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyRow
 from nova.model.flavor.flavors import Flavor
 from nova.model.server.actions import ActionQuery, InstanceAction
@@ -53,12 +53,12 @@ class Servers:
     def get_server(self, query: ServerQuery) -> ServerDetail:
         """Return a server. ``as_kept``: do not ask the network service for its security groups.
 
-        Raises server.NotFound outside the scope; DatabaseAway, unless ``with_unknown`` is set and the API database
-        knows enough about the server.
+        Raises server.NotFound outside the scope; DatabaseUnavailable, unless ``with_unknown`` is set and the API
+        database knows enough about the server.
         """
         try:
             found = self._read(query)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             unknown = server(self.deps, query) if query.with_unknown else None
             if unknown is None:
                 raise
@@ -80,7 +80,7 @@ class Servers:
         """Return a page of servers.
 
         Raises api.PageMarkerNotFound; api.PageBadRegex for a pattern that is invalid or would keep the database
-        busy; api.PageTooManyPatterns; DatabaseAway, except for the ``silent_cells`` of ``PAGES``.
+        busy; api.PageTooManyPatterns; DatabaseUnavailable, except for the ``silent_cells`` of ``PAGES``.
         """
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
@@ -89,7 +89,7 @@ class Servers:
         try:
             with self._share(query):
                 return self._page(query, limit)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             if query.silent_cells not in PAGES:
                 raise
             return PAGES[query.silent_cells](self.deps, query, limit)

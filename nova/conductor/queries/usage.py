@@ -14,7 +14,7 @@ from nova.db.quota import ledger, usage, usage_audits
 from nova.db.sql.engine import Connection
 from nova.db.sql.types import AnyRow
 from nova.model.base import HostName, Time, utcnow
-from nova.model.host.services import Debt
+from nova.model.host.services import PendingCleanup
 from nova.model.quota import periods
 from nova.model.quota.usage import SECONDS_AN_HOUR, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
 
@@ -51,12 +51,12 @@ class UsageQueries:
 
     # -- pending cleanups, which the contract names debts
 
-    def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
+    def list_debts(self, host: HostName | None) -> tuple[PendingCleanup, ...]:
         """Return the pending cleanups of a host, or of all hosts (None), the oldest first."""
         with self.deps.cell.reading() as tx:
             return services.pending_cleanups(tx, host)
 
-    def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
+    def forgive_debts(self, host: HostName) -> tuple[PendingCleanup, ...]:
         """Drop a host's pending cleanups and return them. Claims are released first: after a crash in between, a
         repeated call still finds the cleanups."""
         with self.deps.cell.reading() as tx:

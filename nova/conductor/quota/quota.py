@@ -55,7 +55,7 @@ def fits(limit: int, used: int, wanted: int) -> bool:
     return limit == UNLIMITED or wanted <= 0 or used + wanted <= limit
 
 
-def room(limit: int, used: int, each: int) -> int | None:
+def remaining(limit: int, used: int, each: int) -> int | None:
     """Return how many more of size ``each`` fit; None for no limit."""
     return None if limit == UNLIMITED or each <= 0 else max(0, (limit - used) // each)
 
@@ -173,4 +173,4 @@ def check_keypair(deps: Deps, tx: Connection, whose: Owner, user_id: str, name: 
         raise errors.quota.TooMany("Quota exceeded, too many key pairs.")
 
 
-__all__ = ["Owner", "Quotas", "check", "check_keypair", "effective", "fits", "owner", "room"]
+__all__ = ["Owner", "Quotas", "check", "check_keypair", "effective", "fits", "owner", "remaining"]

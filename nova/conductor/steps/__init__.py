@@ -8,7 +8,7 @@ from nova.conductor.steps.placement import (
     FenceLedger,
     ReleaseResources,
     SelectHosts,
-    TakeNextHost,
+    SelectNextHost,
     UnbindNetworks,
 )
 from nova.conductor.steps.volumes import (
@@ -22,5 +22,5 @@ from nova.conductor.steps.volumes import (
 
 __all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes", "ReserveVolumes",
            "BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage",
-           "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost",
+           "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "SelectNextHost",
            "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]

@@ -64,7 +64,7 @@ class CheckAttachments(VolumeStep):
     """
 
     uses = ("cell", "compute", "volumes")
-    lenient = True
+    ignores_errors = True
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         """Add no cleanups, because this step creates no attachments."""
@@ -82,14 +82,14 @@ class CheckAttachments(VolumeStep):
         cleanups = [Cleanup(ATTACHMENT, one.id, op.uuid) for one in found.unknown]
 
         def write(tx: Connection) -> None:
-            volumes.let_go(tx, op.uuid, [one.volume_id for one in gone])
+            volumes.release(tx, op.uuid, [one.volume_id for one in gone])
             volumes.add_cleanups(tx, cleanups, RETRY_S)
         if gone or cleanups:
             deps.cell.transact(write)
         if gone:
             lost = {one.id for one in gone}
             op.write(volumes=tuple(one for one in devices(op) if one.id not in lost))
-        volume_cleanups.pay(deps, cleanups)
+        volume_cleanups.run_cleanups(deps, cleanups)
         for device in found.unfinished:
             connect(deps, op, device)
 

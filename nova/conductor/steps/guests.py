@@ -35,7 +35,7 @@ from nova.model.guest.orders import (
 )
 from nova.model.image.images import Image
 from nova.model.network.port_requests import KINDS
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.scheduling.requirements import may_hold
 from nova.model.server.states import TaskState, VmState
 from nova.model.volumes import VolumeDisk, root_of
@@ -81,7 +81,7 @@ def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str =
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
-        packing=packing_at(deps, server, host or op.progress.host or server.host or "", leaving),
+        packing=topology_claim_at(deps, server, host or op.progress.host or server.host or "", leaving),
         volumes=tuple(VolumeDisk(device=device) for device in server.volumes or ()),
         ec2_numbers=ec2_numbers.of_guest(deps, server) if server.config_drive else {})
 
@@ -102,13 +102,13 @@ def guarded(deps: Deps, orders: Sequence[BuildOrder], servers: Sequence[ServerRo
     return tuple(msgspec.structs.replace(order, firewall=filters.get(order.server_uuid)) for order in orders)
 
 
-def packing_at(deps: Deps, server: ServerRow, host: str, leaving: bool = False) -> Packing | None:
+def topology_claim_at(deps: Deps, server: ServerRow, host: str, leaving: bool = False) -> TopologyClaim | None:
     """Return the server's PCI and NUMA claim on the host. The database is only read if it can have one."""
     direct = any(one.vnic_type in KINDS for one in server.port_demands or ())
     if not direct and not may_hold(server.flavor, server.image.properties if server.image else {}):
         return None
     with deps.api.reading() as tx:
-        return claims.packing_at(tx, server.uuid, host, leaving)
+        return claims.topology_claim_at(tx, server.uuid, host, leaving)
 
 
 def guest_order(deps: Deps, op: Op, fence: Fence, reboot: str = "soft", leaving: bool = False) -> GuestOrder:
@@ -189,7 +189,7 @@ class BuildGuests(Step):
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:
-                leave_destroy(deps, host, op, error)
+                add_destroy_cleanup(deps, host, op, error)
 
 
 def destroy(deps: Deps, host: str, op: Op) -> None:
@@ -205,14 +205,14 @@ def destroy(deps: Deps, host: str, op: Op) -> None:
             raise result
 
 
-def leave_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
+def add_destroy_cleanup(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
     """Write a pending cleanup for the host and continue; orders that the host received before are fenced off."""
     LOG.warning("host %s could not destroy a guest; the cleanup is pending: %s", host, why.message,
                 extra={"server": op.uuid})
     order = guest_order(deps, op, fence(op))
     cleanup = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
                "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
+    op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
 
 
 class GuestStep(Step):
@@ -233,7 +233,7 @@ class GuestStep(Step):
         if not host:
             return [errors.server.NoHost(server=op.uuid) for op in ops]
         if self.plugs:
-            deps.networking.look_again(ops)
+            deps.networking.recheck_networks(ops)
         orders = tuple(self.order(deps, op) for op in ops)
         outcomes = getattr(deps.compute, self.call.__name__)(host, orders)
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result

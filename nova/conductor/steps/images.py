@@ -139,7 +139,7 @@ def _leave_dropping(deps: Deps, op: Op, order: SnapshotOrder, why: errors.NovaEr
         services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                                     "step": services.SNAPSHOT_CLEANUP,
                                     "arguments": {name: text for name, text in lists.items() if text}}])
-    op.entry = deps.journal.leave_behind(op.entry, write)
+    op.entry = deps.journal.fence_unreachable_host(op.entry, write)
 
 
 def _kept(op: Op, host: str, outcome: Outcome) -> Result:
@@ -204,7 +204,7 @@ class DropImages(Step):
     service's storage are deleted by the host, unless an image uses them."""
 
     uses = (*ORDERS, "images", "journal")
-    pure, lenient = True, True  # may be repeated, and is never undone
+    pure, ignores_errors = True, True  # may be repeated, and is never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:

@@ -12,9 +12,9 @@ from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
-from nova.conductor.steps import moving
+from nova.conductor.steps import move_ends
 from nova.conductor.steps.guests import ORDERS, results_of
-from nova.conductor.steps.placement import claim_of, cleanup_hosts, look_further, taken, wanted_flavor
+from nova.conductor.steps.placement import claim_of, cleanup_hosts, reschedule, taken, wanted_flavor
 from nova.conductor.steps.volumes import VolumeStep, connect_next
 from nova.db.host import hosts, services
 from nova.db.placement import claims
@@ -22,7 +22,7 @@ from nova.db.quota import ledger
 from nova.db.server import migrations
 from nova.db.server.servers import instance_name
 from nova.db.server.states import PerServer
-from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyColumn
 from nova.model.base import HostName
 from nova.model.guest.orders import Outcome
@@ -45,13 +45,13 @@ class MoveStep(Step):
     status: ClassVar[str] = ""
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
-        return _each(ops, lambda op: self._advance(tx, deps, op))
+        return each(ops, lambda op: self._advance(tx, deps, op))
 
     def _advance(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         shown = self.shows(tx, op)
         if self.status:
             shown = {"status": self.status, **shown}
-        if shown and not migrations.advance(tx, moving.move_of(op), **shown):
+        if shown and not migrations.advance(tx, move_ends.move_of(op), **shown):
             raise errors.move.Cancelled(server=op.uuid)
         return self.row(tx, deps, op)
 
@@ -69,18 +69,18 @@ class MoveStep(Step):
     def _guarded(self, deps: Deps, op: Op) -> Result:
         try:
             return self.act(deps, op)
-        except (DatabaseAway, errors.daemon.WorkflowNotYet):
+        except (DatabaseUnavailable, errors.daemon.WorkflowNotYet):
             raise
         except errors.NovaError as error:
             return error
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         """Run the step for a single server, and return fields of OperationProgress. An error that it raises is the
-        server's result; DatabaseAway and daemon.WorkflowNotYet park the operation for retry."""
+        server's result; DatabaseUnavailable and daemon.WorkflowNotYet park the operation for retry."""
         return {}
 
 
-def _each(ops: Sequence[Op], change: AnyColumn) -> Mapping[str, AnyColumn]:
+def each(ops: Sequence[Op], change: AnyColumn) -> Mapping[str, AnyColumn]:
     changes: dict[str, PerServer] = {}
     for op in ops:
         for name, value in change(op).items():
@@ -109,7 +109,7 @@ def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
 
 def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
     """Send an order to the source. Raises move.SourceFailed, so that no other destination is tried without success."""
-    host = moving.source(op).host
+    host = move_ends.source(op).host
     try:
         return ask(deps, call, host, op, order)
     except errors.Overtaken:
@@ -118,25 +118,25 @@ def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
         raise errors.move.SourceFailed(host=host, server=op.uuid, why=error.message) from None
 
 
-def remove(deps: Deps, op: Op, end: moving.MoveEnd, keep_disks: bool = False) -> None:
+def remove(deps: Deps, op: Op, end: move_ends.MoveEnd, keep_disks: bool = False) -> None:
     """Remove the server from a host where it must not be. A failure becomes a pending cleanup."""
     try:
-        ask(deps, ComputeRPC.destroy_guests, end.host, op, moving.order_at(deps, op, end, keep_disks))
-    except (errors.Overtaken, DatabaseAway):
+        ask(deps, ComputeRPC.destroy_guests, end.host, op, move_ends.order_at(deps, op, end, keep_disks))
+    except (errors.Overtaken, DatabaseUnavailable):
         raise
     except errors.NovaError as error:
-        leave_removal(deps, op, end, error.message, keep_disks)
+        add_removal_cleanup(deps, op, end, error.message, keep_disks)
 
 
-def leave_removal(deps: Deps, op: Op, end: moving.MoveEnd, why: str, keep_disks: bool = False) -> None:
+def add_removal_cleanup(deps: Deps, op: Op, end: move_ends.MoveEnd, why: str, keep_disks: bool = False) -> None:
     """Continue without the host and write a pending cleanup, which it executes when it is back."""
     LOG.warning("host %s could not remove the remains of a move; the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
     cleanup = cleanup_of(deps, op, end.host, keep_disks)
-    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
+    op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
 
 
-def is_up(deps: Deps, host: str) -> bool:
+def host_is_up(deps: Deps, host: str) -> bool:
     """True if the host's nova-compute has reported lately and is not forced down."""
     with deps.cell.reading() as tx:
         return bool(services.host_up(tx, host, deps.settings.service_down_time))
@@ -155,15 +155,15 @@ def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") 
             "arguments": arguments}
 
 
-def rebind(deps: Deps, op: Op, end: moving.MoveEnd) -> None:
+def rebind(deps: Deps, op: Op, end: move_ends.MoveEnd) -> None:
     """Bind the server's interfaces to its current host, and update the hosts of the network that must serve it."""
     deps.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, deps: Deps, op: Op, end: moving.MoveEnd) -> Mapping[str, AnyColumn]:
+def place(tx: Connection, deps: Deps, op: Op, end: move_ends.MoveEnd) -> Mapping[str, AnyColumn]:
     """Assign the server's row, and the addresses that follow it, to this end of the move."""
     deps.networking.follow(tx, op, end.host)
-    changes = moving.row_at(op, end)
+    changes = move_ends.row_at(op, end)
     op.see(**changes)
     return changes
 
@@ -177,13 +177,13 @@ class CountResize(MoveStep):
     pure = True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        old = moving.source(op).flavor
-        count(deps, op, moving.counted(op.server, old, wanted_flavor(op)))
+        old = move_ends.source(op).flavor
+        count(deps, op, move_ends.counted(op.server, old, wanted_flavor(op)))
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            count(deps, op, moving.counted(op.server, moving.source(op).flavor))
+            count(deps, op, move_ends.counted(op.server, move_ends.source(op).flavor))
 
 
 def count(deps: Deps, op: Op, counted: Mapping[str, object]) -> None:
@@ -201,12 +201,12 @@ class ClaimMove(MoveStep):
         wanted = claim_of(deps, op, wanted_flavor(op))
 
         def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.ProviderUsage]]:
-            ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
+            ledger.begin_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op))
             return claims.claim(tx, [wanted])
         results, usages = deps.api.transact(take)
         deps.feed.after_claims(usages, [op.uuid])
         refused = results[op.uuid]
-        look_further(deps, op, refused)
+        reschedule(deps, op, refused)
         if refused is not None:
             raise refused
         found = zones.for_server(deps, op, usages)
@@ -221,7 +221,7 @@ class ClaimMove(MoveStep):
     @staticmethod
     def _give_back(deps: Deps, op: Op, kept: Sequence[str]) -> None:
         deps.feed.after_release(deps.api.transact(
-            lambda tx: ledger.undo_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)))
+            lambda tx: ledger.undo_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op), kept)))
 
 
 class EndMove(MoveStep):
@@ -234,8 +234,8 @@ class EndMove(MoveStep):
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
 
         def give_back(tx: Connection) -> list[int]:
-            changed = ledger.end_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)
-            ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor))
+            changed = ledger.end_move(tx, op.uuid, op.entry.epoch, move_ends.move_of(op), kept)
+            ledger.count_as(tx, op.uuid, op.entry.epoch, move_ends.counted(op.server, op.server.flavor))
             ledger.describe(tx, op.uuid, op.server.flavor)
             return changed
         deps.feed.after_release(deps.api.transact(give_back))
@@ -257,7 +257,8 @@ class CleanUpEarlierMoves(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         def look(tx: Connection) -> list[ledger.HoldingHost]:
-            ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor, wanted_flavor(op)))
+            counted = move_ends.counted(op.server, op.server.flavor, wanted_flavor(op))
+            ledger.count_as(tx, op.uuid, op.entry.epoch, counted)
             return ledger.held_by(tx, op.uuid)
         held = deps.api.transact(look)
         if any(one.move or one.host != op.server.host for one in held):
@@ -280,7 +281,7 @@ class CleanUpEarlierMoves(MoveStep):
             deps.networking.abandon_arrival(op, host)
         moves = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
-            self._whole_again(deps, op, moves, kinds)
+            self._restore_guests(deps, op, moves, kinds)
         self._end_moves(deps, op)  # (the removals closed the epoch on hosts that may be the next destination)
         kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
         finished = op.server.memo.move if op.server.memo else None
@@ -290,10 +291,10 @@ class CleanUpEarlierMoves(MoveStep):
 
     @staticmethod
     def _end_moves(deps: Deps, op: Op) -> None:
-        op.entry = deps.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
-            tx, op.uuid, ERROR, but=moving.move_of(op)))
+        op.entry = deps.journal.fence_unreachable_host(op.entry, lambda tx: migrations.end_open(
+            tx, op.uuid, ERROR, but=move_ends.move_of(op)))
 
-    def _whole_again(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
+    def _restore_guests(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
         """Restore a guest that a cold move set aside on the server's host, or remove it if the move had finished."""
         finished = op.server.memo.move if op.server.memo else None
         end = self._end(op, op.server.host or "")
@@ -301,14 +302,14 @@ class CleanUpEarlierMoves(MoveStep):
             if kinds.get(move) not in COLD:
                 continue
             if move == finished:
-                ask(deps, ComputeRPC.forget_guests, end.host, op, moving.order_at(deps, op, end))
+                ask(deps, ComputeRPC.forget_guests, end.host, op, move_ends.order_at(deps, op, end))
             else:
                 start = op.server.vm_state == VmState.ACTIVE.value
-                ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end, start=start))
+                ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end, start=start))
 
     @staticmethod
-    def _end(op: Op, host: str) -> moving.MoveEnd:
-        return moving.MoveEnd(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
+    def _end(op: Op, host: str) -> move_ends.MoveEnd:
+        return move_ends.MoveEnd(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
 
 
 # -- checks of the destination, before any change
@@ -334,7 +335,7 @@ class ConnectAtSource(VolumeStep):
     """Connect the host that the server returns to, to the server's volumes."""
 
     def act(self, deps: Deps, op: Op) -> None:
-        connect_next(deps, op, moving.source(op).host)
+        connect_next(deps, op, move_ends.source(op).host)
 
 
 class PrepareResize(AskDestination):

@@ -106,7 +106,8 @@ def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     wanted = needs(deps, local(flavor, server.volumes), server.image, server.port_demands or ())
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
-        resources=wanted.resources, wishes=wanted.requirements, flavor_name=flavor.name, extra_specs=flavor.extra_specs,
+        resources=wanted.resources, requirements=wanted.requirements, flavor_name=flavor.name,
+        extra_specs=flavor.extra_specs,
         image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
         availability_zone=server.pinned_availability_zone, host=asked.host, node=asked.node,
         force=asked.forced, exclude=(*asked.exclude, *ops[0].progress.tried),
@@ -121,7 +122,7 @@ def wanted_flavor(op: Op) -> Flavor:
 
 
 def taken(op: Op) -> ProposedHost:
-    """Return the host that TakeNextHost took. Raises Bug if that step has not run."""
+    """Return the host that SelectNextHost selected. Raises Bug if that step has not run."""
     found = op.progress
     if found.host is None or found.node is None or found.provider_id is None:
         raise errors.Bug(f"'{op.entry.action}' has taken no host")
@@ -140,10 +141,10 @@ def _group(deps: Deps, ops: Sequence[Op]) -> PlacementGroup | None:
         return server_groups.placement(tx, [op.uuid for op in ops])
 
 
-class TakeNextHost(Step):
-    """Take the next proposed host: the selected host first, then its alternates."""
+class SelectNextHost(Step):
+    """Select the next proposed host: the scheduler's choice first; at each reschedule, the next alternate."""
 
-    pure = True
+    pure, formerly = True, "TakeNextHost"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._next(op) for op in ops]
@@ -179,7 +180,7 @@ class ClaimResources(Step):
         results, usages = claims.take(deps.api, wanted)
         deps.feed.after_claims(usages, [op.uuid for op in ops])
         for op in ops:
-            look_further(deps, op, results[op.uuid])
+            reschedule(deps, op, results[op.uuid])
         return [results[op.uuid] or zones.for_server(deps, op, usages) for op in ops]
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -187,7 +188,7 @@ class ClaimResources(Step):
         deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
-def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
+def reschedule(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
     """Ask the scheduler again after a refused claim if the alternates do not help.
 
     Other servers of the group may have been placed meanwhile, so that the hosts were selected without them. Or other

@@ -22,7 +22,7 @@ from nova.conductor.steps import volume_keys
 from nova.conductor.steps.placement import taken
 from nova.db import volumes
 from nova.db.server.states import PerServer
-from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, COMPLETE, RESERVATION, VOLUME, Cleanup
 from nova.model.guest.orders import BuildOrder
@@ -90,7 +90,7 @@ def connect(deps: Deps, op: Op, device: BlockDevice) -> None:
         deps.volumes.complete(device.attachment_id)
 
 
-def reserve_again(op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> list[Cleanup]:
+def reservation_cleanups(op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> list[Cleanup]:
     """Return cleanups for the attachments that a step is about to create, in case it never learns of them."""
     return [Cleanup(RESERVATION, one.volume_id, op.uuid) for one in devices(op) if one.volume_id and only(one)]
 
@@ -106,7 +106,7 @@ class VolumeStep(Step):
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         for op in ops:
-            volumes.add_cleanups(tx, reserve_again(op), DOUBT_S)
+            volumes.add_cleanups(tx, reservation_cleanups(op), DOUBT_S)
         return {}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -115,7 +115,7 @@ class VolumeStep(Step):
     def _guarded(self, deps: Deps, op: Op) -> Result:
         try:
             self.act(deps, op)
-        except (DatabaseAway, errors.daemon.WorkflowNotYet):
+        except (DatabaseUnavailable, errors.daemon.WorkflowNotYet):
             raise
         except errors.NovaError as error:
             return error
@@ -167,7 +167,7 @@ class AwaitVolumes(VolumeStep):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            volume_cleanups.pay_for(deps, op.uuid)
+            volume_cleanups.run_server_cleanups(deps, op.uuid)
 
 
 class ConnectVolumes(VolumeStep):
@@ -184,10 +184,10 @@ class ConnectVolumes(VolumeStep):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if op.progress.host:
-                reserve_anew(deps, op)
+                replace_reservations(deps, op)
 
 
-def reserve_anew(deps: Deps, op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> None:
+def replace_reservations(deps: Deps, op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> None:
     """Replace each attachment (of ``only`` these) by a reservation, which is created before the attachment is deleted.
     A host may still use the attachment."""
     old = [one.attachment_id for one in devices(op) if one.attachment_id and only(one)]
@@ -199,16 +199,16 @@ def reserve_anew(deps: Deps, op: Op, only: Callable[[BlockDevice], bool] = lambd
     each(deps, op, reserved)
     done = [Cleanup(ATTACHMENT, one, op.uuid) for one in old]
     deps.cell.transact(lambda tx: volumes.add_cleanups(tx, done, RETRY_S))
-    volume_cleanups.pay(deps, done)
+    volume_cleanups.run_cleanups(deps, done)
 
 
 class ReserveVolumes(VolumeStep):
     """Disconnect the volumes but keep them reserved, after the guest is removed from its host (or will be later)."""
 
-    lenient = True
+    ignores_errors = True
 
     def act(self, deps: Deps, op: Op) -> None:
-        reserve_anew(deps, op)
+        replace_reservations(deps, op)
 
 
 class ConnectAtDestination(VolumeStep):
@@ -228,7 +228,7 @@ class ConnectAtDestination(VolumeStep):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            volume_cleanups.pay_for(deps, op.uuid)
+            volume_cleanups.run_server_cleanups(deps, op.uuid)
 
 
 def connect_next(deps: Deps, op: Op, host: str) -> None:
@@ -248,7 +248,7 @@ class MoveVolumes(VolumeStep):
     """Make the destination's attachments the server's, and delete the source's, after the server has arrived. This
     cannot be undone; calls that the volume service does not answer now are repeated later."""
 
-    lenient = True
+    ignores_errors = True
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         arrived = {}
@@ -264,7 +264,7 @@ class MoveVolumes(VolumeStep):
         return {"volumes": PerServer(arrived)}
 
     def act(self, deps: Deps, op: Op) -> None:
-        volume_cleanups.pay_for(deps, op.uuid)
+        volume_cleanups.run_server_cleanups(deps, op.uuid)
 
 
 class DropVolumes(VolumeStep):
@@ -278,7 +278,7 @@ class DropVolumes(VolumeStep):
             device.made and op.server.launched_at is None))  # created for a server that never ran
 
     def act(self, deps: Deps, op: Op) -> None:
-        volume_cleanups.pay_for(deps, op.uuid, (*volume_cleanups.AT_ONCE, volumes.IMAGE_SNAPSHOTS))
+        volume_cleanups.run_server_cleanups(deps, op.uuid, (*volume_cleanups.AT_ONCE, volumes.IMAGE_SNAPSHOTS))
 
 
 def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice], bool]) -> Mapping[str, AnyColumn]:
@@ -289,11 +289,11 @@ def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice
         gone = [device.volume_id for device in found if goes(op, device) and device.volume_id]
         volumes.add_cleanups(tx, [*(Cleanup(ATTACHMENT, one, op.uuid) for one in attachments),
                                   *(Cleanup(VOLUME, one, op.uuid) for one in gone)], RETRY_S)
-        volumes.let_go(tx, op.uuid, [device.volume_id for device in found])
+        volumes.release(tx, op.uuid, [device.volume_id for device in found])
         op.see(volumes=())
     return {"volumes": ()}
 
 
 __all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes", "ReserveVolumes",
            "connect", "connect_next", "connected", "connection_of", "connector_of", "devices", "give_back",
-           "reserve_anew"]
+           "replace_reservations"]

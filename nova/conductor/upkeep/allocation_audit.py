@@ -16,8 +16,8 @@ from nova.db.placement import audits
 from nova.db.sql.engine import Connection, Database
 from nova.db.sql.types import AnyColumn, AnyRow
 from nova.model.host.hosts import Inventory
+from nova.model.placement.accepted_capacity import Capacities
 from nova.model.placement.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
-from nova.model.placement.room import Room
 from nova.model.quota.counting import classes
 from nova.model.scheduling.requirements import needs_of
 from nova.model.server.states import VmState
@@ -34,7 +34,7 @@ class Stores(NamedTuple):
     cell: Database
 
 
-class Judged(NamedTuple):
+class Audited(NamedTuple):
     """Differences of a server's allocations, before any correction. ``unsure``: the reason why the server cannot be
     checked now; ``failed``: the error that prevented the correction."""
 
@@ -95,28 +95,28 @@ def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
     if not uuids:
         return []
     with stores.cell.reading() as cell, stores.api.reading() as tx:
-        found = _judge(tx, cell, uuids)
+        found = _audit(tx, cell, uuids)
     return [one.server for one in found if one.differences]
 
 
-def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
+def audit(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Audited:
     """Check one server under its row's lock; differences of the kinds to ``cure`` are corrected in the same
     transaction."""
-    def work(tx: Connection) -> Judged:
+    def work(tx: Connection) -> Audited:
         audits.hold(tx, uuid)
-        [judged] = _judge(tx, cell, [uuid])
-        for one in judged.differences:
+        [audited] = _audit(tx, cell, [uuid])
+        for one in audited.differences:
             if one.kind in cure:
                 _correct(tx, cell, one)
-        return judged
+        return audited
     with stores.cell.reading() as cell:
         try:
             return stores.api.transact(work)
         except errors.quota.AuditIncurable as error:
-            return stores.api.transact(lambda tx: _judge(tx, cell, [uuid])[0])._replace(failed=error)
+            return stores.api.transact(lambda tx: _audit(tx, cell, [uuid])[0])._replace(failed=error)
 
 
-def _judge(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Judged]:
+def _audit(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Audited]:
     """Compare the servers' allocations with their records. ``tx`` is of the api database. The cell is read first, for
     cleanups (:func:`nova.db.placement.audits.rows`)."""
     rows = audits.rows(cell, uuids)
@@ -124,7 +124,7 @@ def _judge(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Judge
     found = []
     for uuid in uuids:
         known = _known(uuid, rows, uuid in opened)
-        found.append(Judged(uuid, compare(known, held.get(uuid, {})), known.unsure))
+        found.append(Audited(uuid, compare(known, held.get(uuid, {})), known.unsure))
     return found
 
 
@@ -192,7 +192,7 @@ def rebuild_inventories(stores: Stores, change: bool = True) -> Iterator[str]:
     after = ""
     while True:
         with stores.cell.reading() as tx:
-            page = [(one, enrolments.room_limits(tx, one.host)) for one in audits.reports(tx, after, PAGE)]
+            page = [(one, enrolments.capacity_limits(tx, one.host)) for one in audits.reports(tx, after, PAGE)]
         for report, limits in page:
             if _rebuild(stores, report, limits, change):
                 yield report.host
@@ -201,7 +201,7 @@ def rebuild_inventories(stores: Stores, change: bool = True) -> Iterator[str]:
         after = page[-1][0].host
 
 
-def _rebuild(stores: Stores, report: Inventory, limits: Room, change: bool) -> bool:
+def _rebuild(stores: Stores, report: Inventory, limits: Capacities, change: bool) -> bool:
     uuids = [node.uuid for node in report.nodes]
 
     def work(tx: Connection) -> bool:
@@ -220,4 +220,4 @@ def _rebuild(stores: Stores, report: Inventory, limits: Room, change: bool) -> b
         return False
 
 
-__all__ = ["ALL", "Judged", "Stores", "judge", "name_of", "page", "rebuild_inventories", "review", "suspects"]
+__all__ = ["ALL", "Audited", "Stores", "audit", "name_of", "page", "rebuild_inventories", "review", "suspects"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
-from nova.conductor.hosts.enrolment import wrap_clear
+from nova.conductor.hosts.enrolment import encrypt_clear_secrets
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
@@ -133,7 +133,7 @@ def late_ports(networking: AnyColumn) -> tuple[tuple[float, AnyColumn, str], ...
     to."""
     if networking.name != "neutron":
         return ()
-    return ((60.0, lambda _world: networking.healer.clear_doubts(), "late ports"),)
+    return ((60.0, lambda _world: networking.healer.delete_late_ports(), "late ports"),)
 
 
 def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], ...]:
@@ -152,6 +152,6 @@ JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600
         (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (15.0, volume_cleanups.run, "cleanups of volumes"),
         (60.0, free_left_addresses, "addresses left under leases"),
-        (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "clear-text secrets"),
+        (600.0, free_unused_gateways, "unused gateways"), (60.0, encrypt_clear_secrets, "clear-text secrets"),
         (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),
         (60.0, data_migrations.run, "online data migrations"))

@@ -11,9 +11,9 @@ import logging
 from nova.conductor.engine.deps import Deps
 from nova.db.placement import audits
 from nova.db.server import servers
-from nova.db.upkeep import strangers
-from nova.db.upkeep.strangers import StrangerFacts, StrangerKey
-from nova.model.guest.strangers import StrangerKind
+from nova.db.upkeep import orphans
+from nova.db.upkeep.orphans import OrphanFacts, OrphanKey
+from nova.model.guest.orphans import OrphanKind
 from nova.model.network.ports import Port
 
 LOG = logging.getLogger(__name__)
@@ -29,21 +29,21 @@ def run(deps: Deps) -> int:
     left_ports = deps.networking.left_ports
     if left_ports is None:
         return 0
-    after = deps.cell.transact(lambda tx: strangers.take_turn(tx, WALK, TURN_S))
+    after = deps.cell.transact(lambda tx: orphans.take_turn(tx, WALK, TURN_S))
     if after is None:
         return 0
     with deps.cell.reading() as tx:
-        uuids = strangers.deleted_servers(tx, after, PAGE, DELETED_S)
+        uuids = orphans.deleted_servers(tx, after, PAGE, DELETED_S)
         busy = audits.rows(tx, uuids).busy
         rows = servers.rows_of(tx, [uuid for uuid in uuids if uuid not in busy], with_deleted=True)
     last = uuids[-1] if len(uuids) == PAGE else None
-    found = {StrangerKey(port.host, StrangerKind.PORT, port.id): StrangerFacts(port.device_id, _words(port))
+    found = {OrphanKey(port.host, OrphanKind.PORT, port.id): OrphanFacts(port.device_id, _words(port))
              for port in (left_ports.of(rows) if rows else ())}
-    among = strangers.of_servers(StrangerKind.PORT, after, last)
-    new = deps.cell.transact(lambda tx: strangers.write(tx, among, found))
+    among = orphans.of_servers(OrphanKind.PORT, after, last)
+    new = deps.cell.transact(lambda tx: orphans.write(tx, among, found))
     for key in sorted(new):
         LOG.warning("%s. See nova-manage orphan list", found[key].what, extra={"server": found[key].server_uuid})
-    deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
+    deps.cell.transact(lambda tx: orphans.go_on(tx, WALK, last))
     return len(found)
 
 

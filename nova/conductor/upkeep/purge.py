@@ -14,12 +14,12 @@ from typing import NamedTuple
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.db import certificates, flavors
 from nova.db.host import services
-from nova.db.operation import old_actions
-from nova.db.operation.old_actions import Retention
+from nova.db.operation import action_retention
+from nova.db.operation.action_retention import Retention
 from nova.db.quota import ledger, usage_audits
 from nova.db.server import servers
 from nova.db.sql.engine import Connection
-from nova.db.upkeep import strangers
+from nova.db.upkeep import orphans
 from nova.model.base import utcnow
 from nova.model.quota import periods
 
@@ -55,7 +55,7 @@ KINDS = (
     OldRows("ended certificates", "api",
             lambda tx, settings: certificates.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("ended orphans", "cell",
-            lambda tx, settings: strangers.purge(tx, settings.deleted_retention_s, BATCH)),
+            lambda tx, settings: orphans.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("usage audits", "cell", _audits),
     OldRows("replaced services", "cell", lambda tx, _settings: services.purge(tx, BATCH)),
     OldRows("cleanups of removed hosts", "cell", lambda tx, _settings: services.purge_cleanups(tx, BATCH)))
@@ -64,7 +64,7 @@ KINDS = (
 def run(deps: Deps, work_s: float = WORK_S) -> int:
     """Run one turn and return the number of deleted rows (of servers: the number of servers). 0 if another conductor
     has the turn."""
-    mark = deps.cell.transact(lambda tx: strangers.take_turn(tx, WALK, LEASE_S))
+    mark = deps.cell.transact(lambda tx: orphans.take_turn(tx, WALK, LEASE_S))
     if mark is None:
         return 0
     until = time.monotonic() + work_s
@@ -111,8 +111,8 @@ def _span(seconds: int) -> str:
     return f"{seconds // size} {unit}"
 
 
-def _trim_some(tx: Connection, mark: str, rule: Retention) -> old_actions.Trimmed:
-    done = old_actions.trim(tx, mark, rule, BATCH)
+def _trim_some(tx: Connection, mark: str, rule: Retention) -> action_retention.Trimmed:
+    done = action_retention.trim(tx, mark, rule, BATCH)
     if done.mark != mark:
-        strangers.go_on(tx, WALK, done.mark)
+        orphans.go_on(tx, WALK, done.mark)
     return done

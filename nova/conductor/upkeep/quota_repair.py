@@ -40,9 +40,9 @@ class Recount:
             return 0
         with deps.cell.reading() as tx:
             rows = servers.rows_of(tx, list(doubtful)).values()
-        resting = [row for row in rows if _rests(row) and (doubtful[row.uuid].doubtful
-                                                           or doubtful[row.uuid].classes != _classes(row))]
-        return sum(_recount(deps, row, doubtful[row.uuid]) for row in resting)
+        idle_servers = [row for row in rows if _rests(row) and (doubtful[row.uuid].doubtful
+                                                                or doubtful[row.uuid].classes != _classes(row))]
+        return sum(_recount(deps, row, doubtful[row.uuid]) for row in idle_servers)
 
 
 def _differs(count: ledger.Count) -> bool:

@@ -63,7 +63,7 @@ RULES = (
 )
 
 
-class Look:
+class TimeoutSweep:
     """The turns of one rule. Pages are read one after another, so that no due server waits behind others for ever."""
 
     def __init__(self, rule: TimeoutRule) -> None:
@@ -76,9 +76,9 @@ class Look:
         wait_s = self.rule.wait_s(deps.settings)
         if wait_s <= 0 or self.rule.action not in deps.runner.workflows:
             return 0
-        what = timeouts.Resting(self.rule.vm_state, self.rule.came, self.rule.action, self._after)
+        what = timeouts.IdleServersQuery(self.rule.vm_state, self.rule.came, self.rule.action, self._after)
         with deps.cell.reading() as tx:
-            page = timeouts.resting(tx, what, BATCH)
+            page = timeouts.idle_servers(tx, what, BATCH)
         self._after = (page[-1].updated_at, page[-1].id) if len(page) == BATCH else None
         return sum(self._order(deps, row, wait_s) for row in page if self._due(row, wait_s))
 
@@ -129,7 +129,7 @@ def _begin(tx: Connection, deps: Deps, row: AnyRow, action: str) -> states.Entry
     return begin_order(deps, tx, ServerOrder(uuid=row.uuid, action=action, arguments=FORCED.get(action, {})))
 
 
-def give_up_builds(deps: Deps) -> int:
+def fail_stuck_builds(deps: Deps) -> int:
     """Set servers that take too long to build to ERROR; their delete undoes the partial builds."""
     wait_s = deps.settings.instance_build_timeout
     if wait_s <= 0:
@@ -140,7 +140,7 @@ def give_up_builds(deps: Deps) -> int:
     return sum(_reset(deps, row, VmState.ERROR, message) for row in rows)
 
 
-def clear_ownerless(deps: Deps) -> int:
+def clear_stale_tasks(deps: Deps) -> int:
     """Clear tasks that no operation runs: their host or database was lost and restored from an older copy.
 
     Each operation has a journal row, so this does not happen normally; this job is the safety net.
@@ -196,11 +196,11 @@ def _close(deps: Deps, move: timeouts.Abandoned) -> bool:
 
 def jobs(settings: ConductorSettings) -> Sequence[Job]:
     """Return (seconds, job, name) of the enabled jobs, for the first worker of each conductor."""
-    found: list[Job] = [(_turn_s(rule, settings), Look(rule), rule.option) for rule in RULES
+    found: list[Job] = [(_turn_s(rule, settings), TimeoutSweep(rule), rule.option) for rule in RULES
                         if rule.wait_s(settings) > 0 and _turn_s(rule, settings) > 0]
     if settings.instance_build_timeout > 0:
-        found.append((min(TURN_S, settings.instance_build_timeout), give_up_builds, "instance_build_timeout"))
-    return (*found, (TURN_S, clear_ownerless, "tasks without an operation"),
+        found.append((min(TURN_S, settings.instance_build_timeout), fail_stuck_builds, "instance_build_timeout"))
+    return (*found, (TURN_S, clear_stale_tasks, "tasks without an operation"),
             (SELDOM_S, close_abandoned_moves, "moves without an operation"))
 
 

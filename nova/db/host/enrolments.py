@@ -14,7 +14,7 @@ from nova.db.models.cell import enrolments, nodes, services
 from nova.db.sql.statements import insert_ignoring
 from nova.db.sql.types import later, utc_now
 from nova.model.host.services import EnrolledHost
-from nova.model.placement import room
+from nova.model.placement import accepted_capacity
 from nova.model.security.secret_wrap import MARK, SecretWrap
 
 TOKEN_S = 86_400  # validity of a token
@@ -146,42 +146,43 @@ def addresses(tx: Connection, host: str) -> tuple[str, ...]:
     return tx.execute(sa.select(enrolments.c.addresses).where(enrolments.c.host == host)).scalar_one_or_none() or ()
 
 
-class Believed(NamedTuple):
+class AcceptedCapacity(NamedTuple):
     """The accepted capacity limits of a host, and the resource classes that exceed them since this report."""
 
-    limits: room.Room
+    limits: accepted_capacity.Capacities
     newly_beyond: tuple[str, ...] = ()
 
 
-def note_room(tx: Connection, host: str, claim: room.Room) -> Believed:
+def note_capacity(tx: Connection, host: str, claim: accepted_capacity.Capacities) -> AcceptedCapacity:
     """Record the capacity that a host claims; its first claim becomes the accepted baseline."""
     row = tx.execute(sa.select(enrolments.c.accepted_room, enrolments.c.claimed_room)
                      .where(enrolments.c.host == host).with_for_update()).one_or_none()
     if row is None:
-        return Believed({})
-    mark = room.marked(row.accepted_room or {}, claim)
+        return AcceptedCapacity({})
+    mark = accepted_capacity.marked(row.accepted_room or {}, claim)
     if (mark, claim) != (row.accepted_room, row.claimed_room):  # the version stays: no secret changed
         tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(
             accepted_room=mark, claimed_room=claim))
-    before = room.beyond(row.accepted_room or {}, row.claimed_room or {})
-    return Believed(room.limits(mark), tuple(one for one in room.beyond(mark, claim) if one not in before))
+    before = accepted_capacity.beyond(row.accepted_room or {}, row.claimed_room or {})
+    return AcceptedCapacity(accepted_capacity.limits(mark),
+                            tuple(one for one in accepted_capacity.beyond(mark, claim) if one not in before))
 
 
-def accept_room(tx: Connection, host: str, accepted: room.Room) -> room.Room:
+def accept_capacity(tx: Connection, host: str, accepted: accepted_capacity.Capacities) -> accepted_capacity.Capacities:
     """Accept this capacity as the host's baseline; return the limits. Raises host.NotEnrolled."""
     row = tx.execute(sa.select(enrolments.c.accepted_room).where(
         enrolments.c.host == host, enrolments.c.expelled_at.is_(None)).with_for_update()).one_or_none()
     if row is None:
         raise errors.host.NotEnrolled(host=host)
-    mark = {**(row.accepted_room or {}), **room.marked({}, accepted)}
+    mark = {**(row.accepted_room or {}), **accepted_capacity.marked({}, accepted)}
     tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(accepted_room=mark))
-    return room.limits(mark)
+    return accepted_capacity.limits(mark)
 
 
-def room_limits(tx: Connection, host: str) -> room.Room:
+def capacity_limits(tx: Connection, host: str) -> accepted_capacity.Capacities:
     """Return the accepted capacity limits of a host; a host that is not enrolled has none."""
     mark = tx.execute(sa.select(enrolments.c.accepted_room).where(enrolments.c.host == host)).scalar_one_or_none()
-    return room.limits(mark or {})
+    return accepted_capacity.limits(mark or {})
 
 
 def _change(tx: Connection, host: str, **values: object) -> bool:
@@ -215,7 +216,7 @@ def with_secrets(tx: Connection) -> tuple[str, ...]:
     return tuple(tx.execute(sa.select(enrolments.c.host).where(sa.or_(*some)).order_by(enrolments.c.host)).scalars())
 
 
-def wrap_anew(tx: Connection, host: str, wrap: SecretWrap) -> None:
+def rewrap(tx: Connection, host: str, wrap: SecretWrap) -> None:
     """Encrypt the host's secrets, plain or wrapped by any key, with the first key. The secrets do not change, so no
     conductor needs to reload them. Raises host.SecretSealed."""
     row = tx.execute(sa.select(*_WRAPPED).where(enrolments.c.host == host).with_for_update()).one_or_none()

@@ -18,7 +18,7 @@ from nova.db.models.api import allocations, inventories, provider_aggregates, pr
 from nova.db.sql.statements import insert_all
 from nova.db.sql.types import AnyRow, new_key, utc_now
 from nova.model.host.hosts import Inventory, Node
-from nova.model.placement import room
+from nova.model.placement import accepted_capacity
 from nova.model.placement.providers import ChildProvider, ClassInventory
 
 LOG = logging.getLogger(__name__)
@@ -29,14 +29,15 @@ MOST_RATIO = 1e9  # the limit of the Placement API, too
 
 def claimed_room(inventory: Inventory) -> dict[str, int]:
     """Return the total capacity that a host claims for all its providers, by resource class."""
-    return room.claimed(one for node in inventory.nodes
-                        for provider in (_inventories(node), *map(_of_child, node.children)) for one in provider)
+    return accepted_capacity.claimed(
+        one for node in inventory.nodes
+        for provider in (_inventories(node), *map(_of_child, node.children)) for one in provider)
 
 
-def write_providers(tx: Connection, inventory: Inventory, limits: room.Room | None = None) -> None:
+def write_providers(tx: Connection, inventory: Inventory, limits: accepted_capacity.Capacities | None = None) -> None:
     """Write providers and inventories as reported by the host, up to the limits
-    (:func:`nova.model.placement.room.limits`). Older reports are ignored. Raises host.NodeNotYours if a UUID belongs to
-    a provider of another host, below a node, or of the Placement API."""
+    (:func:`nova.model.placement.accepted_capacity.limits`). Older reports are ignored. Raises host.NodeNotYours if a
+    UUID belongs to a provider of another host, below a node, or of the Placement API."""
     left = dict(limits or {})
     known = _known(tx, [node.uuid for node in inventory.nodes])
     for node in inventory.nodes:
@@ -49,7 +50,7 @@ def write_providers(tx: Connection, inventory: Inventory, limits: room.Room | No
         values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id, "parent_id": None,
                   "root_id": None, "topology": node.topology, "inventory_version": inventory.version}
         key = _write(tx, node.uuid, row, values)
-        _write_inventories(tx, key, [room.within(one, left) for one in _inventories(node)], node.name)
+        _write_inventories(tx, key, [accepted_capacity.within(one, left) for one in _inventories(node)], node.name)
         _write_traits(tx, key, node.traits)
         _write_children(tx, key, Reported(inventory, node, left))
 
@@ -133,7 +134,7 @@ def _row(key: int, one: ClassInventory) -> dict[str, object]:
 
 def _log_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
     """Log once per change that a host has less capacity than is in use: it keeps its guests, but gets no new ones."""
-    capacity = room.capacity(one)
+    capacity = accepted_capacity.capacity(one)
     was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
     if used > capacity and was != capacity:
         LOG.warning("provider %s has a capacity of %d %s, but %d are in use; it gets no new allocations until "
@@ -177,7 +178,8 @@ def _write_children(tx: Connection, root: int, reported: Reported) -> None:
         values = {"name": child.name, "host": inventory.host, "host_id": inventory.host_id, "root_id": root,
                   "parent_id": keys[child.parent], "inventory_version": max(1, inventory.version)}
         keys[child.name] = _write(tx, child.uuid, rows.get(child.uuid), values)
-        _write_inventories(tx, keys[child.name], [room.within(one, left) for one in _of_child(child)], child.name)
+        inventories = [accepted_capacity.within(one, left) for one in _of_child(child)]
+        _write_inventories(tx, keys[child.name], inventories, child.name)
         _write_traits(tx, keys[child.name], child.traits)
     present = set(keys.values())
     gone = [row for row in rows.values() if row.id not in present and row.inventory_version]  # 0: by Placement's API

@@ -17,7 +17,7 @@ from nova.db.models.cell import cleanups, migrations, networks, nodes, servers, 
 from nova.db.sql.statements import delete_some, insert_ignoring
 from nova.db.sql.types import AnyRow, later, utc_now
 from nova.model.base import Time
-from nova.model.host.services import ContractVersion, Debt, Registration, Service, ServiceQuery
+from nova.model.host.services import ContractVersion, PendingCleanup, Registration, Service, ServiceQuery
 
 LOG = logging.getLogger(__name__)
 NAMED = 5  # servers listed in a message; the rest is counted
@@ -85,12 +85,12 @@ def now(tx: Connection) -> Time:
     return as_time(tx.execute(sa.select(utc_now())).scalar_one())
 
 
-def beat(tx: Connection, beats: Mapping[tuple[str, str], float | None]) -> None:
+def record_heartbeats(tx: Connection, heartbeats: Mapping[tuple[str, str], float | None]) -> None:
     """Record the heartbeats of many daemons in one statement: (host, binary) -> clock offset in seconds, None if
     correct."""
     off = [(sa.and_(services.c.host == host, services.c.binary == binary), seconds)
-           for (host, binary), seconds in sorted(beats.items()) if seconds is not None]
-    tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(sorted(beats)),
+           for (host, binary), seconds in sorted(heartbeats.items()) if seconds is not None]
+    tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(sorted(heartbeats)),
                                          services.c.deleted == 0).values(
         last_seen_at=utc_now(), clock_off_s=sa.case(*off, else_=sa.null()) if off else None))
 
@@ -141,8 +141,8 @@ def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | No
 
 
 def is_up(row: AnyRow, down_after_s: int) -> bool:
-    """Return whether a row with ``last_seen_at``, ``forced_down`` and the database's ``clock`` is up. False without a
-    service, where all columns except the clock are None."""
+    """True if the service reported within ``[DEFAULT]service_down_time`` (``down_after_s``) and is not forced down. The
+    row has ``last_seen_at``, ``forced_down`` and the database's ``clock``; without a service, only the clock."""
     seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
     return bool(seen and not row.forced_down)
 
@@ -335,12 +335,12 @@ def add_cleanups(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
         insert_ignoring(tx, cleanups, [{**one, "created_at": utc_now()} for one in added])
 
 
-def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
+def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[PendingCleanup, ...]:
     """Return the pending cleanups of all hosts (or one), oldest first."""
     query = sa.select(cleanups).order_by(cleanups.c.id)
     rows = tx.execute(query if host is None else query.where(cleanups.c.host == host))
-    return tuple(Debt(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
-                      arguments=row.arguments, created_at=row.created_at) for row in rows)
+    return tuple(PendingCleanup(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
+                                arguments=row.arguments, created_at=row.created_at) for row in rows)
 
 
 def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from nova.db.sql.types import Json, ident, key, long_text, moment, text
-from nova.model.numa.topology import HostTopology, Packing
+from nova.model.numa.topology import HostTopology, TopologyClaim
 from nova.model.server.servers import ServerFacts
 
 #: ``sqlite_autoincrement`` for keys that must never be reused: SQLite would reuse the last row's key after its
@@ -181,7 +181,7 @@ allocations = sa.Table(
     sa.Column("resource_class", text(64), primary_key=True),
     sa.Column("used", sa.Integer, nullable=False),
     sa.Column("moving", text(36)),
-    sa.Column("packing", Json(Packing)),
+    sa.Column("packing", Json(TopologyClaim)),
     sa.Index("ix_allocations_consumer", "consumer"),
     sa.Index("ix_allocations_moving", "moving"))
 

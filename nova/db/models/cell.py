@@ -224,7 +224,8 @@ enrolments = sa.Table(
     sa.Column("enrolled_at", moment(), nullable=False),
     sa.Column("joined_at", moment()),  # when it registered its secret
     sa.Column("expelled_at", moment()),
-    sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.placement.room
+    # By resource class; see nova.model.placement.accepted_capacity.
+    sa.Column("accepted_room", Json(Mapping[str, int])),
     sa.Column("claimed_room", Json(Mapping[str, int])),
     sa.Column("isolated_at", moment()),  # restricted to the hosts' own vhost since then
     sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # to the other vhost
@@ -448,7 +449,7 @@ usage_audits = sa.Table(
 strangers = sa.Table(
     "strangers", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
-    sa.Column("kind", text(16), nullable=False),  # of nova.model.guest.strangers.StrangerKind
+    sa.Column("kind", text(16), nullable=False),  # of nova.model.guest.orphans.OrphanKind
     sa.Column("host", text(), nullable=False),
     sa.Column("name", text(), nullable=False),  # distinguishes orphans of one kind and host
     sa.Column("server_uuid", ident(), nullable=False),

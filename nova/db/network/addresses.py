@@ -163,7 +163,7 @@ def follow(tx: Connection, server_uuid: str, host: str) -> list[AnyRow]:
     return many
 
 
-def adopt(tx: Connection, server_uuid: str, host: str, interfaces: Sequence[Interface]) -> None:
+def take_over(tx: Connection, server_uuid: str, host: str, interfaces: Sequence[Interface]) -> None:
     """Record existing interfaces of an imported guest. Raises network.NotFound, or network.AddressTaken if an address
     belongs to another server or not to the network."""
     rows = rows_of(tx, {one.network_id for one in interfaces}) if interfaces else {}

@@ -239,7 +239,7 @@ def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
     return [row for row in rows if ":" not in row.address]
 
 
-def point(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) -> Changed:
+def associate(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) -> Changed:
     """Associate the floating IP with the fixed address, replacing any other association; both are locked."""
     _update(tx, [held.row.id], fixed_address_id=fixed.id, host=host)
     server = tx.execute(sa.select(fixed_addresses.c.server_uuid).where(
@@ -251,7 +251,7 @@ def point(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) ->
                    held.server_uuid if moved else None, held.fixed_address if moved else None)
 
 
-def unpoint(tx: Connection, held: HeldAddress) -> Changed:
+def disassociate(tx: Connection, held: HeldAddress) -> Changed:
     """Disassociate the floating IP."""
     _update(tx, [held.row.id], fixed_address_id=None, host=None)
     if held.server_uuid is not None:
@@ -260,9 +260,9 @@ def unpoint(tx: Connection, held: HeldAddress) -> Changed:
                    held.fixed_address)
 
 
-def let_go(tx: Connection, held: HeldAddress) -> Changed:
+def release(tx: Connection, held: HeldAddress) -> Changed:
     """Disassociate the floating IP and return it to its pool."""
-    changed = unpoint(tx, held)
+    changed = disassociate(tx, held)
     _update(tx, [held.row.id], project_id=None, auto_assigned=False)
     return changed
 

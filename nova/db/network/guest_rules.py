@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import migrations, networks, security_group_members, security_group_rules, servers
-from nova.db.network.security_groups import letting_in
+from nova.db.network.security_groups import allowing_servers
 from nova.db.sql.types import AnyRow
 from nova.model.network.security_groups import SecurityRule
 from nova.model.server.migrations import OVER
@@ -34,7 +34,7 @@ _RULES = (sa.select(security_group_members.c.server_uuid, *_COLUMNS)
                      security_group_rules.c.group_id == security_group_members.c.group_id)
           .where(security_group_members.c.server_uuid.in_(_UUIDS)))
 #: Rules, and in the column of UUIDs the hosts of servers that allow traffic from these: every boot needs both.
-_RULES_AND_HOSTS = sa.union_all(_RULES, *letting_in(_UUIDS, *(sa.null() for _column in _COLUMNS)))
+_RULES_AND_HOSTS = sa.union_all(_RULES, *allowing_servers(_UUIDS, *(sa.null() for _column in _COLUMNS)))
 
 
 def rules_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[SecurityRule]]:

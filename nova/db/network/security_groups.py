@@ -329,7 +329,7 @@ def hosts_of(tx: Connection, groups: Iterable[int]) -> set[str]:
     return _hosts(tx, sa.select(members.c.server_uuid).where(members.c.group_id.in_(list(groups))))
 
 
-def hosts_letting_in(tx: Connection, groups: Iterable[int]) -> set[str]:
+def hosts_allowing(tx: Connection, groups: Iterable[int]) -> set[str]:
     """Return the hosts of servers whose rules allow traffic from members of these groups."""
     members, rules = security_group_members, security_group_rules
     return _hosts(tx, sa.select(members.c.server_uuid).join_from(rules, members, members.c.group_id == rules.c.group_id)
@@ -349,7 +349,7 @@ _MEMBER, _LETS_IN, _LET, _OTHER = (security_group_members.alias("a"), security_g
                                     security_group_rules.alias("r"), servers.alias("o"))
 
 
-def letting_in(uuids: AnyColumn, *more: AnyColumn) -> tuple[sa.Select[AnyColumn], ...]:
+def allowing_servers(uuids: AnyColumn, *more: AnyColumn) -> tuple[sa.Select[AnyColumn], ...]:
     """Select, for a UNION, the hosts of servers that allow traffic from these (by their groups), and the ends of their
     unfinished migrations; with ``more`` columns."""
     others = (_MEMBER.join(_LET, _LET.c.source_id == _MEMBER.c.group_id)
@@ -363,7 +363,7 @@ def letting_in(uuids: AnyColumn, *more: AnyColumn) -> tuple[sa.Select[AnyColumn]
                  .group_by(host) for where, host in places)
 
 
-_LETTING_IN = sa.union(*letting_in(sa.bindparam("uuids", expanding=True)))
+_LETTING_IN = sa.union(*allowing_servers(sa.bindparam("uuids", expanding=True)))
 
 
 def hosts_letting_in_servers(tx: Connection, uuids: Sequence[str]) -> set[str]:

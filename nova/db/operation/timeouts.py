@@ -32,7 +32,7 @@ WORKED_ON = (*LIVE_STATUSES, ACCEPTED, PRE_MIGRATING, MIGRATING, CONFIRMING, REV
 Place = tuple[Time, int]  # a row's position in the page order
 
 
-class Resting(NamedTuple):
+class IdleServersQuery(NamedTuple):
     """Servers that rest in a state. ``came``: the actions that lead to it; ``leaves``: the action that leaves it;
     ``after``: the position after which the page begins."""
 
@@ -42,7 +42,7 @@ class Resting(NamedTuple):
     after: Place | None = None
 
 
-def resting(tx: Connection, what: Resting, limit: int) -> Sequence[AnyRow]:
+def idle_servers(tx: Connection, what: IdleServersQuery, limit: int) -> Sequence[AnyRow]:
     """Return a page of servers without a task in this state, in one statement by the index on the state. Columns: uuid,
     id, epoch, updated_at, memo, since (the time of entry, from the journal), tried (the last attempt to leave the
     state), and the database's clock."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from nova.db.placement import forest
-from nova.db.placement.forest import Tree
+from nova.db.placement import candidate_trees
+from nova.db.placement.candidate_trees import Tree
 from nova.model.placement.candidates import ParsedRequest, Sharing, Solution, shared_with
 from nova.model.placement.providers import (
     Candidate,
@@ -31,7 +31,7 @@ class _Found(NamedTuple):
 def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()) -> Candidates:
     """Return the solutions in the order of their trees' creation, and summaries of all providers in these trees (if not
     ``nested``: only of the providers used)."""
-    wanted = forest.WantedProviders(query.request, disabled, query.limit)
+    wanted = candidate_trees.WantedProviders(query.request, disabled, query.limit)
     found = list(islice(_once(_all(tx, wanted, query.nested)), query.limit))
     named = {key for one in found for ids in one.solution.mappings.values() for key in ids}
     known: dict[int, ProviderState] = {}
@@ -44,13 +44,13 @@ def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()
                       summaries=tuple(_summary(one, known, roots[key]) for key, one in known.items()))
 
 
-def _all(tx: Connection, wanted: forest.WantedProviders, nested: bool) -> Iterator[_Found]:
-    sharing = forest.sharing(tx, wanted.disabled)
-    homes = {one.provider.id: tree for tree in forest.load(tx, sorted({one.root.id for one in sharing}),
-                                                           wanted.disabled)
+def _all(tx: Connection, wanted: candidate_trees.WantedProviders, nested: bool) -> Iterator[_Found]:
+    sharing = candidate_trees.sharing(tx, wanted.disabled)
+    homes = {one.provider.id: tree for tree in candidate_trees.load(tx, sorted({one.root.id for one in sharing}),
+                                                                    wanted.disabled)
              for one in sharing if one.root.id == tree[0].id} if sharing else {}
     rule = ParsedRequest(wanted.request)
-    for page in forest.pages(tx, wanted, sharing):
+    for page in candidate_trees.pages(tx, wanted, sharing):
         for tree in page:
             for only in [None] if nested else tree:
                 yield from _of(rule, tree, {one.provider.id: one for one in shared_with(tree, sharing)}, homes, only)

@@ -26,7 +26,7 @@ from nova.db.sql.engine import Database
 from nova.db.sql.statements import insert_all
 from nova.db.sql.types import AnyRow
 from nova.model.numa.fit import pack
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.placement import candidates
 from nova.model.placement.providers import Amount, ProviderState
 from nova.model.scheduling.decisions import HostRequirements, Resources
@@ -113,23 +113,23 @@ class _Node:
         self.generation, self.zone = row.generation, row.zone
         self.amounts: dict[str, Amount] = {}
         self.instances = 0
-        self.beyond: provider_trees.Beyond | None = None
+        self.tree_facts: provider_trees.ProviderTreeFacts | None = None
         self.below: dict[int, ProviderState] = {}
-        self.packings: list[Packing] = []
+        self.packings: list[TopologyClaim] = []
         self.changed = False
 
-    def know(self, beyond: provider_trees.Beyond) -> None:
-        self.beyond = beyond
-        self.below = {one.id: one for one in beyond.children}
-        self.packings = list(beyond.packings)
+    def know(self, tree_facts: provider_trees.ProviderTreeFacts) -> None:
+        self.tree_facts = tree_facts
+        self.below = {one.id: one for one in tree_facts.children}
+        self.packings = list(tree_facts.packings)
 
     def tree(self) -> list[ProviderState]:
-        beyond = self.beyond or provider_trees.NOTHING
-        root = ProviderState(id=self.id, uuid=self.uuid, name=self.name, amounts=self.amounts, traits=beyond.traits,
-                             aggregates=beyond.aggregates)
+        tree_facts = self.tree_facts or provider_trees.NOTHING
+        root = ProviderState(id=self.id, uuid=self.uuid, name=self.name, amounts=self.amounts, traits=tree_facts.traits,
+                             aggregates=tree_facts.aggregates)
         return [root, *self.below.values()]
 
-    def take(self, solution: candidates.Solution, packing: Packing | None) -> None:
+    def take(self, solution: candidates.Solution, packing: TopologyClaim | None) -> None:
         for key, amounts in solution.amounts.items():
             if key == self.id:
                 self.amounts = _used(self.amounts, amounts)
@@ -188,7 +188,7 @@ def _lock(tx: Connection, keys: Sequence[int]) -> dict[int, _Node]:
 def _read_beyond(tx: Connection, nodes: Mapping[int, _Node], keys: Sequence[int]) -> None:
     """Read their trees, which the root's lock covers."""
     if keys:
-        found = provider_trees.beyond(tx, keys, whole=True)
+        found = provider_trees.tree_facts(tx, keys, whole=True)
         for key in keys:
             if key in nodes:
                 nodes[key].know(found.get(key, provider_trees.NOTHING))
@@ -230,7 +230,8 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
     return _rows(one.server_uuid, node.id, solution, packing)
 
 
-def _rows(consumer: str, node: int, solution: candidates.Solution, packing: Packing | None) -> list[dict[str, object]]:
+def _rows(consumer: str, node: int, solution: candidates.Solution, packing: TopologyClaim | None
+          ) -> list[dict[str, object]]:
     """Return the rows to insert. The PCI and NUMA claim is stored on one (any) of the node's rows."""
     rows: list[dict[str, Any]] = [
         {"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount, "packing": None}
@@ -240,7 +241,7 @@ def _rows(consumer: str, node: int, solution: candidates.Solution, packing: Pack
     return rows
 
 
-Found = errors.NovaError | tuple[candidates.Solution, Packing | None]
+Found = errors.NovaError | tuple[candidates.Solution, TopologyClaim | None]
 
 
 def _plain(node: _Node, resources: Resources) -> Found:
@@ -263,7 +264,7 @@ def _required(node: _Node, requirements: HostRequirements) -> Found:
         return solution, None
     if not solution.amounts.get(node.id):
         return errors.host.ClaimUnfit(why="it requests no resources of the node itself")
-    topology = node.beyond.topology if node.beyond else None
+    topology = node.tree_facts.topology if node.tree_facts else None
     packing = pack(topology, node.packings, requirements.topology)
     if isinstance(packing, str):
         return errors.host.ClaimUnfit(why=packing)
@@ -271,7 +272,7 @@ def _required(node: _Node, requirements: HostRequirements) -> Found:
     return charged if isinstance(charged, errors.NovaError) else (charged, packing)
 
 
-def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
+def _with_devices(node: _Node, solution: candidates.Solution, packing: TopologyClaim
                   ) -> candidates.Solution | errors.NovaError:
     """Allocate the claimed devices from their own providers as well, if the host reports such (with one class each).
     They are named after the device or, for one of many functions, after its parent device. Returns host.ClaimUnfit if
@@ -294,7 +295,7 @@ def amounts_of(resources: Resources) -> dict[str, int]:
     return {VCPU: resources.vcpus, MEMORY_MB: resources.memory_mb, DISK_GB: resources.disk_gb}
 
 
-def packing_at(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> Packing | None:
+def topology_claim_at(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> TopologyClaim | None:
     """Return a server's PCI and NUMA claim on a host; None if it has none there. If a migration has one there, too (a
     resize on one host), ``leaving`` selects the source's claim instead of the destination's."""
     mine = sa.or_(allocations.c.consumer == server_uuid, allocations.c.moving == server_uuid)
@@ -305,4 +306,4 @@ def packing_at(tx: Connection, server_uuid: str, host: str, leaving: bool = Fals
     return meant[0].packing if meant else None
 
 
-__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "Claim", "ProviderUsage", "amounts_of", "claim", "packing_at", "take"]
+__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "Claim", "ProviderUsage", "amounts_of", "claim", "topology_claim_at", "take"]

@@ -42,7 +42,7 @@ def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locke
     """Replace the allocations of all these consumers, or of none; empty allocations release everything. Returns the
     changed providers. Raises placement.AllocationServers, placement.ConsumerChanged,
     placement.AllocationUnknownProvider, placement.ResourceClassUnknown, placement.AllocationNoRoom."""
-    _check_words(tx, wanted)
+    _check_names(tx, wanted)
     held = _lock_consumers(tx, wanted)
     found = _lock_providers(tx, wanted, held)
     _replace(tx, wanted, held, found)
@@ -69,7 +69,7 @@ def reshape(tx: Connection, wanted: Reshape) -> list[Locked]:
     """Replace inventories and allocations in one transaction; only the final state must be valid. Raises the errors of
     :func:`replace` and ``inventories.replace``. Generations increase as for three separate writes: old and new
     inventories together (if there are new ones), allocations, new inventories."""
-    _check_words(tx, wanted.allocations, [one.resource_class for each in wanted.inventories
+    _check_names(tx, wanted.allocations, [one.resource_class for each in wanted.inventories
                                           for one in each.inventories])
     held = _lock_consumers(tx, wanted.allocations)
     found = _lock_providers(tx, wanted.allocations, held, [each.uuid for each in wanted.inventories])
@@ -89,7 +89,7 @@ def reshape(tx: Connection, wanted: Reshape) -> list[Locked]:
     return list(touched.values())
 
 
-def _check_words(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Sequence[str] = ()) -> None:
+def _check_names(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Sequence[str] = ()) -> None:
     amounts = [(name, amount) for one in wanted for each in one.allocations for name, amount in each.resources.items()]
     unknown = names.unknown_classes(tx, {*(name for name, _ in amounts), *more})
     if unknown:

@@ -21,21 +21,21 @@ from nova.db.models.api import (
     providers,
 )
 from nova.db.sql.types import AnyColumn, AnyRow, Clause
-from nova.model.numa.topology import HostTopology, Packing
+from nova.model.numa.topology import HostTopology, TopologyClaim
 from nova.model.placement.providers import Amount, ProviderState
 
 
-class Beyond(NamedTuple):
+class ProviderTreeFacts(NamedTuple):
     """A root's data beyond its amounts. ``traits`` and ``aggregates`` depend on the reader's request."""
 
     children: tuple[ProviderState, ...] = ()
-    packings: tuple[Packing, ...] = ()
+    packings: tuple[TopologyClaim, ...] = ()
     traits: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()
     topology: HostTopology | None = None
 
 
-NOTHING = Beyond()
+NOTHING = ProviderTreeFacts()
 
 
 def amount(total: int, reserved: int, ratio: float, used: int, limits: AnyColumn) -> Amount:
@@ -51,7 +51,7 @@ def used_of(chosen: Clause) -> Clause:
             .where(chosen).group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
 
 
-def beyond(tx: Connection, roots: Sequence[int] | None = None, whole: bool = False) -> dict[int, Beyond]:
+def tree_facts(tx: Connection, roots: Sequence[int] | None = None, whole: bool = False) -> dict[int, ProviderTreeFacts]:
     """Return root -> its data: for some roots, or for all that have any. ``whole``: include reported data of the roots
     (traits, topology, the aggregates of the host), which schedulers know from another source."""
     children = _children(tx, roots)
@@ -60,7 +60,7 @@ def beyond(tx: Connection, roots: Sequence[int] | None = None, whole: bool = Fal
     packings = _packings(tx, roots)
     hosts = _hosts(tx, roots) if whole else {}
     keys = {*children, *packings, *hosts, *(traits.keys() | members.keys()).difference(below)}
-    return {key: Beyond(
+    return {key: ProviderTreeFacts(
         children=tuple(_with(one, traits, members) for one in children.get(key, ())),
         packings=tuple(packings.get(key, ())), traits=tuple(traits.get(key, ())),
         aggregates=(*members.get(key, ()), *(hosts[key][1] if key in hosts else ())),
@@ -115,7 +115,7 @@ def _aggregates(tx: Connection, roots: Sequence[int] | None, below: Sequence[int
                               .order_by(table.c.aggregate_uuid)))
 
 
-def _packings(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[Packing]]:
+def _packings(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[TopologyClaim]]:
     table = allocations
     asked: sa.ColumnElement[bool] = table.c.packing.is_not(None)
     if roots is not None:
@@ -146,4 +146,4 @@ def _listed(rows: Iterable[AnyRow]) -> dict[int, list[AnyColumn]]:
     return found
 
 
-__all__ = ["NOTHING", "Beyond", "amount", "beyond", "used_of"]
+__all__ = ["NOTHING", "ProviderTreeFacts", "amount", "tree_facts", "used_of"]

@@ -2,7 +2,7 @@
 
 The file is compressed JSON, one value a line: a head, each table's columns and rows, and an end with row counts. Rows
 are restored into empty tables of the same schema revisions. Hosts may have continued since the backup
-(:mod:`nova.db.schema.restored`).
+(:mod:`nova.db.schema.restore`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova.db.models.api import ledger
 from nova.db.models.cell import audit_walks, servers
 from nova.db.sql.types import AnyRow, later, utc_now
-from nova.db.upkeep import strangers
+from nova.db.upkeep import orphans
 from nova.model.server.servers import ServerFacts
 
 
@@ -39,8 +39,8 @@ def walk(tx: Connection, name: str) -> Walk:
 
 
 def take_turn(tx: Connection, name: str, seconds: int) -> Walk | None:
-    """Claim the next turn of a migration, as :func:`nova.db.upkeep.strangers.take_turn` does."""
-    text = strangers.take_turn(tx, name, seconds)
+    """Claim the next turn of a migration, as :func:`nova.db.upkeep.orphans.take_turn` does."""
+    text = orphans.take_turn(tx, name, seconds)
     return None if text is None else _read(text)
 
 

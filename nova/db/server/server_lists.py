@@ -16,7 +16,7 @@ from nova import errors
 from nova.db.models.cell import server_metadata, server_tags, servers
 from nova.db.server.servers import details, within
 from nova.db.sql.engine import codes
-from nova.db.sql.statements import TOO_SLOW, hurried, regexp
+from nova.db.sql.statements import TOO_SLOW, regexp, statement_timeout
 from nova.db.sql.types import AnyColumn, AnyRow, Clause
 from nova.model.server import states
 from nova.model.server.servers import Condition, ServerListQuery
@@ -66,7 +66,7 @@ def _matching(tx: Connection, chosen: AnyColumn) -> list[AnyRow]:
     """Execute the statement with a timeout. Raises api.PageBadRegex if an expression is invalid or keeps the database
     busy: some need a second for a single name."""
     try:
-        with hurried(tx, MATCHING_S):
+        with statement_timeout(tx, MATCHING_S):
             return list(tx.execute(chosen))
     except exc.DBAPIError as error:
         if not codes(error).isdisjoint(TOO_SLOW):

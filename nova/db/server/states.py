@@ -366,8 +366,7 @@ PARKED_S = 10  # age of an own row without a task that counts as parked: younger
 
 
 def take_over(tx: Connection, entry: Entry, runner_id: int) -> Entry | None:
-    """Take over an orphaned operation with one more epoch, so that its old runner can change nothing. None if the
-    server or entry has changed."""
+    """Take over an orphaned operation with a new epoch, which fences its old runner. None if either changed."""
     taken = tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,
                                                 servers.c.deleted == 0)
                        .values(epoch=entry.epoch + 1, updated_at=utc_now())).rowcount
@@ -389,7 +388,7 @@ def close_lost(tx: Connection, entry: Entry) -> None:
                .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
 
 
-def leave_behind(tx: Connection, entry: Entry) -> Entry:
+def fence_unreachable_host(tx: Connection, entry: Entry) -> Entry:
     """Raise the epoch of an operation that continues without a lost host, so that orders sent to that host may not
     proceed. Raises Overtaken if the entry no longer owns the server."""
     newer = msgspec.structs.replace(entry, epoch=entry.epoch + 1)

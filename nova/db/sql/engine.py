@@ -45,7 +45,7 @@ LOG_AGAIN_S = 10.0
 _logged_at = -LOG_AGAIN_S
 
 
-class DatabaseAway(errors.Unavailable):
+class DatabaseUnavailable(errors.Unavailable):
     """The database is unavailable. Users read the message, so it names no address and no driver; ``reason`` and the log
     do, for operators."""
 
@@ -62,7 +62,7 @@ def normal_url(url: str) -> str:
     return f"{_DRIVERS.get(scheme, scheme)}://{rest}"
 
 
-class DatabaseBusy(DatabaseAway):
+class DatabaseBusy(DatabaseUnavailable):
     code, message = "db.busy", "The database is too busy: the change conflicted with others. Try again."
 
 
@@ -161,7 +161,7 @@ class Database:
                 raise
 
     def check(self) -> None:
-        """Run a trivial query. Raises DatabaseAway if the database is unavailable."""
+        """Run a trivial query. Raises DatabaseUnavailable if the database is unavailable."""
         with self.reading() as tx:
             tx.execute(sa.select(1))
 
@@ -195,7 +195,7 @@ def _roll_back(connection: Connection) -> None:
         connection.invalidate()
 
 
-def _away(reason: str) -> DatabaseAway:
+def _away(reason: str) -> DatabaseUnavailable:
     """Return the error, and log it unless one was logged in the last ten seconds: many requests meet the same
     outage."""
     global _logged_at
@@ -203,7 +203,7 @@ def _away(reason: str) -> DatabaseAway:
     if now - _logged_at > LOG_AGAIN_S:
         _logged_at = now
         LOG.warning("the database does not answer: %s", reason)
-    return DatabaseAway(reason)
+    return DatabaseUnavailable(reason)
 
 
 def _one_line(error: exc.DBAPIError) -> str:
@@ -240,11 +240,11 @@ def _make(url: str, options: dict[str, Options]) -> Engine:
                               "skip_autocommit_rollback": True}
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": 30}, **always)
-        _teach_sqlite(engine)
+        _configure_sqlite(engine)
         return engine
     engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, connect_args=_patience(url), **always,
                               **options)
-    _teach_server(engine)
+    _configure_server(engine)
     return engine
 
 
@@ -260,7 +260,7 @@ _READ_COMMITTED = {"postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISO
 _READ_COMMITTED_ELSE = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
-def _teach_server(engine: Engine) -> None:
+def _configure_server(engine: Engine) -> None:
     """Set READ COMMITTED on each connection, and ping idle connections before use: the server may have closed them."""
     level = _READ_COMMITTED.get(engine.dialect.name, _READ_COMMITTED_ELSE)
 
@@ -303,7 +303,7 @@ def _count(engine: Engine, schema: str) -> None:
     event.listen(engine, "checkin", lambda *_: in_use.dec())
 
 
-def _teach_sqlite(engine: Engine) -> None:
+def _configure_sqlite(engine: Engine) -> None:
     """Configure SQLite: a write-ahead log, regular expressions as on the other databases, and BEGIN for migrations.
 
     Tenants write the expressions, and SQLite has no statement timeout: RE2 matches any expression in time proportional

@@ -132,18 +132,18 @@ def _defaults(table: sa.Table) -> dict[str, object]:
 
 
 #: Dialect -> the statements that set and reset a session's statement timeout.
-_PATIENCE = {"mariadb": ("SET max_statement_time = {seconds}", "SET max_statement_time = DEFAULT"),
-             "mysql": ("SET max_execution_time = {seconds}000", "SET max_execution_time = DEFAULT"),
-             "postgresql": ("SET statement_timeout = '{seconds}s'", "SET statement_timeout = DEFAULT")}
+_TIMEOUT_STATEMENTS = {"mariadb": ("SET max_statement_time = {seconds}", "SET max_statement_time = DEFAULT"),
+                       "mysql": ("SET max_execution_time = {seconds}000", "SET max_execution_time = DEFAULT"),
+                       "postgresql": ("SET statement_timeout = '{seconds}s'", "SET statement_timeout = DEFAULT")}
 
 
 @contextlib.contextmanager
-def hurried(tx: Connection, seconds: int) -> Iterator[None]:
+def statement_timeout(tx: Connection, seconds: int) -> Iterator[None]:
     """Limit each statement inside to ``seconds``; the server then cancels it with one of :data:`TOO_SLOW`. For
     expressions that clients write and may make arbitrarily slow. SQLite has no such limit; its expressions need none.
     """
     dialect: Any = tx.dialect
-    limits = _PATIENCE.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name)
+    limits = _TIMEOUT_STATEMENTS.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name)
     if limits is None:
         yield
         return

@@ -14,8 +14,8 @@ from nova.db.models.api import allocations, inventories, providers
 from nova.db.models.cell import cleanups, operations, runners, servers, services, strangers
 from nova.db.sql.engine import Connection
 from nova.db.sql.types import AnyColumn, AnyRow, later, utc_now
-from nova.db.upkeep.strangers import OPEN
-from nova.model.guest.strangers import StrangerKind
+from nova.db.upkeep.orphans import OPEN
+from nova.model.guest.orphans import OrphanKind
 from nova.model.security.security_modes import SecurityMode
 
 MOST_HOSTS = 200  # listed at most; those that need attention come first
@@ -65,7 +65,7 @@ class CellFigures(NamedTuple):
     operations: tuple[OpenOperations, ...]
     cleanups: tuple[HostCleanups, ...]
     services: dict[tuple[str, str], int]
-    beats: tuple[HostAge, ...]
+    heartbeats: tuple[HostAge, ...]
     leases: tuple[int, int]
     shortest_lease_s: float
     servers: dict[str, int]
@@ -94,11 +94,11 @@ def cell(tx: Connection, down_after_s: int) -> CellFigures:
                                         age(row.oldest)) for row in tx.execute(_OPEN)),
         cleanups=tuple(HostCleanups(row.host, row.number, age(row.oldest)) for row in tx.execute(_CLEANUPS)),
         services=_services(tx, down_after_s),
-        beats=tuple(HostAge(row.host, age(row.last_seen_at), not row.disabled) for row in tx.execute(_BEATS)),
+        heartbeats=tuple(HostAge(row.host, age(row.last_seen_at), not row.disabled) for row in tx.execute(_BEATS)),
         leases=(int(left.good), int(left.over)),
         shortest_lease_s=(left.first - clock).total_seconds() if left.first is not None else 0.0,
         servers={row.vm_state: row.number for row in tx.execute(_SERVERS)},
-        strangers=dict.fromkeys((one.value for one in StrangerKind if one is not StrangerKind.UNKNOWN), 0)
+        strangers=dict.fromkeys((one.value for one in OrphanKind if one is not OrphanKind.UNKNOWN), 0)
         | {row.kind: row.number for row in tx.execute(_STRANGERS)},
         mode=security.mode(tx))
 

@@ -14,7 +14,7 @@ from nova.devel.fake.hypervisor import UP, Part, knobbed
 from nova.devel.fake.store import FakeGuest
 from nova.model.guest.consoles import PROTOCOLS, ConsoleType
 from nova.model.server.states import PowerState
-from nova.virt.interface import ConsolePlace
+from nova.virt.interface import ConsoleEndpoint
 
 #: First port of each protocol; a guest's number is added.
 FIRST = {"vnc": 5900, "spice": 16000, "serial": 10000, "mks": 9000}
@@ -24,7 +24,7 @@ TICKETS = uuid.UUID("0d7d3b0e-7c5a-4f6e-9a55-6f3f2f0a5a01")  # namespace of the 
 
 class FakeRemoteConsoles(Part):
     @knobbed
-    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
+    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsoleEndpoint:
         state = PowerState(self._hypervisor.defined(server_uuid).power_state)
         protocol = PROTOCOLS.get(type, "")
         if protocol not in FIRST:
@@ -35,8 +35,8 @@ class FakeRemoteConsoles(Part):
             self._number(guest)
             port = FIRST[protocol] + guest.display
             if protocol == "mks":
-                return ConsolePlace(host="127.0.0.1", port=port, internal_access_path=self._ticket(guest))
-            return ConsolePlace(port=port, tls_port=FIRST_TLS + guest.display if protocol == "spice" else None)
+                return ConsoleEndpoint(host="127.0.0.1", port=port, internal_access_path=self._ticket(guest))
+            return ConsoleEndpoint(port=port, tls_port=FIRST_TLS + guest.display if protocol == "spice" else None)
 
     def _number(self, guest: FakeGuest) -> None:
         """Choose a number that no other running guest of this host has. It is chosen on demand, which callers cannot

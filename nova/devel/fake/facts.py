@@ -11,7 +11,7 @@ from nova.model.base import utcnow
 from nova.model.guest.guests import DevicePlace
 from nova.model.guest.orders import BuildOrder
 from nova.model.host.hosts import HostUptime
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.server.states import PowerState
 
@@ -48,12 +48,12 @@ class FakeGuestFacts(Part):
         return {mac.lower(): DevicePlace(bus="pci", address=f"0000:00:{number:02x}.0")
                 for number, mac in enumerate(guest.macs, start=3)}
 
-    def packings(self, node: str = "", source_copies: bool = False) -> dict[str, Packing]:
+    def packings(self, node: str = "", source_copies: bool = False) -> dict[str, TopologyClaim]:
         guests = (self._hypervisor.source_copies if source_copies else self._hypervisor.store).all()
         return {guest.uuid: guest.packing for guest in guests
                 if guest.packing and (not node or guest.node in (node, ""))}
 
-    def packing(self, server_uuid: str) -> Packing | None:
+    def packing(self, server_uuid: str) -> TopologyClaim | None:
         guest = self._hypervisor.store.find(server_uuid)
         return guest.packing if guest is not None else None
 

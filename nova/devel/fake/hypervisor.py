@@ -16,7 +16,7 @@ from nova.conf.base import Options
 from nova.devel.fake.knobs import Knobs
 from nova.devel.fake.store import FakeGuest, Store
 from nova.model.base import Library
-from nova.model.guest.orders import BuildOrder, Disk, GuestState, boots_from_volume, kept_part
+from nova.model.guest.orders import BuildOrder, Disk, GuestState, boots_from_volume, persistent_part
 from nova.model.server.states import PowerState
 from nova.model.volumes import VolumeDisk
 from nova.virt.interface import PowerListener
@@ -196,7 +196,7 @@ class Change:
             order = self._subject
             self._guest = self._store.find(order.server_uuid) or FakeGuest(
                 uuid=order.server_uuid, name=order.name, instance_name=order.instance_name, node=order.node)
-            self._guest.order = kept_part(order)
+            self._guest.order = persistent_part(order)
         return self._guest
 
     def __exit__(self, *_: object) -> None:

@@ -157,7 +157,7 @@ class FakeLiveMoves(Part):
                             facts={FOLDER: str(folder)})
 
     @knobbed
-    def land(self, order: MoveOrder) -> PowerState:
+    def finish_arrival(self, order: MoveOrder) -> PowerState:
         self._arrivals.absorb(order.server_uuid)
         if self._hypervisor.power_state(order.server_uuid) is None:
             if self._arrivals.is_coming(order.server_uuid):

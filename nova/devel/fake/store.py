@@ -15,7 +15,7 @@ import msgspec
 
 from nova import decoding
 from nova.model.guest.orders import BuildOrder
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     crashes: int = 0
     display: int = -1  # offset of its consoles' ports
     display_of: str = ""  # host and boot for which ``display`` is valid
-    packing: Packing | None = None  # resources of the host's topology that it holds
+    packing: TopologyClaim | None = None  # resources of the host's topology that it holds
     connected: dict[str, str] = {}  # volume -> kind of its connection
     given_up: tuple[str, ...] = ()  # volumes that it released after the detach timed out
     files: dict[str, tuple[str, ...]] = {}  # volume -> overlay files on its first file, the newest first

@@ -18,7 +18,7 @@ from nova.devel.image.data import PART, DataFacts, DataFolder, DataParts
 from nova.devel.image.members import ROUTES as MEMBER_ROUTES
 from nova.devel.image.metadefs import ROUTES as METADEF_ROUTES
 from nova.devel.image.schemas import SCHEMAS
-from nova.devel.image.store import ImageShelf, check_writer
+from nova.devel.image.store import FakeImageStore, check_writer
 from nova.devel.service import (
     FakeAnswer,
     FakeCall,
@@ -39,14 +39,14 @@ DATA_TYPE = "application/octet-stream"
 VERSIONS = (("v2.17", "CURRENT"), ("v2.9", "SUPPORTED"), ("v2.0", "SUPPORTED"))
 
 
-class FakeGlance(FakeService[ImageShelf]):
+class FakeGlance(FakeService[FakeImageStore]):
     """Glance as a WSGI application. ``identify``: function that returns a token's owner, such as FakeKeystone's;
     ``folder``: directory for images' data, in memory by default. The server limits the size of uploads, which clients
     send in chunks."""
 
     def __init__(self, identify: Identify, folder: Path | None = None) -> None:
         lock = threading.RLock()
-        super().__init__("fake Glance", ImageShelf(DataFolder(folder), lock), ROUTES, identify, lock)
+        super().__init__("fake Glance", FakeImageStore(DataFolder(folder), lock), ROUTES, identify, lock)
 
     def add(self, data: Iterable[bytes], owner: TokenOwner, **members: Json) -> str:
         """Add an image of the owner's project, and return its id. ``members`` are those of Glance's JSON, including
@@ -64,7 +64,7 @@ class FakeGlance(FakeService[ImageShelf]):
                           headers)
 
 
-def list_versions(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
+def list_versions(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
     """GET / or /versions: list the API's versions."""
     links = [{"rel": "self", "href": f"{call.http.application_url}/v2/"}]
     status = 200 if call.http.path_info.startswith("/versions") else 300
@@ -72,53 +72,53 @@ def list_versions(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
                                             for version, standing in VERSIONS]})
 
 
-def create(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
+def create(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
     """POST /v2/images: create a record, which waits for its data. Raises 400, 403 or 409."""
     check_writer(call.caller)
-    image = shelf.insert(records.new(call.body(), call.caller))
+    image = store.insert(records.new(call.body(), call.caller))
     return FakeAnswer(201, image, {"Location": f"{call.http.application_url}{image['self']}"})
 
 
-def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
+def list_all(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/images: list images. Raises 400, which names the parameter."""
     try:
         query = query_pairs(call.http.environ)
     except errors.NovaError as error:
         raise FakeError(400, error.message) from None
-    return lists.page(shelf.images.values(), shelf.members, query, call.caller)
+    return lists.page(store.images.values(), store.members, query, call.caller)
 
 
-def show(shelf: ImageShelf, call: FakeCall) -> Json:
+def show(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/images/{image_id}: show an image. Raises 404, also if the caller may not see it."""
-    return shelf.seen(call)
+    return store.seen(call)
 
 
-def update(shelf: ImageShelf, call: FakeCall) -> Json:
+def update(store: FakeImageStore, call: FakeCall) -> Json:
     """PATCH /v2/images/{image_id}: change an image. Raises 400, 403, 404, 409 or 415."""
-    image = shelf.own(call)
+    image = store.own(call)
     _check_type(call, PATCH_TYPE, OLD_PATCH_TYPE)
     patch = call.body()
     if call.http.content_type == OLD_PATCH_TYPE:
         patch = records.modern(patch)
-    shelf.images[image["id"]] = changed = records.patched(image, patch, call.caller)
+    store.images[image["id"]] = changed = records.patched(image, patch, call.caller)
     return changed
 
 
-def delete(shelf: ImageShelf, call: FakeCall) -> None:
+def delete(store: FakeImageStore, call: FakeCall) -> None:
     """DELETE /v2/images/{image_id}: delete record, members and data. Raises 403 for a protected image."""
-    image = shelf.own(call)
+    image = store.own(call)
     if image["protected"]:
         raise FakeError(403, f"Image {image['id']} is protected and cannot be deleted.")
-    del shelf.images[image["id"]]
-    shelf.members.pop(image["id"], None)
-    shelf.data.forget(image["id"])
+    del store.images[image["id"]]
+    store.members.pop(image["id"], None)
+    store.data.forget(image["id"])
 
 
-def upload(shelf: ImageShelf, call: FakeCall) -> None:
+def upload(store: FakeImageStore, call: FakeCall) -> None:
     """PUT /v2/images/{image_id}/file: upload data, once. Raises 409 if the image has data or lacks formats, 410 if the
     image is deleted meanwhile. An interrupted upload leaves the image unchanged."""
-    with shelf.lock:
-        image = shelf.own(call)
+    with store.lock:
+        image = store.own(call)
         _check_type(call, DATA_TYPE)
         if image["status"] != "queued":
             raise FakeError(409, f"Image status transition from {image['status']} to saving is not allowed")
@@ -127,18 +127,18 @@ def upload(shelf: ImageShelf, call: FakeCall) -> None:
         image["status"] = "saving"
     facts = None
     try:
-        facts = shelf.data.keep(image["id"], _sent(call))
+        facts = store.data.keep(image["id"], _sent(call))
     finally:
-        with shelf.lock:
-            _end_upload(shelf, image["id"], facts)
+        with store.lock:
+            _end_upload(store, image["id"], facts)
 
 
-def _end_upload(shelf: ImageShelf, image_id: str, facts: DataFacts | None) -> None:
+def _end_upload(store: FakeImageStore, image_id: str, facts: DataFacts | None) -> None:
     """Set the record to the result of an upload; None: it failed. The record's dictionary may have been replaced
     since."""
-    image = shelf.images.get(image_id)
+    image = store.images.get(image_id)
     if image is None:
-        shelf.data.forget(image_id)
+        store.data.forget(image_id)
         raise FakeError(410, f"Image {image_id} could not be found after upload. It may have been deleted.")
     if facts is None:
         image["status"] = "queued"
@@ -146,61 +146,61 @@ def _end_upload(shelf: ImageShelf, image_id: str, facts: DataFacts | None) -> No
     image.update(facts._asdict(), status="active", os_hash_algo="sha512", updated_at=records.time_text())
 
 
-def download(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
+def download(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
     """GET /v2/images/{image_id}/file: download data or a range of them. Returns 204 without data. Raises 403 for a
     deactivated image, except for administrators."""
-    with shelf.lock:
-        image = shelf.seen(call)
+    with store.lock:
+        image = store.seen(call)
         if image["status"] == "deactivated" and not call.caller.is_admin:
             raise FakeError(403, "The requested image has been deactivated. Image data download is forbidden.")
         if image["status"] not in ("active", "deactivated"):
             return FakeAnswer(204)
-        data = DataParts(shelf.data.open(image["id"]), image["size"])
+        data = DataParts(store.data.open(image["id"]), image["size"])
     return FakeAnswer(200, data=data, headers={"Content-Type": DATA_TYPE, "Content-Length": str(image["size"]),
                                                "Content-MD5": image["checksum"], "Accept-Ranges": "bytes"})
 
 
-def deactivate(shelf: ImageShelf, call: FakeCall) -> None:
+def deactivate(store: FakeImageStore, call: FakeCall) -> None:
     """POST /v2/images/{image_id}/actions/deactivate: deactivate an image."""
-    _turn(shelf, call, "active", "deactivated")
+    _turn(store, call, "active", "deactivated")
 
 
-def reactivate(shelf: ImageShelf, call: FakeCall) -> None:
+def reactivate(store: FakeImageStore, call: FakeCall) -> None:
     """POST /v2/images/{image_id}/actions/reactivate: reactivate an image."""
-    _turn(shelf, call, "deactivated", "active")
+    _turn(store, call, "deactivated", "active")
 
 
-def add_tag(shelf: ImageShelf, call: FakeCall) -> None:
+def add_tag(store: FakeImageStore, call: FakeCall) -> None:
     """PUT /v2/images/{image_id}/tags/{tag}: add a tag; repeating it is not an error."""
-    image, tag = shelf.own(call), call.named["tag"]
+    image, tag = store.own(call), call.named["tag"]
     records.check("tags", [tag])
     image["tags"] = sorted({*image["tags"], tag})
 
 
-def remove_tag(shelf: ImageShelf, call: FakeCall) -> None:
+def remove_tag(store: FakeImageStore, call: FakeCall) -> None:
     """DELETE a tag. Raises 404."""
-    image, tag = shelf.own(call), call.named["tag"]
+    image, tag = store.own(call), call.named["tag"]
     if tag not in image["tags"]:
         raise FakeError(404, f"Image {image['id']} has no tag {tag}.")
     image["tags"] = [one for one in image["tags"] if one != tag]
 
 
-def list_tasks(shelf: ImageShelf, call: FakeCall) -> Json:
+def list_tasks(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/images/{image_id}/tasks: list import tasks, of which this fake has none. Raises 404."""
-    shelf.seen(call)
+    store.seen(call)
     return {"tasks": []}
 
 
-def show_schema(shelf: ImageShelf, call: FakeCall) -> Json:
+def show_schema(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/schemas/{name}: show a JSON schema. Raises 404."""
     if call.named["name"] not in SCHEMAS:
         raise FakeError(404, f"Unknown schema {call.named['name']}.")
     return SCHEMAS[call.named["name"]]
 
 
-def _turn(shelf: ImageShelf, call: FakeCall, old: str, new: str) -> None:
+def _turn(store: FakeImageStore, call: FakeCall, old: str, new: str) -> None:
     """Change the status; repeating it is not an error. Raises 403 for an image with another status."""
-    image = shelf.own(call)
+    image = store.own(call)
     if image["status"] not in (old, new):
         raise FakeError(403, f"Image status transition from {image['status']} to {new} is not allowed")
     image["status"] = new
@@ -222,7 +222,7 @@ def _sent(call: FakeCall) -> Iterator[bytes]:
 
 
 _ONE = "/v2/images/{image_id}"
-ROUTES: tuple[FakeRoute[ImageShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeImageStore], ...] = (
     FakeRoute("GET", "/", list_versions, anybody),
     FakeRoute("GET", "/versions", list_versions, anybody),
     FakeRoute("GET", "/v2", list_versions, anybody),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from nova.devel.image.lists import MEMBER_STATUSES
 from nova.devel.image.records import LONGEST, time_text
-from nova.devel.image.store import ImageShelf
+from nova.devel.image.store import FakeImageStore
 from nova.devel.service import FakeCall, FakeError, FakeRoute
 from nova.model.base import Json
 
 
-def create(shelf: ImageShelf, call: FakeCall) -> Json:
+def create(store: FakeImageStore, call: FakeCall) -> Json:
     """POST {"member": project}: share the image with a project. Raises 400, 403 or 409."""
-    image, body = shelf.own(call), call.body()
+    image, body = store.own(call), call.body()
     project_id = body.get("member") if isinstance(body, dict) else None
     if not isinstance(project_id, str) or not 0 < len(project_id) <= LONGEST:
         raise FakeError(400, "'member' is a required property: a project's id.")
     if image["visibility"] != "shared":
         raise FakeError(403, "Only shared images have members.")
-    members = shelf.members.setdefault(image["id"], {})
+    members = store.members.setdefault(image["id"], {})
     if project_id in members:
         raise FakeError(409, f"Image member {project_id} already exists for image {image['id']}.")
     now = time_text()
@@ -26,23 +26,23 @@ def create(shelf: ImageShelf, call: FakeCall) -> Json:
     return members[project_id]
 
 
-def list_all(shelf: ImageShelf, call: FakeCall) -> Json:
+def list_all(store: FakeImageStore, call: FakeCall) -> Json:
     """GET: list members; the owner sees all, a member only itself. Raises 404 for other callers."""
-    image = shelf.seen(call)
+    image = store.seen(call)
     if image["visibility"] != "shared":
         raise FakeError(403, "Only shared images have members.")
-    found = [one for one in shelf.members.get(image["id"], {}).values() if _may_see(image, one, call)]
+    found = [one for one in store.members.get(image["id"], {}).values() if _may_see(image, one, call)]
     return {"members": found, "schema": "/v2/schemas/members"}
 
 
-def show(shelf: ImageShelf, call: FakeCall) -> Json:
+def show(store: FakeImageStore, call: FakeCall) -> Json:
     """GET one member. Raises 404, also if the caller may not see it."""
-    return _found(shelf, call)
+    return _found(store, call)
 
 
-def update(shelf: ImageShelf, call: FakeCall) -> Json:
+def update(store: FakeImageStore, call: FakeCall) -> Json:
     """PUT {"status": ...}: accept or reject the image; only the member may do so. Raises 400, 403 or 404."""
-    member, body = _found(shelf, call), call.body()
+    member, body = _found(store, call), call.body()
     status = body.get("status") if isinstance(body, dict) else None
     if status not in list(MEMBER_STATUSES):
         raise FakeError(400, f"'status' must be one of {', '.join(MEMBER_STATUSES)}.")
@@ -52,15 +52,15 @@ def update(shelf: ImageShelf, call: FakeCall) -> Json:
     return member
 
 
-def delete(shelf: ImageShelf, call: FakeCall) -> None:
+def delete(store: FakeImageStore, call: FakeCall) -> None:
     """DELETE: unshare the image. Raises 403 or 404."""
-    image = shelf.own(call)
-    del shelf.members[image["id"]][_found(shelf, call)["member_id"]]
+    image = store.own(call)
+    del store.members[image["id"]][_found(store, call)["member_id"]]
 
 
-def _found(shelf: ImageShelf, call: FakeCall) -> dict[str, Json]:
-    image = shelf.seen(call)
-    member = shelf.members.get(image["id"], {}).get(call.named["member_id"])
+def _found(store: FakeImageStore, call: FakeCall) -> dict[str, Json]:
+    image = store.seen(call)
+    member = store.members.get(image["id"], {}).get(call.named["member_id"])
     if member is None or not _may_see(image, member, call):
         raise FakeError(404, f"{call.named['member_id']} is not a member of image {image['id']}.")
     return member
@@ -71,7 +71,7 @@ def _may_see(image: Json, member: Json, call: FakeCall) -> bool:
 
 
 _PATH = "/v2/images/{image_id}/members"
-ROUTES: tuple[FakeRoute[ImageShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeImageStore], ...] = (
     FakeRoute("POST", _PATH, create),
     FakeRoute("GET", _PATH, list_all),
     FakeRoute("GET", f"{_PATH}/{{member_id}}", show),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nova.devel.image.store import ImageShelf
+from nova.devel.image.store import FakeImageStore
 from nova.devel.service import FakeCall, FakeError, FakeRoute
 from nova.model.base import Json
 
@@ -58,7 +58,7 @@ SCHEMAS: Mapping[str, Json] = {
                           "object": ("name", "properties"), "tag": ("name",)}.items()}
 
 
-def list_namespaces(shelf: ImageShelf, call: FakeCall) -> Json:
+def list_namespaces(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/metadefs/namespaces: list namespaces of the requested resource types (``resource_types``)."""
     wanted = {one for one in call.http.GET.get("resource_types", "").split(",") if one}
     found = [_shown(name) for name, one in sorted(NAMESPACES.items()) if not wanted or wanted & one.uses.keys()]
@@ -67,7 +67,7 @@ def list_namespaces(shelf: ImageShelf, call: FakeCall) -> Json:
     return {"namespaces": found, "first": "/v2/metadefs/namespaces", "schema": "/v2/schemas/metadefs/namespaces"}
 
 
-def show_namespace(shelf: ImageShelf, call: FakeCall) -> Json:
+def show_namespace(store: FakeImageStore, call: FakeCall) -> Json:
     """GET one namespace, with its properties, whose names have the prefix of ``resource_type``. Raises 404."""
     name = call.named["name"]
     if name not in NAMESPACES:
@@ -78,13 +78,13 @@ def show_namespace(shelf: ImageShelf, call: FakeCall) -> Json:
                            for one, schema in NAMESPACES[name].properties.items()}}
 
 
-def list_types(shelf: ImageShelf, call: FakeCall) -> Json:
+def list_types(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/metadefs/resource_types: list resource types."""
     return {"resource_types": [{"name": name, "created_at": SINCE, "updated_at": SINCE}
                                for name in (AGGREGATE, FLAVOR, IMAGE, SERVER)]}
 
 
-def show_schema(shelf: ImageShelf, call: FakeCall) -> Json:
+def show_schema(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/schemas/metadefs/{name}: show a JSON schema. Raises 404."""
     if call.named["name"] not in SCHEMAS:
         raise FakeError(404, f"Unknown schema {call.named['name']}.")
@@ -102,7 +102,7 @@ def _shown(name: str) -> dict[str, Json]:
 
 
 _NAMESPACES = "/v2/metadefs/namespaces"
-ROUTES: tuple[FakeRoute[ImageShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeImageStore], ...] = (
     FakeRoute("GET", _NAMESPACES, list_namespaces),
     FakeRoute("GET", f"{_NAMESPACES}/{{name}}", show_namespace),
     FakeRoute("GET", "/v2/metadefs/resource_types", list_types),

@@ -13,7 +13,7 @@ from nova.devel.service import FakeCall, FakeError, TokenOwner
 from nova.model.base import Json
 
 
-class ImageShelf:
+class FakeImageStore:
     """Store of images, changed under ``lock`` only. ``images``: by id; ``members``: by the image's id and the
     member's."""
 

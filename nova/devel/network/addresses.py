@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 
 from nova.devel.network.kinds import PORT, SUBNET, NetworkError
-from nova.devel.network.store import NetworkShelf, Thing
+from nova.devel.network.store import FakeNetworkStore, Thing
 from nova.model.base import Json
 
 AUTOMATIC = ("slaac", "dhcpv6-stateless")  # IPv6 address modes that derive the address from the MAC
@@ -53,16 +53,16 @@ def check_pools(pools: Sequence[Mapping[str, str]], network: Network, gateway: s
                            "allocation pool.")
 
 
-def allocate(shelf: NetworkShelf, network_id: str, wanted: Sequence[Mapping[str, str]] | None, mac: str,
+def allocate(store: FakeNetworkStore, network_id: str, wanted: Sequence[Mapping[str, str]] | None, mac: str,
              port_id: str = "") -> list[dict[str, str]]:
     """Return a port's addresses: the requested ones, or else one of each IP version of the network. The port's present
     addresses may be requested again. Raises 400, 404, or 409 if an address is in use or none is free."""
-    subnets = shelf.where(SUBNET, network_id=network_id)
-    used = {one["ip_address"] for port in shelf.where(PORT, network_id=network_id) if port["id"] != port_id
+    subnets = store.where(SUBNET, network_id=network_id)
+    used = {one["ip_address"] for port in store.where(PORT, network_id=network_id) if port["id"] != port_id
             for one in port["fixed_ips"]}
     if wanted is None:
         return list(_usual(subnets, used, network_id, mac))
-    port = shelf.of(PORT).get(port_id)
+    port = store.of(PORT).get(port_id)
     kept = {one["subnet_id"]: one["ip_address"] for one in port["fixed_ips"]} if port else {}
     found: list[dict[str, str]] = []
     for one in wanted:
@@ -78,9 +78,9 @@ def allocate(shelf: NetworkShelf, network_id: str, wanted: Sequence[Mapping[str,
     return found
 
 
-def new_mac(shelf: NetworkShelf) -> str:
+def new_mac(store: FakeNetworkStore) -> str:
     """Return a MAC address that no port has."""
-    used = {port["mac_address"] for port in shelf.of(PORT).values()}
+    used = {port["mac_address"] for port in store.of(PORT).values()}
     while True:
         made = "fa:16:3e:" + ":".join(f"{one:02x}" for one in uuid.uuid4().bytes[:3])
         if made not in used:

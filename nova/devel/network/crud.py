@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nova.devel.network import lists
 from nova.devel.network.kinds import NetworkError, NeutronKind, checked
-from nova.devel.network.store import NetworkShelf, Thing, check_revision, check_writer, touch
+from nova.devel.network.store import FakeNetworkStore, Thing, check_revision, check_writer, touch
 from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
 from nova.model.base import Json
 
@@ -19,58 +19,58 @@ class NetworkResource(NamedTuple):
     writes members; ``remove`` deletes one. ``look``: prepares a list. Each raises NetworkError."""
 
     kind: NeutronKind
-    make: Callable[[NetworkShelf, TokenOwner, str, Given], Thing]
-    change: Callable[[NetworkShelf, TokenOwner, Thing, Given], None]
-    remove: Callable[[NetworkShelf, TokenOwner, Thing], None]
-    look: Callable[[NetworkShelf, FakeCall], None] = lambda shelf, call: None
+    make: Callable[[FakeNetworkStore, TokenOwner, str, Given], Thing]
+    change: Callable[[FakeNetworkStore, TokenOwner, Thing, Given], None]
+    remove: Callable[[FakeNetworkStore, TokenOwner, Thing], None]
+    look: Callable[[FakeNetworkStore, FakeCall], None] = lambda store, call: None
 
-    def list_all(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+    def list_all(self, store: FakeNetworkStore, call: FakeCall) -> Json:
         """GET: list resources. Raises 400."""
-        self.look(shelf, call)
-        return lists.page(shelf, self.kind, call)
+        self.look(store, call)
+        return lists.page(store, self.kind, call)
 
-    def show(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+    def show(self, store: FakeNetworkStore, call: FakeCall) -> Json:
         """GET one resource. Raises 404, also if the caller may not see it."""
-        thing = shelf.seen(self.kind, call.named["key"], call.caller)
-        shown = shelf.shown(self.kind, thing, call.caller)
+        thing = store.seen(self.kind, call.named["key"], call.caller)
+        shown = store.shown(self.kind, thing, call.caller)
         return {self.kind.name: lists.with_fields(shown, lists.query_of(call))}
 
-    def create(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+    def create(self, store: FakeNetworkStore, call: FakeCall) -> Json:
         """POST one resource or many, which are created all or not at all. Raises 400, 403, 404 or 409."""
         body, kind = call.body(), self.kind
         many = body.get(kind.plural) if isinstance(body, dict) else None
-        with shelf.whole():
+        with store.whole():
             if many is None:
-                return {kind.name: self._created(shelf, call, call.member(kind.name))}
+                return {kind.name: self._created(store, call, call.member(kind.name))}
             if not isinstance(many, list) or not all(isinstance(one, dict) for one in many):
                 raise NetworkError(400, "HTTPBadRequest", f"'{kind.plural}' must be an array of objects")
-            return {kind.plural: [self._created(shelf, call, one) for one in many]}
+            return {kind.plural: [self._created(store, call, one) for one in many]}
 
-    def _created(self, shelf: NetworkShelf, call: FakeCall, given: Given) -> Thing:
+    def _created(self, store: FakeNetworkStore, call: FakeCall, given: Given) -> Thing:
         check_writer(call.caller, f"create_{self.kind.name}")
         project_id = given.get("project_id") or given.get("tenant_id") or call.caller.project_id or ""
         members = checked(self.kind, given, call.caller, is_new=True)
-        shelf.check_quota(self.kind, project_id)
-        return shelf.shown(self.kind, self.make(shelf, call.caller, project_id, members), call.caller)
+        store.check_quota(self.kind, project_id)
+        return store.shown(self.kind, self.make(store, call.caller, project_id, members), call.caller)
 
-    def update(self, shelf: NetworkShelf, call: FakeCall) -> Json:
+    def update(self, store: FakeNetworkStore, call: FakeCall) -> Json:
         """PUT changes of a resource. Raises 400, 403, 404, 409 or 412."""
-        thing = shelf.own(self.kind, call.named["key"], call.caller)
+        thing = store.own(self.kind, call.named["key"], call.caller)
         check_revision(thing, call)
         given = checked(self.kind, call.member(self.kind.name), call.caller, is_new=False)
-        with shelf.whole():
-            self.change(shelf, call.caller, thing, given)
-        return {self.kind.name: shelf.shown(self.kind, thing, call.caller)}
+        with store.whole():
+            self.change(store, call.caller, thing, given)
+        return {self.kind.name: store.shown(self.kind, thing, call.caller)}
 
-    def delete(self, shelf: NetworkShelf, call: FakeCall) -> None:
+    def delete(self, store: FakeNetworkStore, call: FakeCall) -> None:
         """DELETE a resource. Raises 403, 404, or 409 if it is in use."""
-        thing = shelf.own(self.kind, call.named["key"], call.caller)
+        thing = store.own(self.kind, call.named["key"], call.caller)
         check_revision(thing, call)
-        with shelf.whole():
-            self.remove(shelf, call.caller, thing)
+        with store.whole():
+            self.remove(store, call.caller, thing)
 
     @property
-    def routes(self) -> tuple[FakeRoute[NetworkShelf], ...]:
+    def routes(self) -> tuple[FakeRoute[FakeNetworkStore], ...]:
         """Routes of all operations."""
         one = f"{self.kind.path}/{{key}}"
         return (FakeRoute("GET", self.kind.path, self.list_all), FakeRoute("GET", one, self.show),
@@ -78,7 +78,7 @@ class NetworkResource(NamedTuple):
                 FakeRoute("DELETE", one, self.delete, success=204))
 
 
-def written(shelf: NetworkShelf, caller: TokenOwner, thing: Thing, given: Given) -> None:
+def written(store: FakeNetworkStore, caller: TokenOwner, thing: Thing, given: Given) -> None:
     """Write the members, for kinds without further rules."""
     touch(thing, given)
 
@@ -86,46 +86,46 @@ def written(shelf: NetworkShelf, caller: TokenOwner, thing: Thing, given: Given)
 # --- tags
 
 
-def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[NetworkShelf], ...]:
+def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[FakeNetworkStore], ...]:
     """Return the routes of one kind's tags (standard-attr-tag)."""
     all_of, one = f"{kind.path}/{{key}}/tags", f"{kind.path}/{{key}}/tags/{{tag}}"
 
-    def found(shelf: NetworkShelf, call: FakeCall) -> Thing:
-        return (shelf.seen if call.http.method in ("GET", "HEAD") else shelf.own)(kind, call.named["key"], call.caller)
+    def found(store: FakeNetworkStore, call: FakeCall) -> Thing:
+        return (store.seen if call.http.method in ("GET", "HEAD") else store.own)(kind, call.named["key"], call.caller)
 
-    def list_tags(shelf: NetworkShelf, call: FakeCall) -> Json:
+    def list_tags(store: FakeNetworkStore, call: FakeCall) -> Json:
         """GET all tags. Raises 404."""
-        return {"tags": found(shelf, call)["tags"]}
+        return {"tags": found(store, call)["tags"]}
 
-    def replace_tags(shelf: NetworkShelf, call: FakeCall) -> Json:
+    def replace_tags(store: FakeNetworkStore, call: FakeCall) -> Json:
         """PUT all tags. Raises 400, 403 or 404."""
         body = call.body()
         tags = body.get("tags") if isinstance(body, dict) else None
         if not isinstance(tags, list) or not all(isinstance(tag, str) and 0 < len(tag) <= 255 for tag in tags):
             raise NetworkError(400, "HTTPBadRequest", "Invalid input for tags: an array of strings is required")
-        touch(found(shelf, call), {"tags": sorted(set(tags))})
+        touch(found(store, call), {"tags": sorted(set(tags))})
         return {"tags": sorted(set(tags))}
 
-    def add_tag(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
+    def add_tag(store: FakeNetworkStore, call: FakeCall) -> FakeAnswer:
         """PUT one tag; repeating it is not an error. Raises 403 or 404."""
-        thing = found(shelf, call)
+        thing = found(store, call)
         touch(thing, {"tags": sorted({*thing["tags"], call.named["tag"]})})
         return FakeAnswer(201)
 
-    def has_tag(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
+    def has_tag(store: FakeNetworkStore, call: FakeCall) -> FakeAnswer:
         """GET one tag. Raises 404."""
-        _check_tag(found(shelf, call), call.named["tag"])
+        _check_tag(found(store, call), call.named["tag"])
         return FakeAnswer(204)
 
-    def remove_tag(shelf: NetworkShelf, call: FakeCall) -> None:
+    def remove_tag(store: FakeNetworkStore, call: FakeCall) -> None:
         """DELETE one tag. Raises 403 or 404."""
-        thing, tag = found(shelf, call), call.named["tag"]
+        thing, tag = found(store, call), call.named["tag"]
         _check_tag(thing, tag)
         touch(thing, {"tags": [one for one in thing["tags"] if one != tag]})
 
-    def remove_tags(shelf: NetworkShelf, call: FakeCall) -> None:
+    def remove_tags(store: FakeNetworkStore, call: FakeCall) -> None:
         """DELETE all tags. Raises 403 or 404."""
-        touch(found(shelf, call), {"tags": []})
+        touch(found(store, call), {"tags": []})
 
     return (FakeRoute("GET", all_of, list_tags), FakeRoute("PUT", all_of, replace_tags),
             FakeRoute("DELETE", all_of, remove_tags, success=204), FakeRoute("GET", one, has_tag),

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from nova import errors
 from nova.devel.network.kinds import NetworkError, NeutronKind
-from nova.devel.network.store import NetworkShelf, Thing
+from nova.devel.network.store import FakeNetworkStore, Thing
 from nova.devel.service import FakeCall
 from nova.model.base import Json
 from nova.web.query import query_pairs
@@ -31,11 +31,11 @@ def query_of(call: FakeCall) -> dict[str, list[str]]:
     return found
 
 
-def page(shelf: NetworkShelf, kind: NeutronKind, call: FakeCall) -> Json:
+def page(store: FakeNetworkStore, kind: NeutronKind, call: FakeCall) -> Json:
     """Return the body of a list. Raises 400, which names the parameter."""
     said = query_of(call)
-    things = [shelf.shown(kind, one, call.caller) for one in shelf.of(kind).values()
-              if shelf.may_see(kind, one, call.caller)]
+    things = [store.shown(kind, one, call.caller) for one in store.of(kind).values()
+              if store.may_see(kind, one, call.caller)]
     return page_of(things, kind.plural, said, call)
 
 

@@ -14,7 +14,7 @@ import webob
 
 from nova.devel.network import lists, ports, quotas, routers, security_groups, subnets
 from nova.devel.network.kinds import KINDS, NetworkError
-from nova.devel.network.store import NetworkShelf, PortNews
+from nova.devel.network.store import FakeNetworkStore, PortNews
 from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeService, Identify, anybody
 from nova.model.base import Json
 
@@ -38,13 +38,13 @@ EXTENSIONS: Mapping[str, str] = {
     "standard-attr-timestamp": "Resource timestamps", "stateful-security-group": "Stateful security group"}
 
 
-class FakeNeutron(FakeService[NetworkShelf]):
+class FakeNeutron(FakeService[FakeNetworkStore]):
     """Neutron as a WSGI application. ``identify``: function that returns a token's owner, such as FakeKeystone's;
     ``tell``: receives the events for nova about servers' ports, after the request that caused them. It must not
     block."""
 
     def __init__(self, identify: Identify, tell: Callable[[Sequence[PortNews]], None] | None = None) -> None:
-        super().__init__("fake Neutron", NetworkShelf(), ROUTES, identify)
+        super().__init__("fake Neutron", FakeNetworkStore(), ROUTES, identify)
         self.state.changed = self.save
         self.tell = tell
 
@@ -64,25 +64,25 @@ class FakeNeutron(FakeService[NetworkShelf]):
         return FakeAnswer(error.status, {"NeutronError": {"type": kind, "message": error.message, "detail": ""}})
 
 
-def list_versions(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_versions(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /: list the only version."""
     return {"versions": [{"id": API_ID, "status": "CURRENT", "links": [
         {"rel": "self", "href": f"{call.http.application_url}/{API_ID}/"}]}]}
 
 
-def list_resources(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_resources(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0: list the resources below it."""
     return {"resources": [{"name": kind.name, "collection": kind.plural, "links": [
         {"rel": "self", "href": f"{call.http.application_url}{kind.path}"}]} for kind in KINDS]}
 
 
-def list_extensions(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_extensions(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/extensions: list extensions."""
     said = lists.query_of(call)
     return {"extensions": [lists.with_fields(_extension(alias), said) for alias in EXTENSIONS]}
 
 
-def show_extension(shelf: NetworkShelf, call: FakeCall) -> Json:
+def show_extension(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/extensions/{alias}: show an extension. Raises 404."""
     alias = call.named["alias"]
     if alias not in EXTENSIONS:
@@ -95,24 +95,24 @@ def _extension(alias: str) -> dict[str, Json]:
             "updated": "2026-01-01T00:00:00-00:00"}
 
 
-def list_agents(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_agents(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/agents: list agents, of which there are none."""
     return {"agents": []}
 
 
-def show_agent(shelf: NetworkShelf, call: FakeCall) -> Json:
+def show_agent(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/agents/{key}: raise 404."""
     raise NetworkError(404, "AgentNotFound", f"Agent {call.named['key']} could not be found.")
 
 
-def list_zones(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_zones(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/availability_zones: list zones."""
     zones = [{"name": subnets.ZONE, "resource": resource, "state": "available"}
              for resource in ("network", "router")]
     return lists.page_of(zones, "availability_zones", lists.query_of(call), call)
 
 
-ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeNetworkStore], ...] = (
     FakeRoute("GET", "/", list_versions, anybody),
     FakeRoute("GET", "/v2.0", list_resources),
     FakeRoute("GET", "/v2.0/extensions", list_extensions),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from nova.devel.network import addresses
 from nova.devel.network.crud import Given, NetworkResource, tag_routes
 from nova.devel.network.kinds import FLOATING, GROUP, NETWORK, PORT, NetworkError, is_privileged
-from nova.devel.network.store import NetworkShelf, Thing, forbidden, is_own, touch
+from nova.devel.network.store import FakeNetworkStore, Thing, forbidden, is_own, touch
 from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
 from nova.model.base import Json
 
@@ -18,79 +18,79 @@ CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged"
 OF_BINDING = ("binding:host_id", "binding:profile", "binding:vnic_type", "admin_state_up")
 
 
-def make(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
     """Create a port for a client. Raises 400, 403, 404, or 409 if addresses are in use or none is free."""
-    network = shelf.seen(NETWORK, given["network_id"], caller)
+    network = store.seen(NETWORK, given["network_id"], caller)
     if not (is_privileged(caller) or network["shared"] or is_own(network, caller)):
         raise NetworkError(403, "HTTPForbidden", f"Tenant {project_id} not allowed to create port on this network")
     _check_owner(given, network, caller)
     secure = bool(given.get("port_security_enabled", network["port_security_enabled"]))
-    groups = _groups(shelf, caller, project_id, given.get("security_groups"), secure)
-    return place(shelf, network, project_id, {**given, "port_security_enabled": secure, "security_groups": groups})
+    groups = _groups(store, caller, project_id, given.get("security_groups"), secure)
+    return place(store, network, project_id, {**given, "port_security_enabled": secure, "security_groups": groups})
 
 
-def place(shelf: NetworkShelf, network: Thing, project_id: str, members: Given) -> Thing:
+def place(store: FakeNetworkStore, network: Thing, project_id: str, members: Given) -> Thing:
     """Create a port for any owner, with a MAC, addresses, and a binding if it has a host. Raises 400 or 409."""
-    mac = (members.get("mac_address") or addresses.new_mac(shelf)).lower()
-    _check_mac(shelf, network["id"], mac)
-    fixed_ips = addresses.allocate(shelf, network["id"], members.get("fixed_ips"), mac)
-    port = shelf.insert(PORT, project_id, {
+    mac = (members.get("mac_address") or addresses.new_mac(store)).lower()
+    _check_mac(store, network["id"], mac)
+    fixed_ips = addresses.allocate(store, network["id"], members.get("fixed_ips"), mac)
+    port = store.insert(PORT, project_id, {
         "port_security_enabled": False, "security_groups": [], **members, "network_id": network["id"],
         "mac_address": mac, "fixed_ips": fixed_ips, "status": "DOWN",
         "ip_allocation": "immediate" if fixed_ips else "none"})
     for name in ("binding:host_id", "binding:profile"):
         port[name] = port[name] or PORT.members[name].default
-    _bind(shelf, port)
+    _bind(store, port)
     return port
 
 
-def change(shelf: NetworkShelf, caller: TokenOwner, port: Thing, given: Given) -> None:
+def change(store: FakeNetworkStore, caller: TokenOwner, port: Thing, given: Given) -> None:
     """Change a port, and notify nova of its addresses and its connection. Raises 400, 403, 404 or 409."""
-    network = shelf.of(NETWORK)[port["network_id"]]
+    network = store.of(NETWORK)[port["network_id"]]
     _check_owner(given, network, caller)
     fields, before = dict(given), port["status"]
     if "mac_address" in fields and fields["mac_address"].lower() != port["mac_address"]:
         fields["mac_address"] = fields["mac_address"].lower()
-        _check_mac(shelf, network["id"], fields["mac_address"])
+        _check_mac(store, network["id"], fields["mac_address"])
     if "fixed_ips" in fields:
-        fields["fixed_ips"] = addresses.allocate(shelf, network["id"], fields["fixed_ips"] or [],
+        fields["fixed_ips"] = addresses.allocate(store, network["id"], fields["fixed_ips"] or [],
                                                          port["mac_address"], port["id"])
     secure = bool(fields.get("port_security_enabled", port["port_security_enabled"]))
     if "security_groups" in fields or not secure:
         wanted = fields.get("security_groups", port["security_groups"]) or []
-        fields["security_groups"] = _groups(shelf, caller, port["project_id"], wanted, secure)
+        fields["security_groups"] = _groups(store, caller, port["project_id"], wanted, secure)
     changed = "fixed_ips" in fields and fields["fixed_ips"] != port["fixed_ips"]
     touch(port, {name: {} if name == "binding:profile" and value is None else value or (
         "" if name == "binding:host_id" else value) for name, value in fields.items()})
     if any(name in fields for name in OF_BINDING):
-        _bind(shelf, port)
+        _bind(store, port)
     if changed:
-        _follow(shelf, port)
-        shelf.tell(CHANGED, port)
+        _follow(store, port)
+        store.tell(CHANGED, port)
     if port["status"] != before:
-        shelf.tell(PLUGGED if port["status"] == "ACTIVE" else UNPLUGGED, port)
+        store.tell(PLUGGED if port["status"] == "ACTIVE" else UNPLUGGED, port)
 
 
-def remove(shelf: NetworkShelf, caller: TokenOwner, port: Thing) -> None:
+def remove(store: FakeNetworkStore, caller: TokenOwner, port: Thing) -> None:
     """Delete a port. Raises 409 if it is a router's."""
     if port["device_owner"] in OF_ROUTERS and port["device_id"]:
         raise NetworkError(409, "ServicePortInUse", f"Port {port['id']} cannot be deleted directly via the port API: "
                            f"has device owner {port['device_owner']}.")
-    forget(shelf, port)
+    forget(store, port)
 
 
-def forget(shelf: NetworkShelf, port: Thing) -> None:
+def forget(store: FakeNetworkStore, port: Thing) -> None:
     """Delete a port of any owner, and disassociate its floating addresses."""
-    shelf.remove(PORT, port)
-    shelf.bindings.pop(port["id"], None)
-    _follow(shelf, {**port, "fixed_ips": []})
-    shelf.tell(DELETED, port)
+    store.remove(PORT, port)
+    store.bindings.pop(port["id"], None)
+    _follow(store, {**port, "fixed_ips": []})
+    store.tell(DELETED, port)
 
 
-def _follow(shelf: NetworkShelf, port: Thing) -> None:
+def _follow(store: FakeNetworkStore, port: Thing) -> None:
     """Disassociate floating addresses from addresses that the port no longer has."""
     has = [one["ip_address"] for one in port["fixed_ips"]]
-    for floating in shelf.where(FLOATING, port_id=port["id"]):
+    for floating in store.where(FLOATING, port_id=port["id"]):
         if floating["fixed_ip_address"] not in has:
             touch(floating, {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN"})
 
@@ -107,13 +107,13 @@ def _check_owner(given: Given, network: Thing, caller: TokenOwner) -> None:
             raise forbidden(f"create_port:{name}")
 
 
-def _check_mac(shelf: NetworkShelf, network_id: str, mac: str) -> None:
-    if shelf.where(PORT, network_id=network_id, mac_address=mac):
+def _check_mac(store: FakeNetworkStore, network_id: str, mac: str) -> None:
+    if store.where(PORT, network_id=network_id, mac_address=mac):
         raise NetworkError(409, "MacAddressInUse", f"Unable to complete operation for network {network_id}. The mac "
                            f"address {mac} is in use.")
 
 
-def _groups(shelf: NetworkShelf, caller: TokenOwner, project_id: str, wanted: Sequence[str] | None,
+def _groups(store: FakeNetworkStore, caller: TokenOwner, project_id: str, wanted: Sequence[str] | None,
             secure: bool) -> list[str]:
     """Return a port's groups; the project's default group if none are given. Raises 404, or 409 for groups without port
     security."""
@@ -121,9 +121,9 @@ def _groups(shelf: NetworkShelf, caller: TokenOwner, project_id: str, wanted: Se
         raise NetworkError(409, "PortSecurityPortHasSecurityGroup", "Port has security group associated. Cannot "
                            "disable port security or IP address until security group is removed.")
     if wanted is None:
-        return [shelf.default_group(project_id)["id"]] if secure and project_id else []
+        return [store.default_group(project_id)["id"]] if secure and project_id else []
     for one in wanted:
-        if shelf.seen(GROUP, one, caller)["project_id"] != project_id:
+        if store.seen(GROUP, one, caller)["project_id"] != project_id:
             raise GROUP.missing(one)
     return list(dict.fromkeys(wanted))
 
@@ -131,9 +131,9 @@ def _groups(shelf: NetworkShelf, caller: TokenOwner, project_id: str, wanted: Se
 # --- bindings
 
 
-def _bind(shelf: NetworkShelf, port: Thing) -> None:
+def _bind(store: FakeNetworkStore, port: Thing) -> None:
     """Set the active binding from the port; inactive bindings to other hosts may exist."""
-    host, mine = port["binding:host_id"], shelf.bindings.setdefault(port["id"], {})
+    host, mine = port["binding:host_id"], store.bindings.setdefault(port["id"], {})
     for other in [name for name, one in mine.items() if one["status"] == "ACTIVE" and name != host]:
         del mine[other]
     if host:
@@ -153,16 +153,16 @@ def privileged(call: FakeCall) -> bool:
     return is_privileged(call.caller)
 
 
-def list_bindings(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_bindings(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/ports/{key}/bindings: list bindings. Raises 404."""
-    shelf.seen(PORT, call.named["key"], call.caller)
-    return {"bindings": list(shelf.bindings.get(call.named["key"], {}).values())}
+    store.seen(PORT, call.named["key"], call.caller)
+    return {"bindings": list(store.bindings.get(call.named["key"], {}).values())}
 
 
-def create_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
+def create_binding(store: FakeNetworkStore, call: FakeCall) -> Json:
     """POST: create an inactive binding to another host. Raises 400, 404 or 409."""
-    port, given = shelf.seen(PORT, call.named["key"], call.caller), call.member("binding")
-    host, mine = given.get("host"), shelf.bindings.setdefault(port["id"], {})
+    port, given = store.seen(PORT, call.named["key"], call.caller), call.member("binding")
+    host, mine = given.get("host"), store.bindings.setdefault(port["id"], {})
     if not isinstance(host, str) or not host or not isinstance(given.get("profile", {}), dict):
         raise NetworkError(400, "HTTPBadRequest", "Invalid input for host: a host name is required.")
     if host in mine:
@@ -172,18 +172,18 @@ def create_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
     return {"binding": mine[host]}
 
 
-def show_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
+def show_binding(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET the binding to one host. Raises 404."""
-    return {"binding": _found(shelf, call)[1]}
+    return {"binding": _found(store, call)[1]}
 
 
-def activate_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
+def activate_binding(store: FakeNetworkStore, call: FakeCall) -> Json:
     """PUT .../activate: activate the binding to that host. Raises 404 or 409."""
-    port, wanted = _found(shelf, call)
+    port, wanted = _found(store, call)
     if wanted["status"] == "ACTIVE":
         raise NetworkError(409, "PortBindingAlreadyActive", f"Binding for port {port['id']} on host "
                            f"{wanted['host']} is already active.")
-    mine = shelf.bindings[port["id"]]
+    mine = store.bindings[port["id"]]
     for host, one in list(mine.items()):
         mine[host] = {**one, "status": "ACTIVE" if host == wanted["host"] else "INACTIVE"}
     touch(port, {"binding:host_id": wanted["host"], "binding:profile": wanted["profile"],
@@ -191,18 +191,18 @@ def activate_binding(shelf: NetworkShelf, call: FakeCall) -> Json:
     return {"binding": mine[wanted["host"]]}
 
 
-def delete_binding(shelf: NetworkShelf, call: FakeCall) -> FakeAnswer:
+def delete_binding(store: FakeNetworkStore, call: FakeCall) -> FakeAnswer:
     """DELETE the binding to one host; without its active binding, a port is unbound. Raises 404."""
-    port, binding = _found(shelf, call)
-    del shelf.bindings[port["id"]][binding["host"]]
+    port, binding = _found(store, call)
+    del store.bindings[port["id"]][binding["host"]]
     if port["binding:host_id"] == binding["host"]:
         touch(port, {"binding:host_id": "", "status": "DOWN"})
     return FakeAnswer(204)
 
 
-def _found(shelf: NetworkShelf, call: FakeCall) -> tuple[Thing, Thing]:
-    port, host = shelf.seen(PORT, call.named["key"], call.caller), call.named["host"]
-    binding = shelf.bindings.get(port["id"], {}).get(host)
+def _found(store: FakeNetworkStore, call: FakeCall) -> tuple[Thing, Thing]:
+    port, host = store.seen(PORT, call.named["key"], call.caller), call.named["host"]
+    binding = store.bindings.get(port["id"], {}).get(host)
     if binding is None:
         raise NetworkError(404, "PortBindingNotFound", f"Binding for port {port['id']} for host {host} could not be "
                            "found.")
@@ -211,7 +211,7 @@ def _found(shelf: NetworkShelf, call: FakeCall) -> tuple[Thing, Thing]:
 
 PORTS = NetworkResource(PORT, make, change, remove)
 _BINDINGS = f"{PORT.path}/{{key}}/bindings"
-ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeNetworkStore], ...] = (
     *PORTS.routes, *tag_routes(PORT),
     FakeRoute("GET", _BINDINGS, list_bindings, privileged),
     FakeRoute("POST", _BINDINGS, create_binding, privileged, 201),

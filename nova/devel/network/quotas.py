@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from nova.devel.network.kinds import NetworkError, is_privileged
 from nova.devel.network.ports import privileged
-from nova.devel.network.store import QUOTAS, NetworkShelf, forbidden
+from nova.devel.network.store import QUOTAS, FakeNetworkStore, forbidden
 from nova.devel.service import FakeCall, FakeRoute
 from nova.model.base import Json
 
 
-def list_all(shelf: NetworkShelf, call: FakeCall) -> Json:
+def list_all(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/quotas: list projects with non-default quotas."""
-    return {"quotas": [{**_limits(shelf, project_id), "tenant_id": project_id, "project_id": project_id}
-                       for project_id in shelf.quotas]}
+    return {"quotas": [{**_limits(store, project_id), "tenant_id": project_id, "project_id": project_id}
+                       for project_id in store.quotas]}
 
 
-def show(shelf: NetworkShelf, call: FakeCall) -> Json:
+def show(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/quotas/{project_id}: show limits. Raises 403 for another project."""
-    return {"quota": _limits(shelf, _project(call))}
+    return {"quota": _limits(store, _project(call))}
 
 
-def show_defaults(shelf: NetworkShelf, call: FakeCall) -> Json:
+def show_defaults(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/quotas/{project_id}/default: show the defaults. Raises 403."""
     _project(call)
     return {"quota": dict(QUOTAS)}
 
 
-def show_details(shelf: NetworkShelf, call: FakeCall) -> Json:
+def show_details(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/quotas/{project_id}/details: show limits and usage. Raises 403."""
     project_id = _project(call)
-    return {"quota": {name: {"limit": limit, "used": shelf.used(project_id, name), "reserved": 0}
-                      for name, limit in _limits(shelf, project_id).items()}}
+    return {"quota": {name: {"limit": limit, "used": store.used(project_id, name), "reserved": 0}
+                      for name, limit in _limits(store, project_id).items()}}
 
 
-def own_project(shelf: NetworkShelf, call: FakeCall) -> Json:
+def own_project(store: FakeNetworkStore, call: FakeCall) -> Json:
     """GET /v2.0/quotas/tenant or /v2.0/quotas/project: show the project of the token."""
     name = call.http.path_info.rpartition("/")[2]
     return {name: {f"{name}_id": call.caller.project_id}}
 
 
-def update(shelf: NetworkShelf, call: FakeCall) -> Json:
+def update(store: FakeNetworkStore, call: FakeCall) -> Json:
     """PUT: set some limits. Raises 400."""
     given, project_id = call.member("quota"), call.named["project_id"]
     for name, limit in given.items():
@@ -48,19 +48,19 @@ def update(shelf: NetworkShelf, call: FakeCall) -> Json:
         if not isinstance(limit, int) or isinstance(limit, bool) or not -1 <= limit < 2 ** 31:
             raise NetworkError(400, "HTTPBadRequest", f"Invalid input for {name}. Reason: an integer from -1 "
                                "is required.")
-    shelf.quotas[project_id] = {**shelf.quotas.get(project_id, {}), **given}
-    return {"quota": _limits(shelf, project_id)}
+    store.quotas[project_id] = {**store.quotas.get(project_id, {}), **given}
+    return {"quota": _limits(store, project_id)}
 
 
-def reset(shelf: NetworkShelf, call: FakeCall) -> None:
+def reset(store: FakeNetworkStore, call: FakeCall) -> None:
     """DELETE: restore the defaults. Raises 404 if they are in force."""
-    if shelf.quotas.pop(call.named["project_id"], None) is None:
+    if store.quotas.pop(call.named["project_id"], None) is None:
         raise NetworkError(404, "TenantQuotaNotFound", f"Quota for tenant {call.named['project_id']} could "
                            "not be found.")
 
 
-def _limits(shelf: NetworkShelf, project_id: str) -> dict[str, int]:
-    return {name: shelf.limit(project_id, name) for name in QUOTAS}
+def _limits(store: FakeNetworkStore, project_id: str) -> dict[str, int]:
+    return {name: store.limit(project_id, name) for name in QUOTAS}
 
 
 def _project(call: FakeCall) -> str:
@@ -71,7 +71,7 @@ def _project(call: FakeCall) -> str:
 
 
 _ONE = "/v2.0/quotas/{project_id}"
-ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeNetworkStore], ...] = (
     FakeRoute("GET", "/v2.0/quotas", list_all, privileged),
     FakeRoute("GET", "/v2.0/quotas/tenant", own_project),
     FakeRoute("GET", "/v2.0/quotas/project", own_project),

@@ -8,7 +8,7 @@ from nova.devel.network import ports
 from nova.devel.network.crud import Given, NetworkResource, tag_routes
 from nova.devel.network.kinds import FLOATING, NETWORK, PORT, ROUTER, SUBNET, NetworkError, is_privileged
 from nova.devel.network.ports import FLOATING_PORT, GATEWAY_PORT, INTERFACE
-from nova.devel.network.store import NetworkShelf, Thing, forbidden, touch
+from nova.devel.network.store import FakeNetworkStore, Thing, forbidden, touch
 from nova.devel.network.subnets import ZONE
 from nova.devel.service import FakeCall, FakeRoute, TokenOwner
 from nova.model.base import Json
@@ -23,97 +23,97 @@ def _bad(what: str, words: str) -> NetworkError:
 # --- routers
 
 
-def make_router(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_router(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
     """Create a router. Raises 400, 403, or 404 for an unknown external network."""
-    router = shelf.insert(ROUTER, project_id, {**given, "external_gateway_info": None, "status": "ACTIVE",
+    router = store.insert(ROUTER, project_id, {**given, "external_gateway_info": None, "status": "ACTIVE",
                                                "availability_zones": [ZONE], "flavor_id": None})
-    _set_gateway(shelf, caller, router, given.get("external_gateway_info"))
+    _set_gateway(store, caller, router, given.get("external_gateway_info"))
     return router
 
 
-def change_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing, given: Given) -> None:
+def change_router(store: FakeNetworkStore, caller: TokenOwner, router: Thing, given: Given) -> None:
     """Change a router. Raises 400, 403, 404, or 409 if floating addresses need the gateway."""
     if "external_gateway_info" in given:
-        _set_gateway(shelf, caller, router, given["external_gateway_info"])
+        _set_gateway(store, caller, router, given["external_gateway_info"])
     touch(router, {name: value or [] if name == "routes" else value for name, value in given.items()
                    if name != "external_gateway_info"})
 
 
-def remove_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing) -> None:
+def remove_router(store: FakeNetworkStore, caller: TokenOwner, router: Thing) -> None:
     """Delete a router. Raises 409 if it has interfaces."""
-    if shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
+    if store.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         raise NetworkError(409, "RouterInUse", f"Router {router['id']} still has ports")
-    _drop_gateway(shelf, router)
-    shelf.remove(ROUTER, router)
+    _drop_gateway(store, router)
+    store.remove(ROUTER, router)
 
 
-def _set_gateway(shelf: NetworkShelf, caller: TokenOwner, router: Thing, wanted: Given | None) -> None:
+def _set_gateway(store: FakeNetworkStore, caller: TokenOwner, router: Thing, wanted: Given | None) -> None:
     """Set the router's port on an external network; None removes it."""
     old = router["external_gateway_info"]
     if not wanted or old and old["network_id"] != wanted["network_id"]:
-        if shelf.where(FLOATING, router_id=router["id"]):
+        if store.where(FLOATING, router_id=router["id"]):
             raise NetworkError(409, "RouterExternalGatewayInUseByFloatingIp", f"Gateway cannot be updated for router "
                                f"{router['id']}, since a gateway to external network is required by one or more "
                                "floating IPs.")
-        _drop_gateway(shelf, router)
+        _drop_gateway(store, router)
     if not wanted:
         return
     if not is_privileged(caller) and {"enable_snat", "external_fixed_ips"} & wanted.keys():
         raise forbidden("create_router:external_gateway_info")
-    network = shelf.seen(NETWORK, wanted["network_id"], caller)
+    network = store.seen(NETWORK, wanted["network_id"], caller)
     if not network["router:external"]:
         raise _bad("router", f"Network {network['id']} is not an external network.")
-    [port] = shelf.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT) or [ports.place(
-        shelf, network, "", {"device_id": router["id"], "device_owner": GATEWAY_PORT,
+    [port] = store.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT) or [ports.place(
+        store, network, "", {"device_id": router["id"], "device_owner": GATEWAY_PORT,
                              "fixed_ips": wanted.get("external_fixed_ips")})]
     router["external_gateway_info"] = {"network_id": network["id"], "external_fixed_ips": port["fixed_ips"],
                                        "enable_snat": wanted.get("enable_snat", True)}
 
 
-def _drop_gateway(shelf: NetworkShelf, router: Thing) -> None:
-    for port in shelf.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT):
-        ports.forget(shelf, port)
+def _drop_gateway(store: FakeNetworkStore, router: Thing) -> None:
+    for port in store.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT):
+        ports.forget(store, port)
     router["external_gateway_info"] = None
 
 
 # --- their interfaces
 
 
-def add_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
+def add_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
     """PUT /v2.0/routers/{key}/add_router_interface, with a subnet or a port. Raises 400, 403, 404 or 409."""
-    router, (name, key) = shelf.own(ROUTER, call.named["key"], call.caller), _named(call)
-    with shelf.whole():
-        port = _plug_port(shelf, call, router, key) if name == "port_id" else _plug_subnet(shelf, call, router, key)
+    router, (name, key) = store.own(ROUTER, call.named["key"], call.caller), _named(call)
+    with store.whole():
+        port = _plug_port(store, call, router, key) if name == "port_id" else _plug_subnet(store, call, router, key)
         return _interface(router, port)
 
 
-def _plug_subnet(shelf: NetworkShelf, call: FakeCall, router: Thing, key: str) -> Thing:
-    subnet = shelf.seen(SUBNET, key, call.caller)
+def _plug_subnet(store: FakeNetworkStore, call: FakeCall, router: Thing, key: str) -> Thing:
+    subnet = store.seen(SUBNET, key, call.caller)
     if not subnet["gateway_ip"]:
         raise _bad("router", "Subnet for router interface must have a gateway IP.")
-    _check_overlaps(shelf, router, subnet)
+    _check_overlaps(store, router, subnet)
     address = [{"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}]
-    return ports.place(shelf, shelf.of(NETWORK)[subnet["network_id"]], router["project_id"], {
+    return ports.place(store, store.of(NETWORK)[subnet["network_id"]], router["project_id"], {
         "device_id": router["id"], "device_owner": INTERFACE, "fixed_ips": address})
 
 
-def _plug_port(shelf: NetworkShelf, call: FakeCall, router: Thing, key: str) -> Thing:
-    port = shelf.own(PORT, key, call.caller)
+def _plug_port(store: FakeNetworkStore, call: FakeCall, router: Thing, key: str) -> Thing:
+    port = store.own(PORT, key, call.caller)
     if port["device_id"]:
         raise NetworkError(409, "PortInUse", f"Unable to complete operation on port {key} for network "
                            f"{port['network_id']}. Port already has an attached device {port['device_id']}.")
     if not port["fixed_ips"]:
         raise _bad("router", "Router port must have at least one fixed IP.")
     for one in port["fixed_ips"]:
-        _check_overlaps(shelf, router, shelf.of(SUBNET)[one["subnet_id"]])
+        _check_overlaps(store, router, store.of(SUBNET)[one["subnet_id"]])
     touch(port, {"device_id": router["id"], "device_owner": INTERFACE})
     return port
 
 
-def _check_overlaps(shelf: NetworkShelf, router: Thing, subnet: Thing) -> None:
+def _check_overlaps(store: FakeNetworkStore, router: Thing, subnet: Thing) -> None:
     """Raise 400 if the router has a port on the subnet, or on an overlapping one."""
-    for port in shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
-        for other in [shelf.of(SUBNET)[one["subnet_id"]] for one in port["fixed_ips"]]:
+    for port in store.where(PORT, device_id=router["id"], device_owner=INTERFACE):
+        for other in [store.of(SUBNET)[one["subnet_id"]] for one in port["fixed_ips"]]:
             if other["id"] == subnet["id"]:
                 raise _bad("router", f"Router already has a port on subnet {subnet['id']}.")
             if ipaddress.ip_network(other["cidr"]).overlaps(ipaddress.ip_network(subnet["cidr"])):
@@ -121,24 +121,24 @@ def _check_overlaps(shelf: NetworkShelf, router: Thing, subnet: Thing) -> None:
                                      f"cidr {other['cidr']} of subnet {other['id']}.")
 
 
-def remove_interface(shelf: NetworkShelf, call: FakeCall) -> Json:
+def remove_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
     """PUT .../remove_router_interface, with a subnet or a port. Raises 400, 403, 404, or 409 if floating addresses need
     it."""
-    router, (name, key) = shelf.own(ROUTER, call.named["key"], call.caller), _named(call)
-    for port in shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
+    router, (name, key) = store.own(ROUTER, call.named["key"], call.caller), _named(call)
+    for port in store.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         subnets = [one["subnet_id"] for one in port["fixed_ips"]]
         if key in ([port["id"]] if name == "port_id" else subnets):
             break
     else:
         raise NetworkError(404, f"RouterInterfaceNotFound{'ForSubnet' if name == 'subnet_id' else ''}",
                            f"Router {router['id']} has no interface {name} {key}")
-    for floating in shelf.where(FLOATING, router_id=router["id"]):
-        inside = [one["subnet_id"] for one in shelf.of(PORT)[floating["port_id"]]["fixed_ips"]]
+    for floating in store.where(FLOATING, router_id=router["id"]):
+        inside = [one["subnet_id"] for one in store.of(PORT)[floating["port_id"]]["fixed_ips"]]
         if set(inside) & set(subnets):
             raise NetworkError(409, "RouterInterfaceInUseByFloatingIP", f"Router interface for subnet {subnets[0]} on "
                                f"router {router['id']} cannot be deleted, as it is required by one or more "
                                "floating IPs.")
-    ports.forget(shelf, port)
+    ports.forget(store, port)
     return _interface(router, port)
 
 
@@ -160,62 +160,62 @@ def _interface(router: Thing, port: Thing) -> Thing:
 # --- floating addresses
 
 
-def make_floating(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_floating(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
     """Create a floating address. Raises 400, 404, or 409 if no address is free."""
-    network = shelf.seen(NETWORK, given["floating_network_id"], caller)
+    network = store.seen(NETWORK, given["floating_network_id"], caller)
     if not network["router:external"]:
         raise _bad("floatingip", f"Network {network['id']} is not a valid external network.")
-    floating = shelf.insert(FLOATING, project_id, {**given, **NOWHERE})
+    floating = store.insert(FLOATING, project_id, {**given, **NOWHERE})
     said = {name: given[key] for name, key in (("subnet_id", "subnet_id"), ("ip_address", "floating_ip_address"))
             if given.get(key)}
-    subnet = next((one["id"] for one in shelf.where(SUBNET, network_id=network["id"]) if one["ip_version"] == 4), "")
-    port = ports.place(shelf, network, "", {"device_id": floating["id"], "device_owner": FLOATING_PORT,
+    subnet = next((one["id"] for one in store.where(SUBNET, network_id=network["id"]) if one["ip_version"] == 4), "")
+    port = ports.place(store, network, "", {"device_id": floating["id"], "device_owner": FLOATING_PORT,
                                                     "fixed_ips": [said or {"subnet_id": subnet}]})
     floating["floating_ip_address"] = port["fixed_ips"][0]["ip_address"]
     del floating["subnet_id"]
-    _lead(shelf, caller, floating, given)
+    _lead(store, caller, floating, given)
     return floating
 
 
-def change_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, given: Given) -> None:
+def change_floating(store: FakeNetworkStore, caller: TokenOwner, floating: Thing, given: Given) -> None:
     """Change a floating address. Raises 400, 404, or 409 if the port has one."""
     if "port_id" in given or "fixed_ip_address" in given:
-        _lead(shelf, caller, floating, {"port_id": floating["port_id"], **given})
+        _lead(store, caller, floating, {"port_id": floating["port_id"], **given})
     touch(floating, {"description": given.get("description", floating["description"])})
 
 
-def remove_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing) -> None:
+def remove_floating(store: FakeNetworkStore, caller: TokenOwner, floating: Thing) -> None:
     """Delete a floating address, which frees its address."""
-    _tell(shelf, floating["port_id"])
-    for port in shelf.where(PORT, device_id=floating["id"], device_owner=FLOATING_PORT):
-        ports.forget(shelf, port)
-    shelf.remove(FLOATING, floating)
+    _tell(store, floating["port_id"])
+    for port in store.where(PORT, device_id=floating["id"], device_owner=FLOATING_PORT):
+        ports.forget(store, port)
+    store.remove(FLOATING, floating)
 
 
-def _lead(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, given: Given) -> None:
+def _lead(store: FakeNetworkStore, caller: TokenOwner, floating: Thing, given: Given) -> None:
     """Associate the floating address with a port's address, or (port_id null) with none. Nova is notified about both
     servers."""
     before = floating["port_id"]
     floating.update(NOWHERE)
     if given.get("port_id"):
-        port = shelf.own(PORT, given["port_id"], caller)
+        port = store.own(PORT, given["port_id"], caller)
         address = _address(port, given.get("fixed_ip_address"))
         if any(one["fixed_ip_address"] == address and one["floating_network_id"] == floating["floating_network_id"]
-               for one in shelf.where(FLOATING, port_id=port["id"])):
+               for one in store.where(FLOATING, port_id=port["id"])):
             raise NetworkError(409, "FloatingIPPortAlreadyAssociated", f"Cannot associate floating IP "
                                f"{floating['floating_ip_address']} with port {port['id']} using fixed IP {address}, as "
                                "that fixed IP already has a floating IP on this external network.")
         floating.update(port_id=port["id"], fixed_ip_address=address, status="ACTIVE",
-                        router_id=_router_between(shelf, port, address, floating["floating_network_id"]),
+                        router_id=_router_between(store, port, address, floating["floating_network_id"]),
                         port_details={name: port[name] for name in ("name", "network_id", "mac_address", "device_id",
                                                                     "device_owner", "admin_state_up", "status")})
     for one in dict.fromkeys((before, floating["port_id"])):
-        _tell(shelf, one)
+        _tell(store, one)
 
 
-def _tell(shelf: NetworkShelf, port_id: str | None) -> None:
+def _tell(store: FakeNetworkStore, port_id: str | None) -> None:
     if port_id:
-        shelf.tell(ports.CHANGED, shelf.of(PORT)[port_id])
+        store.tell(ports.CHANGED, store.of(PORT)[port_id])
 
 
 def _address(port: Thing, wanted: str | None) -> str:
@@ -231,11 +231,11 @@ def _address(port: Thing, wanted: str | None) -> str:
     return wanted or found[0]
 
 
-def _router_between(shelf: NetworkShelf, port: Thing, address: str, external_id: str) -> str:
+def _router_between(store: FakeNetworkStore, port: Thing, address: str, external_id: str) -> str:
     """Return the router between the port's subnet and the floating address's network. Raises 404 if there is none."""
     subnet = next(one["subnet_id"] for one in port["fixed_ips"] if one["ip_address"] == address)
-    for plugged in shelf.where(PORT, device_owner=INTERFACE, network_id=port["network_id"]):
-        router = shelf.of(ROUTER)[plugged["device_id"]]
+    for plugged in store.where(PORT, device_owner=INTERFACE, network_id=port["network_id"]):
+        router = store.of(ROUTER)[plugged["device_id"]]
         gateway = router["external_gateway_info"]
         if gateway and gateway["network_id"] == external_id and subnet in [one["subnet_id"]
                                                                            for one in plugged["fixed_ips"]]:
@@ -246,7 +246,7 @@ def _router_between(shelf: NetworkShelf, port: Thing, address: str, external_id:
 
 ROUTERS = NetworkResource(ROUTER, make_router, change_router, remove_router)
 FLOATINGS = NetworkResource(FLOATING, make_floating, change_floating, remove_floating)
-ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
+ROUTES: tuple[FakeRoute[FakeNetworkStore], ...] = (
     *ROUTERS.routes, *tag_routes(ROUTER), *FLOATINGS.routes, *tag_routes(FLOATING),
     FakeRoute("PUT", f"{ROUTER.path}/{{key}}/add_router_interface", add_interface),
     FakeRoute("PUT", f"{ROUTER.path}/{{key}}/remove_router_interface", remove_interface),

@@ -7,7 +7,7 @@ import ipaddress
 from nova.devel.network.crud import Given, NetworkResource, tag_routes
 from nova.devel.network.kinds import GROUP, PORT, RULE, NetworkError, is_privileged
 from nova.devel.network.lists import query_of
-from nova.devel.network.store import DEFAULT, NetworkShelf, Thing, touch
+from nova.devel.network.store import DEFAULT, FakeNetworkStore, Thing, touch
 from nova.devel.service import FakeCall, FakeRoute, TokenOwner
 from nova.model.base import Json
 
@@ -19,71 +19,71 @@ SAME = ("security_group_id", "direction", "ethertype", "port_range_min", "port_r
         "remote_group_id")
 
 
-def look_for_default(shelf: NetworkShelf, call: FakeCall) -> None:
+def look_for_default(store: FakeNetworkStore, call: FakeCall) -> None:
     """Create the default group of the caller, or of the project in an administrator's query, so that the list has
     it."""
     said = query_of(call)
     wanted = [*said.get("project_id", ()), *said.get("tenant_id", ())][:1] if is_privileged(call.caller) else []
     for project_id in wanted or [call.caller.project_id]:
         if project_id:
-            shelf.default_group(project_id)
+            store.default_group(project_id)
 
 
-def make_group(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_group(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
     """Create a group with rules that allow all outgoing traffic. Raises 409 for a second default group."""
-    default = shelf.default_group(project_id)
+    default = store.default_group(project_id)
     if given.get("name") == DEFAULT:
         raise NetworkError(409, "SecurityGroupDefaultAlreadyExists", "Default security group already exists: "
                            f"{default['id']}.")
-    shelf.check_quota(GROUP, project_id)  # the default group counts too
-    made = shelf.insert(GROUP, project_id, given)
-    shelf.let_out(made)
+    store.check_quota(GROUP, project_id)  # the default group counts too
+    made = store.insert(GROUP, project_id, given)
+    store.let_out(made)
     return made
 
 
-def change_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing, given: Given) -> None:
+def change_group(store: FakeNetworkStore, caller: TokenOwner, group: Thing, given: Given) -> None:
     """Change a group. Raises 409 for a new name of the default group, the default name for another group, or new
     statefulness of a group in use."""
     if (group["name"] == DEFAULT) != (given.get("name", group["name"]) == DEFAULT):
         raise NetworkError(409, "SecurityGroupCannotUpdateDefault", "Updating default security group not allowed.")
     if given.get("stateful", group["stateful"]) != group["stateful"]:
-        _check_unused(shelf, group)
+        _check_unused(store, group)
     touch(group, given)
 
 
-def remove_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing) -> None:
+def remove_group(store: FakeNetworkStore, caller: TokenOwner, group: Thing) -> None:
     """Delete a group with its rules, and other groups' rules that refer to it. Raises 409 if it is in use, or for a
     default group unless an administrator deletes it."""
     if group["name"] == DEFAULT and not is_privileged(caller):
         raise NetworkError(409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security "
                            "group.")
-    _check_unused(shelf, group)
-    for rule in [*shelf.where(RULE, security_group_id=group["id"]), *shelf.where(RULE, remote_group_id=group["id"])]:
-        shelf.of(RULE).pop(rule["id"], None)
-    shelf.remove(GROUP, group)
+    _check_unused(store, group)
+    for rule in [*store.where(RULE, security_group_id=group["id"]), *store.where(RULE, remote_group_id=group["id"])]:
+        store.of(RULE).pop(rule["id"], None)
+    store.remove(GROUP, group)
 
 
-def _check_unused(shelf: NetworkShelf, group: Thing) -> None:
-    if any(group["id"] in port["security_groups"] for port in shelf.of(PORT).values()):
+def _check_unused(store: FakeNetworkStore, group: Thing) -> None:
+    if any(group["id"] in port["security_groups"] for port in store.of(PORT).values()):
         raise NetworkError(409, "SecurityGroupInUse", f"Security Group {group['id']} in use.")
 
 
-def make_rule(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_rule(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
     """Create a rule. Raises 400 for inconsistent members, 404 for an unknown group, 409 if the group has the same
     rule."""
-    group = shelf.own(GROUP, given["security_group_id"], caller)
+    group = store.own(GROUP, given["security_group_id"], caller)
     members: dict[str, Json] = {name: member.default for name, member in RULE.members.items()} | dict(given)
     protocol = str(members["protocol"] or "any").lower()
     members["protocol"] = None if protocol == "any" else protocol
     _check_ports(members)
-    _check_remote(shelf, caller, members)
-    for other in shelf.where(RULE, **{name: members[name] for name in SAME}):
+    _check_remote(store, caller, members)
+    for other in store.where(RULE, **{name: members[name] for name in SAME}):
         if _protocol(other) != _protocol(members):
             continue
         raise NetworkError(409, "SecurityGroupRuleExists", f"Security group rule already exists. Rule id is "
                            f"{other['id']}.")
     touch(group, {})
-    return shelf.insert(RULE, group["project_id"], members)
+    return store.insert(RULE, group["project_id"], members)
 
 
 def _protocol(rule: Thing) -> str | None:
@@ -116,12 +116,12 @@ def _check_ports(rule: Thing) -> None:
                            "port_range_max, and other protocols have no ports")
 
 
-def _check_remote(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
+def _check_remote(store: FakeNetworkStore, caller: TokenOwner, rule: Thing) -> None:
     if rule["remote_group_id"] and rule["remote_ip_prefix"]:
         raise NetworkError(400, "SecurityGroupRemoteGroupAndRemoteIpPrefix", "Only remote_ip_prefix or remote_group_id "
                            "may be provided.")
     if rule["remote_group_id"]:
-        shelf.seen(GROUP, rule["remote_group_id"], caller)
+        store.seen(GROUP, rule["remote_group_id"], caller)
     if rule["remote_ip_prefix"]:
         prefix = ipaddress.ip_network(rule["remote_ip_prefix"], strict=False)
         if rule["ethertype"] != f"IPv{prefix.version}":
@@ -131,16 +131,16 @@ def _check_remote(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
             rule["remote_ip_prefix"] = str(prefix)
 
 
-def change_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing, given: Given) -> None:
+def change_rule(store: FakeNetworkStore, caller: TokenOwner, rule: Thing, given: Given) -> None:
     """Update the revision: rules have no members that can be changed."""
     touch(rule, given)
 
 
-def remove_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
+def remove_rule(store: FakeNetworkStore, caller: TokenOwner, rule: Thing) -> None:
     """Delete a rule."""
-    shelf.remove(RULE, rule)
+    store.remove(RULE, rule)
 
 
 GROUPS = NetworkResource(GROUP, make_group, change_group, remove_group, look_for_default)
 RULES = NetworkResource(RULE, make_rule, change_rule, remove_rule, look_for_default)
-ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (*GROUPS.routes, *tag_routes(GROUP), *RULES.routes)
+ROUTES: tuple[FakeRoute[FakeNetworkStore], ...] = (*GROUPS.routes, *tag_routes(GROUP), *RULES.routes)

@@ -39,7 +39,7 @@ class PortNews(NamedTuple):
     port_id: str
 
 
-class NetworkShelf:
+class FakeNetworkStore:
     """Store of all resources. ``things``: by the kind's plural and id. ``bindings``: by the port's id and the host.
     ``quotas``: non-default limits of projects. ``news``: undelivered events about servers' ports."""
 

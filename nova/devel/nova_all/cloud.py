@@ -29,23 +29,23 @@ from nova.devel.image.glance import FakeGlance
 from nova.devel.network.neutron import FakeNeutron
 from nova.devel.nova_all import hosts, memory
 from nova.devel.nova_all.faults import FaultKnobs, Faults, FaultService
-from nova.devel.nova_all.frontend import Front
-from nova.devel.nova_all.home import Home
+from nova.devel.nova_all.frontend import ApiFrontend
 from nova.devel.nova_all.network_events import NetworkEvents
 from nova.devel.nova_all.plan import FAKE, NEUTRON, Plan
-from nova.devel.nova_all.sample_data import Furniture
+from nova.devel.nova_all.sample_data import SampleData
 from nova.devel.nova_all.settings import CONTROLLER, CloudAddresses
+from nova.devel.nova_all.state_directory import StateDirectory
 from nova.model.base import Library
-from nova.monitoring.health import Vitals
+from nova.monitoring.health import HealthChecks
 from nova.rpc.buses import control_bus
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.in_process import exchange
-from nova.web.seen import SeenRequests
+from nova.web.replay_cache import ReplayCache
 
 GRACE_S = 0.2  # for work in progress at the end: unfinished work is resumed at the next start
 
 
-class Doors(NamedTuple):
+class Listeners(NamedTuple):
     """Listening sockets. ``consoles``: by the proxy's program."""
 
     apis: socket.socket
@@ -67,13 +67,13 @@ class Doors(NamedTuple):
                               f"http://{host}:{self.s3.getsockname()[1]}")
 
 
-def open_doors(plan: Plan) -> Doors:
+def bind_listeners(plan: Plan) -> Listeners:
     """Bind all sockets. Raises service.CannotStart, which names the port and its option."""
     apis = _bound(plan.listen, plan.port, "--port")
     consoles = {kinds.SERIAL.binary: _bound(plan.listen, plan.serial_port, "--serial-port"),
                 kinds.NOVNC.binary: _bound(plan.listen, plan.console_port, "--console-port")}
-    return Doors(apis, _bound("127.0.0.1", 0), _bound("127.0.0.1", 0), consoles,
-                 _bound(plan.listen, plan.s3_port, "--s3-port"))
+    return Listeners(apis, _bound("127.0.0.1", 0), _bound("127.0.0.1", 0), consoles,
+                     _bound(plan.listen, plan.s3_port, "--s3-port"))
 
 
 def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
@@ -88,11 +88,11 @@ def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
 class WholeCloud:
     """All services in one process. ``tell`` prints the summary once the cloud is ready."""
 
-    def __init__(self, plan: Plan, home: Home, doors: Doors, options: Options,
+    def __init__(self, plan: Plan, home: StateDirectory, doors: Listeners, options: Options,
                  tell: Callable[[WholeCloud], None]) -> None:
         self.plan, self.home, self.doors, self.options, self.tell = plan, home, doors, options, tell
         self.addresses = doors.addresses(plan)
-        self.front = Front()
+        self.front = ApiFrontend()
         self.password = home.secret("password")
         self.keystone = FakeKeystone(self.addresses.catalog, self.password)
         self.glance = FakeGlance(self.keystone.identify, home.path / "images")
@@ -111,8 +111,8 @@ class WholeCloud:
             self._begin(make(self.options, 0))
         self._begin(Cert(self.options, 0, prepares=False))
         self._begin(self.events)
-        self._begin(memory.Trimming())
-        self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
+        self._begin(memory.MemoryTrimmer())
+        self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, ReplayCache()))
         self._begin(objectstore.ObjectStoreDaemon(self.options, self.doors.s3))
         for host in self.hosts.values():
             host.start()
@@ -123,7 +123,7 @@ class WholeCloud:
                 self.lacks[parts.kind.flag.lstrip("-")] = parts.pages.lacks
             self._begin(console_proxy.Proxy(self.options, parts, door))
         conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
-        Furniture(self.plan, self.addresses, self.keystone, self.glance, conductor).furnish(self.is_own_identity)
+        SampleData(self.plan, self.addresses, self.keystone, self.glance, conductor).create(self.is_own_identity)
         self.tell(self)
 
     def _begin(self, part: Library) -> None:
@@ -179,10 +179,10 @@ class WholeCloud:
             driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
                                                                 lambda: compute.abandoned)
 
-    def vitals(self) -> Vitals:
+    def health_checks(self) -> HealthChecks:
         """Return the conductor's health checks."""
-        vitals: Vitals = self.parts[0].vitals()
-        return vitals
+        health_checks: HealthChecks = self.parts[0].health_checks()
+        return health_checks
 
     def stop(self, seconds: float) -> None:
         """Accept no more requests, and release leases, so that the next start resumes immediately."""

@@ -68,7 +68,7 @@ class ArmedFault:
         return {"kind": self.kind, "name": self.name, "times": self.times}
 
 
-class Hurt(NamedTuple):
+class StoppedHost(NamedTuple):
     """The host that a fault stopped."""
 
     host: str
@@ -115,7 +115,7 @@ class Faults:
         """Return the active faults in the API's form."""
         with self._lock:
             armed = [fault.shown() for fault in self._armed]
-        return armed + [Hurt(name).shown() for name, host in self.hosts.items() if host.dead]
+        return armed + [StoppedHost(name).shown() for name, host in self.hosts.items() if host.dead]
 
     def around(self, application: WSGIApplication) -> WSGIApplication:
         """Return the application, extended by support for the header."""
@@ -251,7 +251,7 @@ def create(faults: Faults, call: FakeCall) -> Json:
         raise FakeError(400, f"'{min(unknown)}' is not valid for the kind {kind}.")
     if kind == HOST:
         faults.kill(str(asked.get("host")))
-        return {"fault": Hurt(str(asked["host"])).shown()}
+        return {"fault": StoppedHost(str(asked["host"])).shown()}
     fault = ArmedFault(kind, asked.get("name", "*"), asked.get("times", 1))
     if not isinstance(fault.name, str):
         raise FakeError(400, "'name' must be a pattern of servers' names.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-class Front:
+class ApiFrontend:
     """WSGI application that dispatches requests. ``below``: by the first part of the path; ``usual`` serves all other
     paths."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 
-from nova.service import Every
+from nova.service import PeriodicTask
 
 M_ARENA_MAX = -8  # from malloc.h
 MOST_ARENAS = 2
@@ -29,11 +29,11 @@ def trim() -> bool:
     return give is not None and bool(give(0))
 
 
-class Trimming:
+class MemoryTrimmer:
     """Part of the cloud that trims memory periodically."""
 
     def start(self) -> None:
-        self._periodic = Every(TRIM_S, trim, "free memory").start()
+        self._periodic = PeriodicTask(TRIM_S, trim, "free memory").start()
 
     def stop(self, _seconds: float) -> None:
         self._periodic.stop()

@@ -9,8 +9,8 @@ from pathlib import Path
 from oslo_config import cfg
 
 from nova.configuration.sources import Sources, Values
-from nova.configuration.trial import ours
-from nova.devel.nova_all.home import Home, write
+from nova.configuration.validation import ours
+from nova.devel.nova_all.state_directory import StateDirectory, write
 
 FILE = "own.conf"
 #: Paths, addresses, and the connections of the parts within the process.
@@ -34,7 +34,7 @@ def overridden(files: Sequence[str]) -> dict[str, list[str]]:
             if (kept := [name for name in names if name in values.get(section, {})])}
 
 
-def keep(home: Home, made: str, files: Sequence[str]) -> tuple[str | None, str]:
+def keep(home: StateDirectory, made: str, files: Sequence[str]) -> tuple[str | None, str]:
     """Return a file to be read last, with nova-all's own values for options that ``files`` override, and a message
     about it. ``made``: nova-all's own file. Returns None and an empty text if there are no such options."""
     found = overridden(files)

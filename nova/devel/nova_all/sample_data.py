@@ -87,7 +87,7 @@ DEMO_SERVERS = (
     DemoServer("research", "notebook", "g1.large", {}), DemoServer("research", "old", "m1.tiny", {}, {"shelve": None}))
 
 
-class Furniture:
+class SampleData:
     """Creates missing resources in a running cloud."""
 
     def __init__(self, plan: Plan, addresses: CloudAddresses, keystone: FakeKeystone, glance: FakeGlance,
@@ -95,7 +95,7 @@ class Furniture:
         self.plan, self.addresses, self.keystone, self.glance = plan, addresses, keystone, glance
         self._conductor = conductor
 
-    def furnish(self, is_own_identity: bool) -> None:
+    def create(self, is_own_identity: bool) -> None:
         """Create the resources of every cloud; then the sample data, if requested and if the users are those of the
         fake Keystone."""
         with context.entered(context.internal()):

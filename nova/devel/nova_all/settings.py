@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from nova.console import kinds
 from nova.devel.nova_all.console_pages import ConsolePages
-from nova.devel.nova_all.home import Home, write
 from nova.devel.nova_all.plan import LIBVIRT, NEUTRON, Plan
+from nova.devel.nova_all.state_directory import StateDirectory, write
 from nova.rpc.buses import IN_PROCESS
 
 CONTROLLER = "controller"
@@ -49,7 +49,7 @@ class CloudAddresses(NamedTuple):
                 "placement": f"{self.apis}/placement", "ec2": f"{self.apis}{EC2_PATH}", "s3": self.s3, **network}
 
 
-def write_conf(plan: Plan, home: Home, addresses: CloudAddresses, pages: ConsolePages) -> str:
+def write_conf(plan: Plan, home: StateDirectory, addresses: CloudAddresses, pages: ConsolePages) -> str:
     """Write nova.conf into the directory, and return its path."""
     path = home.path / FILE
     chosen = _settings(plan, home, addresses)
@@ -69,7 +69,7 @@ def render(settings: Mapping[str, Mapping[str, object]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
+def _settings(plan: Plan, home: StateDirectory, addresses: CloudAddresses) -> Settings:
     local = {"listen": plan.listen}
     return {
         "DEFAULT": {
@@ -117,7 +117,7 @@ def _networking(plan: Plan) -> dict[str, object]:
     return {"network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100"}
 
 
-def _neutron(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
+def _neutron(plan: Plan, home: StateDirectory, addresses: CloudAddresses) -> Settings:
     """Return the settings for the conductor, which is the only client of Neutron."""
     if plan.networking != NEUTRON:
         return {}

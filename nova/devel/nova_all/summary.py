@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from nova.devel.nova_all.console_pages import ConsolePages
-from nova.devel.nova_all.home import write
 from nova.devel.nova_all.settings import REGION
+from nova.devel.nova_all.state_directory import write
 
 if TYPE_CHECKING:
     from nova.devel.nova_all.cloud import WholeCloud

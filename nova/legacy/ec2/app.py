@@ -20,7 +20,7 @@ from oslo_utils import netutils
 from nova import errors
 from nova.conf.network import neutron_in_use
 from nova.context import RequestContext, current, entered
-from nova.http_room import HOLDER
+from nova.http_connection_limit import HOLDER
 from nova.legacy.ec2 import faults, xml
 from nova.legacy.ec2.actions import ACTIONS, ALWAYS_NEW, is_reading
 from nova.legacy.ec2.faults import Ec2Error, missing
@@ -43,11 +43,11 @@ from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.web.access_log import AccessLog
-from nova.web.dispatch import Beside, send
+from nova.web.dispatch import MountedApi, send
+from nova.web.fair_share import ProjectLimiter
 from nova.web.layers import Application, stacked
 from nova.web.paths import ROUTE_KEY, VERSION_KEY
 from nova.web.request_id import HEADER, RequestId
-from nova.web.turns import ProjectTurns
 
 LOG = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Ec2Application:
     def __init__(self, site: Ec2Site, who: Signers, clock: Callable[[], float] = time.time,
                  taken: TakenSignatures | None = None) -> None:
         self._site, self._signers, self._clock, self._taken = site, who, clock, taken
-        self._turns = ProjectTurns()
+        self._turns = ProjectLimiter()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = environ["nova.request_id"]
@@ -177,7 +177,7 @@ def _signed(environ: WSGIEnvironment) -> SignedRequest:
 def build(site: Ec2Site, who: Signers, beside: dict[str, Application] | None = None,
           clock: Callable[[], float] = time.time, taken: TakenSignatures | None = None) -> Application:
     """Return the API with its middleware. ``beside``: other applications to serve, by the first part of their path."""
-    return stacked(Beside(Ec2Application(site, who, clock, taken), beside or {}), (
+    return stacked(MountedApi(Ec2Application(site, who, clock, taken), beside or {}), (
         lambda inner: RequestId(inner, (HEADER, "x-amzn-requestid")),
         lambda inner: AccessLog(inner, "ec2", ACCESS_LOG)))
 

@@ -9,9 +9,9 @@ import msgspec
 from nova.legacy.ec2.faults import unsupported
 from nova.legacy.ec2.request import Ec2Request
 from nova.model.base import Json
-from nova.model.block_device.asked_devices import AskedDevices, DeviceTerms, devices_of
 from nova.model.block_device.block_device_entries import bare
 from nova.model.block_device.block_devices import BLOCK_DEVICES, root_name
+from nova.model.block_device.requested_devices import DeviceTerms, RequestedDevices, devices_of
 from nova.model.image.images import Image
 
 #: Root device names that clients use by default.
@@ -36,13 +36,13 @@ class BlockDeviceMapping(msgspec.Struct, frozen=True, kw_only=True):
     ebs: EbsDevice | None = None
 
 
-def asked(req: Ec2Request, mapping: Sequence[BlockDeviceMapping], image: Image, servers: int) -> AskedDevices:
+def asked(req: Ec2Request, mapping: Sequence[BlockDeviceMapping], image: Image, servers: int) -> RequestedDevices:
     """Return the block devices of a request for ``servers`` servers of the image.
 
     Raises InvalidSnapshot.NotFound, InvalidVolume.NotFound, InvalidBlockDeviceMapping, UnsupportedOperation.
     """
     if not mapping:
-        return AskedDevices()
+        return RequestedDevices()
     roots = USUAL_ROOTS | {root_name(image.properties)}
     found = [entry(req, one, bare(one.device_name) in roots, image) for one in mapping]
     if not any(one.get("boot_index") == 0 for one in found):

@@ -23,9 +23,9 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from nova.legacy.objectstore import files
+from nova.legacy.objectstore.disk_space import DiskSpace, SpaceWatch
 from nova.legacy.objectstore.listing import ListingAsked, ListingPage, page_of
 from nova.legacy.objectstore.names import check_bucket, check_key, file_name
-from nova.legacy.objectstore.room import DiskRoom, RoomWatch
 from nova.legacy.objectstore.s3_errors import S3Error
 from nova.legacy.objectstore.usage import OBJECTS, Usage, UsageChange, UsageCounts, usage_in, usage_of
 
@@ -118,7 +118,7 @@ class ObjectStore:
         self.buckets, self.uploads, self.new = folder / "buckets", folder / "uploads", folder / "new"
         for path in (self.buckets, self.uploads, self.new):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.room = DiskRoom(folder, self.limits.least_free)
+        self.room = DiskSpace(folder, self.limits.least_free)
         self.usage = UsageCounts(folder / "usage", self._files_of)
         self._under_way: Counter[str] = Counter()
         self._counting = threading.Lock()
@@ -139,7 +139,7 @@ class ObjectStore:
         Raises S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets,
         InsufficientStorage.
         """
-        self.check_room()
+        self.check_space()
         record = BucketRecord(check_bucket(name), owner, self.clock())
         made = files.new_folder(self.new)
         (made / OBJECTS).mkdir()
@@ -224,7 +224,7 @@ class ObjectStore:
             self.place(owner, bucket, new, target, given.must_be_new)
         return record
 
-    def check_room(self) -> None:
+    def check_space(self) -> None:
         """Check that the disk has free space. Raises S3Error: InsufficientStorage."""
         if self.room.lacks():
             raise S3Error("InsufficientStorage")
@@ -243,8 +243,8 @@ class ObjectStore:
 
         Raises S3Error: EntityTooLarge, QuotaExceeded, InsufficientStorage.
         """
-        self.check_room()
-        size, watch = 0, RoomWatch(self.room)
+        self.check_space()
+        size, watch = 0, SpaceWatch(self.room)
         try:
             for piece in pieces:
                 size += len(piece)

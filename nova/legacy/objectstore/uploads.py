@@ -55,7 +55,7 @@ class MultipartUploads:
         Raises S3Error: NoSuchBucket, AccessDenied, QuotaExceeded if too many uploads are in progress,
         InsufficientStorage, and the errors of the key.
         """
-        self._store.check_room()
+        self._store.check_space()
         self._store.bucket(owner, bucket)
         self._store.object_path(bucket, key)
         if sum(1 for _ in self._store.uploads.glob(f"{file_name(owner)}.*")) >= self._store.limits.uploads_per_owner:

@@ -13,9 +13,9 @@ from nova.clients import session
 from nova.clients.signed_tokens import SignatureNotTaken, SignedToken, SignedTokens
 from nova.conf.base import Options
 from nova.legacy.signatures import keystone, v4
+from nova.legacy.signatures.failure_limits import SignatureFailures
 from nova.legacy.signatures.request import SKEW_S, Signature, SignatureFault, SignatureRefused, SignedRequest
 from nova.legacy.signatures.versions import ec2_signature, s3_signature
-from nova.legacy.signatures.wrong import WrongSignatures
 from nova.model.base import Json
 from nova.web.auth import NOAUTH, NOAUTH_ROLES
 
@@ -93,8 +93,8 @@ class KeystoneSigners:
     """Authentication by Keystone, with one call per request, within the rate limit of wrong signatures."""
 
     def __init__(self, tokens: SignedTokens, terms: Ec2Terms = USUAL_TERMS,
-                 wrong: WrongSignatures | None = None) -> None:
-        self._tokens, self._versions, self._wrong = tokens, Ec2Versions(terms), wrong or WrongSignatures()
+                 wrong: SignatureFailures | None = None) -> None:
+        self._tokens, self._versions, self._wrong = tokens, Ec2Versions(terms), wrong or SignatureFailures()
 
     def check(self) -> None:
         """Check that Keystone responds. Raises errors.service.Unavailable and others if it does not."""
@@ -109,15 +109,15 @@ class KeystoneSigners:
         signature = self._versions.signature_of(request, now)
         if (signature.version, signature.digest) not in CHECKED:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
-        return self._judged(request, signature, self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
+        return self._checked(request, signature, self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """Authenticate an S3 request. Raises the errors of Signers; SignatureRefused also as TOO_MANY."""
         signature = s3_signature(request, now)
-        return self._judged(request, signature, self._tokens.of_s3, keystone.s3tokens_body(signature))
+        return self._checked(request, signature, self._tokens.of_s3, keystone.s3tokens_body(signature))
 
-    def _judged(self, request: SignedRequest, signature: Signature,
-                ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> dict[str, Json]:
+    def _checked(self, request: SignedRequest, signature: Signature,
+                 ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> dict[str, Json]:
         self._wrong.check(request.peer, signature.access)
         found = _asked(ask, body)
         if found is None:

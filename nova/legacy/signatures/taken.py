@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from nova.legacy.signatures.request import Signature, SignatureFault, SignatureRefused
-from nova.web.seen import SeenRequests
+from nova.web.replay_cache import ReplayCache
 
 #: Seconds for which the first sender may repeat a signature: one for the clock's resolution, and the delay of requests.
 REPEAT_S = 5
@@ -23,7 +23,7 @@ class TakenSignatures:
     """The signatures already used; created before the workers fork, which share it. ``clock``: Unix time in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock, self._seen = clock, SeenRequests(clock, PARTS)
+        self._clock, self._seen = clock, ReplayCache(clock, PARTS)
 
     def take(self, signature: Signature, peer: str, is_repeatable: bool = True) -> None:
         """Record a signature as used.

@@ -17,7 +17,7 @@ from nova.legacy.xml import negotiation, reader, requests, writer
 from nova.model.base import Json
 from nova.web import bodies
 from nova.web.dispatch import Headers
-from nova.web.errors import Errors, Speech
+from nova.web.errors import ErrorFormat, Errors
 from nova.web.routing import Router
 
 
@@ -61,12 +61,12 @@ class NegotiatedAPI(ComputeAPI):
         return status, [(name, own.get(name, value)) for name, value in headers], content
 
 
-def _speech(kind: str) -> Speech:
+def _speech(kind: str) -> ErrorFormat:
     """Return the error format for ``kind``, an XML media type."""
     def described(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
-        status, content = faults.SPEECH.described(error, environ)
+        status, content = faults.ERROR_FORMAT.described(error, environ)
         return status, writer.write(msgspec.json.decode(content))
-    return Speech(described, lambda environ: [], kind)
+    return ErrorFormat(described, lambda environ: [], kind)
 
 
 class Representations:

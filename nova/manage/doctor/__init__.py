@@ -12,11 +12,13 @@ from nova import configuration, errors
 from nova.conf.base import Options
 from nova.manage.doctor.ceph import ceph_pool
 from nova.manage.doctor.cloud import attachments, capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
+from nova.manage.doctor.config_options import unread
 from nova.manage.doctor.connections import connections
 from nova.manage.doctor.daemons import daemons
 from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding
 from nova.manage.doctor.firewall import packet_filter
 from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, image_sandbox, kvm, libvirt
+from nova.manage.doctor.keystone_credentials import keystone, limits, service_user
 from nova.manage.doctor.mode import security_mode
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
@@ -24,8 +26,6 @@ from nova.manage.doctor.optional import optional_parts
 from nova.manage.doctor.privileges import privileges
 from nova.manage.doctor.secret_files import secret_files
 from nova.manage.doctor.services import broker, cinder, databases, glance, image_proxy, placement
-from nova.manage.doctor.standing import keystone, limits, service_user
-from nova.manage.doctor.written import unread
 from nova.manage.output import write_json
 
 

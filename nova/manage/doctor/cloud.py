@@ -109,13 +109,13 @@ def hosts(options: Options) -> Finding:
 
 def enrolled(options: Options) -> Finding:
     """Report hosts whose reported capacity needs an operator's confirmation, or whose secret no key decrypts."""
-    from nova.model.placement import room
+    from nova.model.placement import accepted_capacity
 
     found = asked(options, lambda conductor: conductor.list_enrolled_hosts())
     if isinstance(found, Finding):
         return found
     mute = [one.host for one in found if not one.readable]
-    grown = [one.host for one in found if room.beyond(one.accepted_room, one.claimed_room)]
+    grown = [one.host for one in found if accepted_capacity.beyond(one.accepted_room, one.claimed_room)]
     if mute:
         return Finding(BAD, f"no key of [conductor]host_secret_key decrypts the secret of {some(mute)}",
                        "add the key that encrypted it after the first key, or enroll the host again")

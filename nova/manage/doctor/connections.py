@@ -30,11 +30,11 @@ def connections(options: Options) -> Finding:
     finally:
         api.dispose()
         cell.dispose()
-    return judged(found, own(options), *limits)
+    return evaluate(found, own(options), *limits)
 
 
-def judged(conductors: Sequence[Service], own: DatabaseConnections, api: ServerLimit | None,
-           cell: ServerLimit | None) -> Finding:
+def evaluate(conductors: Sequence[Service], own: DatabaseConnections, api: ServerLimit | None,
+            cell: ServerLimit | None) -> Finding:
     """Return the finding for the connections that ``conductors`` may open. ``own``: the connections that a conductor
     here may open, also assumed for conductors that do not report theirs (older releases). A limit of None: no limit."""
     needs = [one.connections or own for one in conductors if one.up] or [own]

@@ -75,9 +75,9 @@ def unanswered(error: errors.NovaError) -> Finding:
 
 def of_database(error: errors.NovaError) -> bool:
     """True if a conductor reported an error of its database: the conductor and the broker work."""
-    from nova.db.sql.engine import DatabaseAway, DatabaseBusy
+    from nova.db.sql.engine import DatabaseBusy, DatabaseUnavailable
 
-    return error.code in (DatabaseAway.code, DatabaseBusy.code)
+    return error.code in (DatabaseUnavailable.code, DatabaseBusy.code)
 
 
 def some(names: list[str]) -> str:

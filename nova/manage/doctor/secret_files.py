@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
+from nova.manage.doctor.config_options import written
 from nova.manage.doctor.finding import NAMED, OK, WARN, Finding, is_host
-from nova.manage.doctor.written import written
 from nova.manage.secret_files import readers
 from nova.model.security.security_modes import SecurityMode
 

@@ -113,7 +113,7 @@ def glance(options: Options) -> Finding:
         return Finding(OK, "a compute host does not use Glance: orders have the address of the image proxy")
     from nova.clients import glance as client
     from nova.clients import session
-    from nova.manage.doctor.standing import refused
+    from nova.manage.doctor.keystone_credentials import refused
     from nova.model.image.images import ImageQuery
 
     bad = refused(options, "glance")
@@ -134,7 +134,7 @@ def cinder(options: Options) -> Finding:
         return Finding(OK, "a compute host does not use Cinder: orders have the connection data of volumes")
     from nova.clients import cinder as client
     from nova.clients import session
-    from nova.manage.doctor.standing import refused
+    from nova.manage.doctor.keystone_credentials import refused
     from nova.model.volumes import VolumeQuery
 
     bad = refused(options, "cinder")

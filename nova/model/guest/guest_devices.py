@@ -8,7 +8,7 @@ from typing import Any
 from nova.model.base import Json
 from nova.model.guest.guests import DevicePlace
 from nova.model.network.networks import Interface
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 
 VLAN, VF_TRUSTED = "2017-02-22", "2018-08-27"
 LATEST = "latest"
@@ -27,7 +27,7 @@ def has_devices(interfaces: Iterable[Interface]) -> bool:
     return any(_is_shown(one, LATEST) for one in interfaces)
 
 
-def dedicated_cpus(packing: Packing | None) -> tuple[int, ...]:
+def dedicated_cpus(packing: TopologyClaim | None) -> tuple[int, ...]:
     """Return the guest's CPUs that are pinned to a host CPU each."""
     return tuple(sorted({cpu for cell in packing.cells for cpu in cell.pins})) if packing is not None else ()
 

@@ -12,7 +12,7 @@ from nova.model.image.image_tickets import ImageTicket
 from nova.model.image.images import Image
 from nova.model.network.networks import Interface
 from nova.model.network.security_groups import GuestFirewall
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.model.server.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeDisk, root_of
 
@@ -70,7 +70,7 @@ class BuildOrder(Value):
     security_groups: tuple[str, ...] = ()
     files: Mapping[str, str] = {}
     created_at: Time | None = None
-    packing: Packing | None = None  # the resources of the host's NUMA cells and devices that the guest holds
+    packing: TopologyClaim | None = None  # the resources of the host's NUMA cells and devices that the guest holds
     firewall: GuestFirewall | None = None  # None: only the network service filters
     image_tickets: tuple[ImageTicket, ...] = ()  # tickets for its image, kernel and ramdisk
     volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
@@ -83,7 +83,7 @@ def boots_from_volume(order: BuildOrder) -> bool:
     return root_of(tuple(one.device for one in order.volumes)) is not None
 
 
-def kept_part(order: BuildOrder) -> BuildOrder:
+def persistent_part(order: BuildOrder) -> BuildOrder:
     """Return the part of an order that may be stored with its guest: without facts for the first boot only, and without
     the volumes' connections, which may be secret."""
     volumes = tuple(msgspec.structs.replace(one, connection=None) for one in order.volumes)
@@ -246,7 +246,7 @@ class GuestOnSource(Value):
     facts: Mapping[str, str] = {}
 
 
-class MigrationGate(Value):
+class MigrationListener(Value):
     """The listener of a destination for one migration (``nova.migrationproxy``). ``certificate``: the only accepted
     certificate, as PEM; ``secret``: the secret that the source must present, 64 hexadecimal digits."""
 
@@ -267,7 +267,7 @@ class GuestArrival(Value):
     address: str = ""
     shared: bool = False
     facts: Mapping[str, str] = {}
-    gate: MigrationGate | None = None
+    gate: MigrationListener | None = None
 
 
 class MoveOrder(Value):

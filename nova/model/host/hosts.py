@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.model.base import HostName, Time, Value
-from nova.model.numa.topology import HostTopology, Packing
+from nova.model.numa.topology import HostTopology, TopologyClaim
 from nova.model.placement.providers import Amount, ChildProvider, ClassInventory, ProviderState
 
 
@@ -102,7 +102,7 @@ class HostState(Value):
     disk_gb_total: int = 0
     amounts: Mapping[str, Amount] = {}  # of other classes
     children: tuple[ProviderState, ...] = ()  # providers below the node
-    packings: tuple[Packing, ...] = ()  # of guests that hold resources of the topology
+    packings: tuple[TopologyClaim, ...] = ()  # of guests that hold resources of the topology
     own_traits: tuple[str, ...] = ()  # set by Placement's API, in addition to the reported ones
     own_aggregates: tuple[str, ...] = ()  # uuids, set by Placement's API
     # service, stamped with the row's version

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from nova.model.base import HostName, Time, Value
 
 SERVICE_UP, SERVICE_DOWN = "up", "down"
@@ -200,7 +202,7 @@ class Registered(Value):
     service_id: int
     report_interval_s: int = 30
     lowest: tuple[ContractVersion, ...] = ()
-    debts: tuple[Debt, ...] = ()
+    cleanups: tuple[PendingCleanup, ...] = msgspec.field(default=(), name="debts")
     wants_secret: bool = False  # no longer set: the previous release used it to request the host's secret
     mode: str = ""
 
@@ -208,7 +210,7 @@ class Registered(Value):
 class EnrolledHost(Value):
     """A host that was admitted. ``addresses``: the only permitted addresses of its consoles; ``joined_at``: when it
     registered its secret; ``waits``: its token is still valid; ``readable``: the conductors' key decrypts its secret.
-    Capacity: by resource class (:mod:`nova.model.placement.room`)."""
+    Capacity: by resource class (:mod:`nova.model.placement.accepted_capacity`)."""
 
     host: str
     runs: tuple[str, ...] = ()
@@ -222,7 +224,7 @@ class EnrolledHost(Value):
     claimed_room: Mapping[str, int] = {}
 
 
-class Debt(Value):
+class PendingCleanup(Value):
     """Pending cleanup of a host that could not be reached (usually an undo). Running ``step`` again completes it."""
 
     id: int
@@ -236,12 +238,12 @@ class Debt(Value):
 
 class Heartbeat(Value):
     """Heartbeat of a service. ``wants_echo``: request a message, which proves that the service receives RPC;
-    ``deaf_s``: seconds for which expected messages have been missing; ``sent_at``: by the service's own clock."""
+    ``rpc_silent_s``: seconds for which expected messages have been missing; ``sent_at``: by the service's own clock."""
 
     host: HostName
     binary: str
     wants_echo: bool = False
-    deaf_s: float = 0.0
+    rpc_silent_s: float = msgspec.field(default=0.0, name="deaf_s")
     sent_at: Time | None = None
 
 
@@ -255,10 +257,10 @@ class KnownHost(Value):
 
 
 class Alive(Value):
-    """The answer to a heartbeat. ``known`` False: register again; ``owes``: cleanup is pending, register to get it;
-    ``echoed``: an echo has been sent."""
+    """The answer to a heartbeat. ``known`` False: register again; ``cleanups_pending``: register to get
+    them; ``echoed``: an echo has been sent."""
 
     known: bool = True
     lowest: tuple[ContractVersion, ...] = ()
-    owes: bool = False
+    cleanups_pending: bool = msgspec.field(default=False, name="owes")
     echoed: bool = False

@@ -1,7 +1,7 @@
 """Image tickets: temporary permissions for one host to read or write one image at the image proxy.
 
-A conductor creates a ticket and adds it to an order. The ticket is encrypted (``nova.rpc.image_seal``), so that only
-the proxy can read it. With each request the host proves that the ticket is its own, by a key derived from the host's
+A conductor creates a ticket and adds it to an order. The ticket is encrypted (``nova.rpc.ticket_encryption``), so that
+only the proxy can read it. With each request the host proves that the ticket is its own, by a key derived from its
 secret and the ticket's id, which the encrypted part contains too. An intercepted ticket alone therefore permits no
 access.
 """

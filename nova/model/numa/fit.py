@@ -1,5 +1,5 @@
-"""Placement of a guest on a host's NUMA cells and devices: the one rule for the scheduler, for the claim that decides,
-and for the host that validates its orders.
+"""NUMA and PCI claims: the placement of a guest on a host's NUMA cells and PCI devices. The one rule for the scheduler,
+for the claim that decides, and for the host that validates its orders.
 
 Pure: two guests never share a pinned CPU, a page, or a device. Free resources are the total minus those of all guests.
 Each cell of a guest is on a host cell of its own. The tightest-fitting host cells are preferred; cells with devices are
@@ -14,8 +14,16 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nova.model.numa import fit_cpus, fit_devices
-from nova.model.numa.fit_free import CellRoom, Room, room_of
-from nova.model.numa.topology import GuestCell, GuestTopology, HostTopology, PackedCell, PackedDevice, Packing, Wanted
+from nova.model.numa.fit_free import FreeCell, FreeResources, free_resources
+from nova.model.numa.topology import (
+    CellClaim,
+    DeviceClaim,
+    GuestCell,
+    GuestTopology,
+    HostTopology,
+    TopologyClaim,
+    Wanted,
+)
 
 STEPS = 10_000  # limit of steps to place a guest's cells: more than a host with eight full cells could need
 ISOLATE = "isolate"
@@ -36,7 +44,7 @@ class _Need(NamedTuple):
 class _Seat(NamedTuple):
     """A host cell with enough capacity for a guest cell."""
 
-    room: CellRoom
+    room: FreeCell
     need: _Need
 
     def pinned(self) -> fit_cpus.Pinned | None:
@@ -56,47 +64,47 @@ class _Found(NamedTuple):
     """Host cells of a guest's cells, and its devices."""
 
     seats: tuple[_Seat, ...] = ()
-    devices: tuple[PackedDevice, ...] = ()
+    devices: tuple[DeviceClaim, ...] = ()
     page: int | None = None
 
 
-def pack(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> Packing | str:
+def pack(host: HostTopology | None, guests: Iterable[TopologyClaim], wanted: Wanted) -> TopologyClaim | str:
     """Return the guest's resources on a host with other guests; or the reason why it does not fit, as a short text
     without the host's name."""
     if not wanted.anything:
-        return Packing()
-    return UNKNOWN if host is None else pack_into(room_of(host, guests), wanted)
+        return TopologyClaim()
+    return UNKNOWN if host is None else pack_into(free_resources(host, guests), wanted)
 
 
-def usage(host: HostTopology, guests: Iterable[Packing]) -> Room:
+def usage(host: HostTopology, guests: Iterable[TopologyClaim]) -> FreeResources:
     """Return the free resources by cell, with the guests deducted."""
-    return room_of(host, guests)
+    return free_resources(host, guests)
 
 
-def why_not(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) -> str | None:
+def why_not(host: HostTopology | None, guests: Iterable[TopologyClaim], wanted: Wanted) -> str | None:
     """Return the reason that :func:`pack` would give; None if the guest fits. No packing is built."""
     if not wanted.anything:
         return None
     if host is None:
         return UNKNOWN
-    found = _search(room_of(host, guests), wanted)
+    found = _search(free_resources(host, guests), wanted)
     return found if isinstance(found, str) else None
 
 
-def pack_into(room: Room, wanted: Wanted) -> Packing | str:
+def pack_into(room: FreeResources, wanted: Wanted) -> TopologyClaim | str:
     """Return the result of :func:`pack` for the given free resources."""
     found = _search(room, wanted)
     if isinstance(found, str):
         return found
     guest = wanted.guest
     if guest is None:
-        return Packing(devices=found.devices)
+        return TopologyClaim(devices=found.devices)
     cells = tuple(_packed(cell, seat, found.page) for cell, seat in zip(guest.cells, found.seats, strict=True))
-    return Packing(cells=cells, devices=found.devices, numa=guest.numa, emulator=guest.emulator,
-                   realtime=guest.realtime, locked=guest.locked)
+    return TopologyClaim(cells=cells, devices=found.devices, numa=guest.numa, emulator=guest.emulator,
+                         realtime=guest.realtime, locked=guest.locked)
 
 
-def _search(room: Room, wanted: Wanted) -> _Found | str:
+def _search(room: FreeResources, wanted: Wanted) -> _Found | str:
     devices = fit_devices.matches(room, wanted.devices)
     why = fit_devices.lacking(devices)
     if why is not None:
@@ -115,7 +123,7 @@ def _search(room: Room, wanted: Wanted) -> _Found | str:
     return reason or f"no {wanted.guest.page} pages"
 
 
-def _sizes(room: Room, page: str) -> list[int | None]:
+def _sizes(room: FreeResources, page: str) -> list[int | None]:
     """Return the page sizes to try, in this order. None: small pages, as no size was requested."""
     if not page:
         return [None]
@@ -127,7 +135,7 @@ def _sizes(room: Room, page: str) -> list[int | None]:
 
 # -- cells
 
-def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[fit_devices.Match],
+def _seat_guest(room: FreeResources, guest: GuestTopology, devices: Sequence[fit_devices.Match],
                 page: int | None) -> _Found | str:
     needs = [_Need(len(cell.pinned), len(cell.vcpus) - len(cell.pinned), cell.memory_mb,
                    guest.emulator == ISOLATE and at == 0, guest.thread_policy or fit_cpus.PREFER)
@@ -147,7 +155,7 @@ def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[fit_devices.
     return _Found(tuple(search.chosen), search.devices, page)
 
 
-def _cells_of_interest(room: Room, devices: Sequence[fit_devices.Match]) -> frozenset[int | None]:
+def _cells_of_interest(room: FreeResources, devices: Sequence[fit_devices.Match]) -> frozenset[int | None]:
     """Return the preferred cells: cells with matching devices if the guest requests devices, otherwise cells without
     devices."""
     if devices:
@@ -155,7 +163,7 @@ def _cells_of_interest(room: Room, devices: Sequence[fit_devices.Match]) -> froz
     return frozenset(cell.cell.id for cell in room.cells) - {one.cell for one in room.host.devices}
 
 
-def _seats(room: Room, need: _Need, page: int | None, near: frozenset[int | None]) -> list[_Seat] | str:
+def _seats(room: FreeResources, need: _Need, page: int | None, near: frozenset[int | None]) -> list[_Seat] | str:
     """Return the cells that a guest cell fits, the best first; or the first unmet requirement, as text."""
     with_memory = [one for one in room.cells if _has_memory(one, need.memory_mb, page)]
     if not with_memory:
@@ -170,13 +178,13 @@ def _seats(room: Room, need: _Need, page: int | None, near: frozenset[int | None
     return sorted(found, key=lambda seat: _leftovers(seat, need, near))
 
 
-def _has_shared(room: CellRoom, floating: int) -> bool:
+def _has_shared(room: FreeCell, floating: int) -> bool:
     """Return whether the cell has enough shared CPUs. A guest's CPUs never share a host CPU, regardless of the
     ratio."""
     return room.shared >= floating and len(room.cell.shared) >= floating
 
 
-def _has_memory(room: CellRoom, memory_mb: int, page: int | None) -> bool:
+def _has_memory(room: FreeCell, memory_mb: int, page: int | None) -> bool:
     """Return whether the cell has the memory in pages of this size (None: small pages)."""
     if page is None or page == room.small_kb:
         return room.memory_mb >= memory_mb and room.small_mb >= memory_mb
@@ -189,7 +197,7 @@ def _leftovers(seat: _Seat, need: _Need, near: frozenset[int | None]) -> tuple[b
     return room.cell.id not in near, processors, room.memory_mb, room.cell.id
 
 
-def _packed(cell: GuestCell, seat: _Seat, page: int | None) -> PackedCell:
+def _packed(cell: GuestCell, seat: _Seat, page: int | None) -> CellClaim:
     pins: dict[int, int] = {}
     siblings = []
     mine = iter(sorted(cell.pinned))
@@ -200,22 +208,22 @@ def _packed(cell: GuestCell, seat: _Seat, page: int | None) -> PackedCell:
         pins.update(zip(threads, group, strict=True))
         if len(threads) > 1:
             siblings.append(threads)
-    return PackedCell(id=cell.id, host_cell=seat.room.cell.id, vcpus=cell.vcpus, memory_mb=cell.memory_mb,
-                      page_kb=page, pins=pins, shared=seat.room.cell.shared if len(pins) < len(cell.vcpus) else (),
-                      siblings=tuple(siblings), emulator=pinned.emulator, idle=pinned.idle)
+    return CellClaim(id=cell.id, host_cell=seat.room.cell.id, vcpus=cell.vcpus, memory_mb=cell.memory_mb,
+                     page_kb=page, pins=pins, shared=seat.room.cell.shared if len(pins) < len(cell.vcpus) else (),
+                     siblings=tuple(siblings), emulator=pinned.emulator, idle=pinned.idle)
 
 
 class _Search:
     """Search that places one cell of the guest after another. A set of host cells that failed is not tried again: both
     the fit of the remaining cells and the distance of devices depend only on the set."""
 
-    def __init__(self, room: Room, seats: Sequence[Sequence[_Seat]],
+    def __init__(self, room: FreeResources, seats: Sequence[Sequence[_Seat]],
                  wanted: Sequence[fit_devices.Match]) -> None:
         self._room, self._seats, self._wanted = room, seats, wanted
         self._dead: set[frozenset[int]] = set()
         self._left = STEPS
         self.chosen: list[_Seat] = []
-        self.devices: tuple[PackedDevice, ...] = ()
+        self.devices: tuple[DeviceClaim, ...] = ()
         self.seated = False  # all cells could be placed, at least without devices
 
     def seat(self, at: int) -> bool:
@@ -254,7 +262,7 @@ class _Search:
 
 # -- messages
 
-def _no_memory(memory_mb: int, page: int | None, room: Room) -> str:
+def _no_memory(memory_mb: int, page: int | None, room: FreeResources) -> str:
     if page is None or any(page == one.small_kb for one in room.cells):
         return f"no cell has {memory_mb} MB of free memory"
     if not any(one.pages.get(page) for one in room.cells):
@@ -264,7 +272,7 @@ def _no_memory(memory_mb: int, page: int | None, room: Room) -> str:
     return f"no cell has {memory_mb * 1024 // page} free {page} KB pages"
 
 
-def _no_cpus(cells: Sequence[CellRoom], need: _Need) -> str:
+def _no_cpus(cells: Sequence[FreeCell], need: _Need) -> str:
     count = need.pins + need.emulator
     if any(len(one.dedicated) >= count for one in cells):
         what = "whole free cores" if need.policy == fit_cpus.ISOLATE else "free dedicated CPUs that share cores"

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nova.model.numa.fit_free import Room
+from nova.model.numa.fit_free import FreeResources
 from nova.model.numa.pci_aliases import device_class, normal_traits
-from nova.model.numa.topology import PackedDevice, PciDevice, PciRequest, PciSpec
+from nova.model.numa.topology import DeviceClaim, PciDevice, PciRequest, PciSpec
 
 #: Kinds that are only assigned to requests that name the kind.
 ONLY_BY_KIND = frozenset({"type-PF", "vdpa"})
@@ -36,7 +36,7 @@ class Match(NamedTuple):
     devices: tuple[Alike, ...]
 
 
-def matches(room: Room, requests: Sequence[PciRequest]) -> tuple[Match, ...]:
+def matches(room: FreeResources, requests: Sequence[PciRequest]) -> tuple[Match, ...]:
     """Return the match of each request."""
     if not requests:
         return ()
@@ -68,7 +68,7 @@ def name_of(request: PciRequest) -> str:
     return "that its port requests" if request.id else "as requested"
 
 
-def choose(room: Room, found: Sequence[Match], cells: frozenset[int] | None) -> tuple[PackedDevice, ...] | None:
+def choose(room: FreeResources, found: Sequence[Match], cells: frozenset[int] | None) -> tuple[DeviceClaim, ...] | None:
     """Return devices for all requests of a guest on these cells (None: on any cells); None if they are not
     available."""
     options = [_ordered(room, match, cells) for match in found]
@@ -123,13 +123,13 @@ class _Search:
         return False
 
 
-def _packed(request: PciRequest, at: int, device: PciDevice) -> PackedDevice:
+def _packed(request: PciRequest, at: int, device: PciDevice) -> DeviceClaim:
     port = bool(request.id)  # its binding contains the device's ids
-    return PackedDevice(address=device.address, request=at, alias=request.alias, id=request.id, kind=device.kind,
-                        parent=device.parent, managed=device.managed, live_migratable=device.live_migratable,
-                        cell=device.cell, vendor_id=device.vendor_id if port else "",
-                        product_id=device.product_id if port else "",
-                        physical_network=device.tags.get("physical_network") if port else None)
+    return DeviceClaim(address=device.address, request=at, alias=request.alias, id=request.id, kind=device.kind,
+                       parent=device.parent, managed=device.managed, live_migratable=device.live_migratable,
+                       cell=device.cell, vendor_id=device.vendor_id if port else "",
+                       product_id=device.product_id if port else "",
+                       physical_network=device.tags.get("physical_network") if port else None)
 
 
 def _at(sample: PciDevice, address: str) -> PciDevice:
@@ -147,7 +147,7 @@ def _excluded(device: PciDevice, taken: Sequence[PciDevice]) -> bool:
                for one in taken)
 
 
-def _ordered(room: Room, match: Match, cells: frozenset[int] | None) -> list[Alike]:
+def _ordered(room: FreeResources, match: Match, cells: frozenset[int] | None) -> list[Alike]:
     """Return the devices that the request's policy allows, the best first: near devices; functions of physical
     functions that are already divided; devices of the smallest group."""
     allowed = [one for one in match.devices if cells is None or _near_enough(room, match.request, one.sample, cells)]
@@ -157,7 +157,7 @@ def _ordered(room: Room, match: Match, cells: frozenset[int] | None) -> list[Ali
         one.sample.kind != "type-PCI", one.sample.parent not in room.parents, len(one.addresses), one.addresses))
 
 
-def _near_enough(room: Room, request: PciRequest, device: PciDevice, cells: frozenset[int]) -> bool:
+def _near_enough(room: FreeResources, request: PciRequest, device: PciDevice, cells: frozenset[int]) -> bool:
     if request.numa_policy == "preferred":
         return True
     if device.cell is None:
@@ -172,7 +172,7 @@ def _near_enough(room: Room, request: PciRequest, device: PciDevice, cells: froz
 # -- matching of devices
 
 
-def _alike(room: Room) -> list[Alike]:
+def _alike(room: FreeResources) -> list[Alike]:
     groups: dict[object, list[PciDevice]] = {}
     for one in room.devices:
         own = one.address if one.kind == "type-PF" else ""  # two physical functions differ by their virtual functions

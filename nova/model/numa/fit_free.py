@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nova.model.numa.topology import Cpus, HostCell, HostTopology, PackedCell, Packing, PciDevice
+from nova.model.numa.topology import CellClaim, Cpus, HostCell, HostTopology, PciDevice, TopologyClaim
 
 LARGEST_SMALL_KB = 64  # no CPU architecture has larger smallest pages
 USUAL_SMALL_KB = 4
@@ -23,7 +23,7 @@ class Core(NamedTuple):
     whole: bool
 
 
-class CellRoom(NamedTuple):
+class FreeCell(NamedTuple):
     """Free capacity of a cell. ``shared``: virtual CPUs that can still float here; ``memory_mb``: in small pages;
     ``pages``: size -> number of larger pages. ``small_mb`` is all memory in small pages, without a ratio."""
 
@@ -48,17 +48,17 @@ class CellRoom(NamedTuple):
         return found + [Core((cpu,), 1, True) for cpu in self.dedicated if cpu not in seen]
 
 
-class Room(NamedTuple):
+class FreeResources(NamedTuple):
     """Free capacity of a host. ``devices``: free devices. ``parents``: physical functions of which virtual functions
     are assigned."""
 
     host: HostTopology
-    cells: tuple[CellRoom, ...]
+    cells: tuple[FreeCell, ...]
     devices: tuple[PciDevice, ...]
     parents: frozenset[str]
 
 
-def room_of(host: HostTopology, guests: Iterable[Packing]) -> Room:
+def free_resources(host: HostTopology, guests: Iterable[TopologyClaim]) -> FreeResources:
     """Return the free capacity, with these guests deducted."""
     pinned: set[int] = set()
     floating: Counter[int] = Counter()
@@ -82,15 +82,15 @@ def room_of(host: HostTopology, guests: Iterable[Packing]) -> Room:
     cells = tuple(_cell_room(host, cell, pinned, (floating[cell.id], small[cell.id]), pages) for cell in host.cells)
     free = tuple(one for one in host.devices if one.address not in given and one.address not in parents
                  and one.parent not in given) if host.devices else ()
-    return Room(host, cells, free, frozenset(parents))
+    return FreeResources(host, cells, free, frozenset(parents))
 
 
 def _cell_room(host: HostTopology, cell: HostCell, pinned: set[int], used: tuple[int, int],
-               pages: Mapping[tuple[int, int], int]) -> CellRoom:
+               pages: Mapping[tuple[int, int], int]) -> FreeCell:
     """Return a cell's free capacity. ``used``: (floating virtual CPUs, MB of small pages)."""
     size = _small_kb(cell)
     small_mb = _small_mb(cell, size)
-    return CellRoom(
+    return FreeCell(
         cell=cell, dedicated=tuple(sorted(set(cell.dedicated) - pinned)), small_kb=size, small_mb=small_mb,
         shared=int(len(cell.shared) * host.cpu_ratio) - used[0],
         memory_mb=int(small_mb * host.memory_ratio) - used[1],
@@ -98,7 +98,7 @@ def _cell_room(host: HostTopology, cell: HostCell, pinned: set[int], used: tuple
                if one.size_kb != size})
 
 
-def pages_of(cell: PackedCell) -> int:
+def pages_of(cell: CellClaim) -> int:
     """Return the number of a packed cell's pages of its size."""
     return cell.memory_mb * 1024 // cell.page_kb if cell.page_kb else 0
 
@@ -115,4 +115,4 @@ def _small_mb(cell: HostCell, size: int) -> int:
     return cell.memory_mb - sum(one.total * one.size_kb for one in cell.pages) // 1024
 
 
-__all__ = ["CellRoom", "Core", "Room", "pages_of", "room_of"]
+__all__ = ["FreeCell", "Core", "FreeResources", "pages_of", "free_resources"]

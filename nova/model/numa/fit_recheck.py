@@ -6,20 +6,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from nova.model.numa.fit_free import CellRoom, Room, pages_of, room_of
-from nova.model.numa.topology import HostTopology, PackedCell, Packing
+from nova.model.numa.fit_free import FreeCell, FreeResources, free_resources, pages_of
+from nova.model.numa.topology import CellClaim, HostTopology, TopologyClaim
 
 
-def clash(host: HostTopology | None, others: Iterable[Packing], packing: Packing, amounts: bool = True) -> str | None:
+def clash(host: HostTopology | None, others: Iterable[TopologyClaim], packing: TopologyClaim, amounts: bool = True
+          ) -> str | None:
     """Return the conflict as a short text; None if the packing fits. ``amounts`` False: check only exclusive resources
     (CPUs, huge pages, devices), not the allocation of shared ones."""
     if host is None:
         return None if not (packing.cells or packing.devices) else "its NUMA cells and devices are unknown"
-    room = room_of(host, others)
+    room = free_resources(host, others)
     return _cpus(room, packing) or _memory(room, packing, amounts) or _devices(room, packing)
 
 
-def _cpus(room: Room, packing: Packing) -> str | None:
+def _cpus(room: FreeResources, packing: TopologyClaim) -> str | None:
     cells = {one.cell.id: one for one in room.cells}
     taken: Counter[int] = Counter()
     for cell in packing.cells:
@@ -40,7 +41,7 @@ def _cpus(room: Room, packing: Packing) -> str | None:
     return f"CPU {twice[0]} is assigned twice" if twice else None
 
 
-def _memory(room: Room, packing: Packing, amounts: bool) -> str | None:
+def _memory(room: FreeResources, packing: TopologyClaim, amounts: bool) -> str | None:
     cells = {one.cell.id: one for one in room.cells}
     floating: Counter[int] = Counter()
     small: Counter[int] = Counter()
@@ -63,11 +64,11 @@ def _memory(room: Room, packing: Packing, amounts: bool) -> str | None:
     return None
 
 
-def _is_small(room: CellRoom, cell: PackedCell) -> bool:
+def _is_small(room: FreeCell, cell: CellClaim) -> bool:
     return cell.page_kb in (None, room.small_kb)
 
 
-def _devices(room: Room, packing: Packing) -> str | None:
+def _devices(room: FreeResources, packing: TopologyClaim) -> str | None:
     known, free = {one.address for one in room.host.devices}, {one.address for one in room.devices}
     addresses = [one.address for one in packing.devices]
     for address in addresses:

@@ -123,7 +123,7 @@ class PciRequest(Value):
 # -- a guest's resources
 
 
-class PackedCell(Value):
+class CellClaim(Value):
     """A guest cell on a host cell. ``pins``: virtual CPU -> host CPU."""
 
     id: int
@@ -138,7 +138,7 @@ class PackedCell(Value):
     idle: Cpus = ()  # unused sibling threads of its cores (thread policy isolate)
 
 
-class PackedDevice(Value):
+class DeviceClaim(Value):
     address: str
     request: int  # index of its request
     alias: str = ""
@@ -153,11 +153,11 @@ class PackedDevice(Value):
     physical_network: str | None = None
 
 
-class Packing(Value):
+class TopologyClaim(Value):
     """Resources of a host's topology that a guest holds: the claim decides on them, and the host applies them."""
 
-    cells: tuple[PackedCell, ...] = ()
-    devices: tuple[PackedDevice, ...] = ()
+    cells: tuple[CellClaim, ...] = ()
+    devices: tuple[DeviceClaim, ...] = ()
     numa: bool = True
     emulator: str = ""
     realtime: Cpus = ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from nova.model.base import Value
 from nova.model.host.hosts import HostState
 from nova.model.numa.topology import Wanted
@@ -58,7 +60,7 @@ class PlacementRequest(Value):
     hints: Mapping[str, object] = {}
     alternates: int = 2
     group: PlacementGroup | None = None
-    wishes: HostRequirements | None = None
+    requirements: HostRequirements | None = msgspec.field(default=None, name="wishes")
     rebuild: bool = False  # on the current host: only image filters apply, and no resources are claimed
     source_host: str | None = None  # current host of a server that moves
     image_disk_format: str = ""

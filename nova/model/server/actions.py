@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from nova.model.base import Time, Value
 from nova.model.scheduling.decisions import NoHost
 
@@ -23,12 +25,12 @@ class ActionEvent(Value):
     duration_ms: int | None = None
 
 
-class PlacementStory(Value):
+class PlacementTrace(Value):
     """Scheduling history of an operation, for operators. ``wishes``: its requirements, as text. ``tried``: selected
     hosts in their order; ``host``: the last of them; ``left``: remaining alternates. ``no_host``: the reason why no
     host was found."""
 
-    wishes: Mapping[str, str] = {}
+    requirements: Mapping[str, str] = msgspec.field(default_factory=dict, name="wishes")
     host: str | None = None
     tried: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
@@ -48,7 +50,7 @@ class InstanceAction(Value):
     message: str | None = None  # None, or Error when it failed
     fault: str | None = None
     events: tuple[ActionEvent, ...] = ()
-    placement: PlacementStory | None = None  # only in queries for the history of one operation
+    placement: PlacementTrace | None = None  # only in queries for the history of one operation
     trace: str = ""  # likewise: its trace id, 32 hexadecimal digits
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.model.base import Json
 from nova.model.placement.providers import CandidateQuery
-from nova.placement import versions, wants
+from nova.placement import query_parser, versions
 from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import allocations as views
 
@@ -12,7 +12,7 @@ from nova.placement.views import allocations as views
 def index(req: PlacementAPIRequest) -> dict[str, Json]:
     """List the allocation candidates for a request for resources, with their providers. From 1.29 candidates may span a
     tree. Nothing is claimed. Raises placement.QueryBadValue, QueryMissingValue, NameUnknown (400)."""
-    request = wants.request(req.query, req.version)
+    request = query_parser.request(req.query, req.version)
     query = CandidateQuery(request=request, limit=_limit(req), nested=versions.candidates_are_nested(req.version))
     asked = {name for group in request.groups for name in group.resources}
     return views.candidates(req, req.conductor.list_candidates(query), asked)
@@ -20,4 +20,4 @@ def index(req: PlacementAPIRequest) -> dict[str, Json]:
 
 def _limit(req: PlacementAPIRequest) -> int | None:
     asked = req.query.one("limit")
-    return None if asked is None else min(asked, wants.MAX_INT)
+    return None if asked is None else min(asked, query_parser.MAX_INT)

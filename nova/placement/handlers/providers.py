@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 
 from nova.model.placement.providers import NewProvider, ProviderQuery, ProviderUpdate
-from nova.placement import versions, wants
+from nova.placement import query_parser, versions
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical
 from nova.placement.views import providers as views
 
@@ -15,7 +15,7 @@ def index(req: PlacementAPIRequest) -> PlacementAnswer:
     placement.NameUnknown (400)."""
     uuid = req.query.one("uuid")
     query = ProviderQuery(name=req.query.one("name"), uuid=canonical(uuid) if uuid else None,
-                          group=wants.group(req.query, req.version))
+                          group=query_parser.group(req.query, req.version))
     return views.listing(req, req.conductor.list_providers(query))
 
 

@@ -92,7 +92,7 @@ class HelperServer:
         if not request:
             return
         connection.setblocking(False)
-        with concurrency.while_wanted(lambda: _check_wanted(connection)):
+        with concurrency.cancellable(lambda: _check_wanted(connection)):
             answer = dispatch(request, self._settings)
         connection.settimeout(READ_S)
         wire.send(connection, answer)

@@ -23,7 +23,7 @@ from nova.model.guest.orders import (
     VolumeOrder,
     VolumeSnapshotOrder,
 )
-from nova.model.guest.strangers import KeptGuest
+from nova.model.guest.orphans import StoredGuest
 from nova.model.host.aggregates import CachedImage
 from nova.model.image.image_tickets import ImageTicket
 from nova.model.image.images import Image
@@ -232,9 +232,9 @@ class ComputeRPC(Contract):
 
     @call(since="1.2", timeout=Timeout.SHORT)  # a user sees an empty page meanwhile; the proxy waits little longer
     def find_console(self, host: HostName, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
-        """Return the current address of the guest's console. Raises NotFound without a guest; Conflict if it does
-        not run, or has no such console; Invalid if this host's configuration has no consoles of the type; NotSupported
-        by the driver."""
+        """Return the current address of the guest's console. Raises NotFound without a guest, and Conflict if
+        it does not run or has no such console. Raises Invalid if this host's configuration has no consoles of the type,
+        and NotSupported by the driver."""
 
     @call(since="1.1")
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
@@ -272,7 +272,7 @@ class ComputeRPC(Contract):
         """Look immediately for orphans, and ask which of them to remove. If the message is lost, this happens later."""
 
     @call(timeout=Timeout.SHORT, since="1.6")
-    def kept_guest(self, host: HostName, server_uuid: str) -> KeptGuest:
+    def kept_guest(self, host: HostName, server_uuid: str) -> StoredGuest:
         """Return the host's data of a guest that the conductors may not know. Raises NotFound if it has no guest, or no
         order of it. NotSupported by drivers that keep no orders."""
 

@@ -8,13 +8,13 @@ from nova.model.base import HostName, Time
 from nova.model.host.hosts import HostStates, NodeStamp
 from nova.model.host.services import (
     Alive,
-    Debt,
     Heartbeat,
     HostPowerChange,
     HostUsage,
     Hypervisor,
     HypervisorQuery,
     HypervisorStatistics,
+    PendingCleanup,
     Registered,
     Registration,
     Service,
@@ -58,13 +58,13 @@ from nova.model.server.servers import (
 from nova.rpc.contracts.conductor_api_data import ApiDatabaseCalls
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.contracts.conductor_ec2 import Ec2Calls
-from nova.rpc.contracts.conductor_hosts import EnrolmentCalls, StrangerCalls
+from nova.rpc.contracts.conductor_hosts import EnrolmentCalls, OrphanCalls
 from nova.rpc.contracts.conductor_networks import AllNetworkCalls
 from nova.rpc.contracts.conductor_volumes import AttachmentUpkeepCalls, ServerVolumeCalls, VolumeProxyCalls
 from nova.rpc.interface import Contract, Timeout, call
 
 
-class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCalls, StrangerCalls, ServerVolumeCalls,
+class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCalls, OrphanCalls, ServerVolumeCalls,
                    AttachmentUpkeepCalls, VolumeProxyCalls, Ec2Calls, Contract):
     """All calls of the API. The caller is in the request's context; the query's scope limits what the caller may
     see."""
@@ -238,11 +238,11 @@ class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCal
 
     # pending cleanups
     @call(reads=True, since="1.1")
-    def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
+    def list_debts(self, host: HostName | None) -> tuple[PendingCleanup, ...]:
         """Return the pending cleanups of all hosts (or of one): work that could not be sent to them."""
 
     @call(since="1.1")
-    def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
+    def forgive_debts(self, host: HostName) -> tuple[PendingCleanup, ...]:
         """Delete all pending cleanups of a host, release their claims there, and return them. Raises Conflict while
         nova-compute is registered for that host, because it would execute them."""
 

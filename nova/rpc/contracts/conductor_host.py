@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.model.base import HostName
 from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.guest.orders import ExpectedGuest, Outcome, Permission, PowerReport
-from nova.model.guest.strangers import StrangerRemoval, StrangerReport
+from nova.model.guest.orphans import OrphanRemoval, OrphanReport
 from nova.model.host.hosts import HypervisorDown, Inventory
 from nova.model.host.services import Alive, Heartbeat, KnownHost, Registered, Registration
 from nova.model.network.networks import LeaseChange, NetworkOnHost
@@ -73,7 +73,7 @@ class ConductorHostRPC(Contract):
         deletion."""
 
     @call(since="1.8")
-    def report_strangers(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
+    def report_strangers(self, host: HostName, report: OrphanReport) -> tuple[OrphanRemoval, ...]:
         """Report all guests of the host that are not in its ``expected_guests``. Returns the guests
         without any record that an operator wants removed. Idempotent."""
 

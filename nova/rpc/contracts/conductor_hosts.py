@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.model.base import HostName
-from nova.model.guest.strangers import Adoption, Stranger
+from nova.model.guest.orphans import GuestTakeover, Orphan
 from nova.model.host.services import EnrolledHost
 from nova.rpc.interface import call
 
@@ -32,11 +32,11 @@ class EnrolmentCalls:
         """Revoke the trust in a host, and send it no messages. Raises NotFound if it was never enrolled."""
 
 
-class StrangerCalls:
+class OrphanCalls:
     """Orphans: guests on hosts and allocations that no record explains."""
 
     @call(reads=True, since="1.7")
-    def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
+    def list_strangers(self, with_ended: bool) -> tuple[Orphan, ...]:
         """Return the orphans on hosts and in the allocations; ``with_ended``: including former ones."""
 
     @call(since="1.7")
@@ -45,11 +45,11 @@ class StrangerCalls:
         hosts. Hosts report a guest that they saw twice."""
 
     @call(since="1.7")
-    def remove_stranger(self, stranger_id: int) -> Stranger:
+    def remove_stranger(self, stranger_id: int) -> Orphan:
         """Request the removal of an orphan. Raises NotFound; Conflict if a record explains it by now, or it cannot be
         removed this way."""
 
     @call(since="1.7")
-    def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
+    def adopt_stranger(self, stranger_id: int, change: bool) -> GuestTakeover:
         """Return the guest to its server, or import it as a new server; without ``change``, only check. Raises
         NotFound; Conflict if a record explains it by now, or it cannot be imported."""

@@ -13,16 +13,16 @@ class ConsoleAuthRPC(Contract):
 
     @call(sensitive=True)
     def open_console(self, wish: ConsoleRequest) -> Console:
-        """Create a token, and return the URL of the console with it. Raises NotFound for the server; Conflict if it has
-        no host or no running guest; WrongState; Invalid if this cloud has no consoles of the type; NotSupported by the
-        server's hypervisor; Unavailable if its host does not answer."""
+        """Create a token, and return the URL of the console with it. Raises NotFound for the server, WrongState, and
+        Conflict if it has no host or no running guest. Raises Invalid if this cloud has no consoles of the type,
+        NotSupported by the server's hypervisor, and Unavailable if its host does not answer."""
 
     @call()
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
         """Return the console of a token, for the proxy that received it. The host has confirmed that the console still
-        belongs to this server. Raises NotFound if the token is unknown or expired, or its server has left that host;
-        Conflict if it was used; Invalid if it is for another proxy; Unavailable if the check is impossible now. The
-        page shows each message to the user."""
+        belongs to this server. Raises NotFound if the token is unknown or expired, or its server has left that host.
+        Raises Conflict if it was used, Invalid if it is for another proxy, and Unavailable if the check is impossible
+        now. The page shows each message to the user."""
 
     @call()
     def show_token(self, token_hash: str) -> ConsoleConnection:

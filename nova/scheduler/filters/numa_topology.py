@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
-from nova.scheduler.numa_cache import Verdicts
+from nova.scheduler.numa_cache import NumaFitCache
 from nova.scheduler.views import HostView
 
 
@@ -13,14 +13,14 @@ class NUMATopologyFilter(Filter):
     """Always active, also when it is not enabled, because the claim applies the same rule."""
 
     always_on = public = True
-    reads = ("wishes",)
+    reads = ("requirements",)
 
     def __init__(self, options: Options = None) -> None:
         super().__init__(options)
-        self._verdicts = Verdicts(self.name)
+        self._verdicts = NumaFitCache(self.name)
 
     def wanted(self, request: PlacementRequest) -> bool:
-        return request.wishes is not None and request.wishes.topology.guest is not None
+        return request.requirements is not None and request.requirements.topology.guest is not None
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        return self._verdicts.why_not(host, request.wishes.topology) if request.wishes else None
+        return self._verdicts.why_not(host, request.requirements.topology) if request.requirements else None

@@ -6,7 +6,7 @@ from nova.conf.base import Options
 from nova.model.numa.topology import Wanted
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
-from nova.scheduler.numa_cache import Verdicts
+from nova.scheduler.numa_cache import NumaFitCache
 from nova.scheduler.views import HostView
 
 
@@ -15,18 +15,20 @@ class PciPassthroughFilter(Filter):
     active, also when it is not enabled, because the claim applies the same rule."""
 
     always_on = public = True
-    reads = ("wishes",)
+    reads = ("requirements",)
 
     def __init__(self, options: Options = None) -> None:
         super().__init__(options)
-        self._verdicts = Verdicts(self.name)
+        self._verdicts = NumaFitCache(self.name)
         self._last: tuple[Wanted, Wanted] = (Wanted(), Wanted())
 
     def wanted(self, request: PlacementRequest) -> bool:
-        return request.wishes is not None and bool(request.wishes.topology.devices)
+        return request.requirements is not None and bool(request.requirements.topology.devices)
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        return self._verdicts.why_not(host, self._devices(request.wishes.topology)) if request.wishes else None
+        if request.requirements is None:
+            return None
+        return self._verdicts.why_not(host, self._devices(request.requirements.topology))
 
     def _devices(self, wanted: Wanted) -> Wanted:
         """Return only the devices, as one object per request."""

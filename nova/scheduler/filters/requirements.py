@@ -13,7 +13,7 @@ from nova.model.placement.candidates import ParsedRequest
 from nova.model.placement.providers import RequestGroup, ResourceRequest
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
-from nova.scheduler.provider_fit import PLAIN, Taking, tree_of
+from nova.scheduler.provider_fit import PLAIN, Fit, tree_of
 from nova.scheduler.views import HostView
 
 
@@ -21,7 +21,7 @@ class RequirementsFilter(Filter):
     """The host must have the traits, aggregates and other resources that the flavor and image require."""
 
     always_on = public = on_rebuild = True
-    reads = ("wishes",)
+    reads = ("requirements",)
 
     def __init__(self, options: Options = None) -> None:
         super().__init__(options)
@@ -32,12 +32,12 @@ class RequirementsFilter(Filter):
         return "resources and traits"
 
     def wanted(self, request: PlacementRequest) -> bool:
-        return request.wishes is not None
+        return request.requirements is not None
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        if request.wishes is None:
+        if request.requirements is None:
             return None
-        wanted = request.wishes.request
+        wanted = request.requirements.request
         if not host.state.children and _is_flat(wanted.groups) and not wanted.root_required:
             return _flat_refusal(host, wanted.groups[0], wanted.root_forbidden) if wanted.groups else None
         rule, tree = self._rule_of(wanted), tree_of(host)
@@ -70,17 +70,17 @@ def _flat_refusal(host: HostView, group: RequestGroup, root_forbidden: Sequence[
             return "not in an aggregate that is asked for"
     for name, amount in group.resources.items():
         if name not in PLAIN:
-            lack = _lack(host.state, host.takings, name, amount)
+            lack = _lack(host.state, host.fits, name, amount)
             if lack:
                 return lack
     return None
 
 
-def _lack(state: HostState, takings: Sequence[Taking], name: str, amount: int) -> str | None:
+def _lack(state: HostState, fits: Sequence[Fit], name: str, amount: int) -> str | None:
     have = state.amounts.get(name)
     if have is None:
         return f"no {name}"
-    pending = sum(taking.amounts.get(state.provider_id, {}).get(name, 0) for taking in takings)
-    fits = (have.used + pending + amount <= have.capacity and have.min_unit <= amount <= have.max_unit
-            and amount % have.step_size == 0)
-    return None if fits else f"not enough {name}"
+    pending = sum(fit.amounts.get(state.provider_id, {}).get(name, 0) for fit in fits)
+    is_enough = (have.used + pending + amount <= have.capacity and have.min_unit <= amount <= have.max_unit
+                 and amount % have.step_size == 0)
+    return None if is_enough else f"not enough {name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.model.scheduling.decisions import PlacementRequest
-from nova.scheduler.provider_fit import packings_of
+from nova.scheduler.provider_fit import topology_claims_of
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 
@@ -24,7 +24,7 @@ class PCIWeigher(Weigher):
         topology = host.state.topology
         if topology is None or not topology.devices:
             return 0.0
-        free = len(topology.devices) - sum(len(packing.devices) for packing in packings_of(host))
+        free = len(topology.devices) - sum(len(packing.devices) for packing in topology_claims_of(host))
         return -min(float(max(free, 0)), MOST)
 
     def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:

@@ -37,7 +37,7 @@ from nova.virt.libvirt.guest.pausing import LibvirtPausing
 from nova.virt.libvirt.guest.release import Releases
 from nova.virt.libvirt.guest.remote_consoles import LibvirtRemoteConsoles
 from nova.virt.libvirt.guest.rescue import LibvirtRescuing
-from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.guest.serial_ports import SerialPortAllocator
 from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
 from nova.virt.libvirt.guest.volume_jobs import DiskJobs
 from nova.virt.libvirt.guest.volumes import LibvirtVolumes
@@ -45,7 +45,7 @@ from nova.virt.libvirt.host.events import DomainEvents
 from nova.virt.libvirt.host.report import LibvirtHost, node_uuid
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
-from nova.virt.libvirt.moves.file_transfer import Carrier
+from nova.virt.libvirt.moves.file_transfer import FileTransfer
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
 from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.proxies import MigrationProxies
@@ -98,8 +98,8 @@ class DriverTools:
     images: QemuImg
     config_drive: ConfigDrive
     tpms: Tpms
-    carrier: Carrier
-    lines: SerialLines
+    carrier: FileTransfer
+    lines: SerialPortAllocator
     plug_tools: PlugTools
     runner: CommandRunner
     mount_runner: CommandRunner
@@ -122,8 +122,8 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
         host=LibvirtHost(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
         config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
         tpms=Tpms(hypervisor, settings.tpm_path),
-        carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
-        lines=SerialLines(settings.consoles.serial, hypervisor, folders),
+        carrier=FileTransfer(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
+        lines=SerialPortAllocator(settings.consoles.serial, hypervisor, folders),
         plug_tools=PlugTools(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")))
 
 

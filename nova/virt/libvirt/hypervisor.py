@@ -41,7 +41,7 @@ class Definitions(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Departure:
+class MigrationParams:
     """Parameters of an outgoing migration.
 
     ``uri``: of the destination's hypervisor; ``memory_uri``, ``disks_uri``: destinations of memory and disks; ``xml``:
@@ -68,7 +68,7 @@ class RunningMigration:
     percent: int = 0
 
 
-class CpuQuestion(NamedTuple):
+class CpuComparison(NamedTuple):
     """A request to check that guests with the processor ``cpu`` (libvirt's XML) can run. ``machine`` None: the
     default."""
 
@@ -78,7 +78,7 @@ class CpuQuestion(NamedTuple):
     cpu: str
 
 
-class Lost:
+class ConnectionLost:
     """A marker in place of an event: the connection broke, and events may have been missed."""
 
 
@@ -87,7 +87,7 @@ class PowerEvent(NamedTuple):
     power_state: PowerState
 
 
-Sink = Callable[["PowerEvent | Lost"], None]  # called from libvirt's thread; it must not block
+Sink = Callable[["PowerEvent | ConnectionLost"], None]  # called from libvirt's thread; it must not block
 
 
 class LibvirtHypervisor(Protocol):
@@ -139,11 +139,11 @@ class LibvirtHypervisor(Protocol):
         """Start the guest; does nothing if it runs. ``held``: paused before its first instruction. Raises
         guest.NotDefined; host.LibvirtRefused."""
 
-    def ask_to_stop(self, server_uuid: str) -> None:
+    def request_shutdown(self, server_uuid: str) -> None:
         """Press the guest's power button (ACPI); does nothing if it is off. Raises guest.NotDefined;
         host.LibvirtRefused."""
 
-    def stop_now(self, server_uuid: str) -> None:
+    def power_off(self, server_uuid: str) -> None:
         """Power the guest off; does nothing if it is off or not defined."""
 
     def undefine(self, server_uuid: str) -> None:
@@ -254,13 +254,13 @@ class LibvirtHypervisor(Protocol):
 
     # --- live migration: each call may also raise guest.NotDefined and host.LibvirtRefused
 
-    def moving_xml(self, server_uuid: str) -> str:
-        """Return a running guest's XML in the form that :class:`Departure` needs."""
+    def migratable_xml(self, server_uuid: str) -> str:
+        """Return a running guest's XML in the form that :class:`MigrationParams` needs."""
 
-    def unfit_cpu(self, question: CpuQuestion) -> str:
+    def cpu_incompatibility(self, question: CpuComparison) -> str:
         """Return why guests with that processor cannot run here, with the missing flags; empty if they can."""
 
-    def migrate(self, server_uuid: str, departure: Departure) -> None:
+    def migrate(self, server_uuid: str, departure: MigrationParams) -> None:
         """Migrate the guest; return when it runs on the destination and is undefined here. Never retried."""
 
     def job(self, server_uuid: str) -> RunningMigration | None:

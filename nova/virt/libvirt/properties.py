@@ -70,14 +70,14 @@ class RequestedProperties:
         return self.names.get(what, what)
 
 
-class Sets(NamedTuple):
+class PropertyField(NamedTuple):
     """A property that sets ``field`` (no field if empty) to the value that ``read`` parses from its text."""
 
     field: str
     read: Callable[[str], Any]
 
 
-class UnkeptProperty(NamedTuple):
+class UnsupportedProperty(NamedTuple):
     """A property that this driver does not support, unless its value is one of ``harmless``."""
 
     harmless: frozenset[str]
@@ -144,77 +144,77 @@ _USB = _of("none", "nec-xhci", "qemu-xhci")
 _SOUND = _of("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 _WATCHDOG = _of("none", "pause", "poweroff", "reset", "disabled")
 
-IMAGE: dict[str, Sets] = {
-    "hw_architecture": Sets("architecture", str),
-    "hw_machine_type": Sets("machine", str),
-    "hw_firmware_type": Sets("efi", _efi),
-    "hw_firmware_stateless": Sets("stateless", _yes),
-    "os_secure_boot": Sets("secure_boot", _of("required", "disabled", "optional")),
-    "hw_tpm_version": Sets("tpm_version", _TPM_VERSION),
-    "hw_tpm_model": Sets("tpm_model", _TPM_MODEL),
-    "hw_viommu_model": Sets("iommu", _IOMMU),
-    "hw_maxphysaddr_mode": Sets("address_mode", _ADDRESS_MODE),
-    "hw_maxphysaddr_bits": Sets("address_bits", _bits),
-    "hw_disk_bus": Sets("disk_bus", _of(*_BUSES)),
-    "hw_cdrom_bus": Sets("cdrom_bus", _of(*_BUSES)),
-    "hw_scsi_model": Sets("scsi_model", _of("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078")),
-    "hw_vif_model": Sets("vif_model", _of("virtio", "e1000", "e1000e", "rtl8139", "ne2k_pci", "pcnet", "igb",
-                                          "vmxnet3")),
-    "hw_vif_multiqueue_enabled": Sets("multiqueue", _yes),
-    "hw_virtio_packed_ring": Sets("packed_ring", _yes),
-    "hw_video_model": Sets("video_model", _of("virtio", "vga", "qxl", "cirrus", "vmvga", "bochs", "none")),
-    "hw_video_ram": Sets("video_ram_mb", _some),
-    "hw_pointer_model": Sets("pointer", _of("usbtablet")),
-    "hw_input_bus": Sets("input_bus", _of("usb", "virtio")),
-    "hw_rng_model": Sets("rng", _rng),
-    "hw_watchdog_action": Sets("watchdog_action", _WATCHDOG),
-    "hw_sound_model": Sets("sound_model", _SOUND),
-    "hw_usb_model": Sets("usb_model", _USB),
-    "hw_qemu_guest_agent": Sets("agent", _yes),
-    "hw_serial_port_count": Sets("serial_ports", _ports),
-    "hw_boot_menu": Sets("boot_menu", _yes),
-    "hw_time_hpet": Sets("hpet", _yes),
-    "hw_pmu": Sets("pmu", _yes),
-    "hw_cpu_sockets": Sets("sockets", _some),
-    "hw_cpu_cores": Sets("cores", _some),
-    "hw_cpu_threads": Sets("threads", _some),
-    "hw_cpu_max_sockets": Sets("max_sockets", _some),
-    "hw_cpu_max_cores": Sets("max_cores", _some),
-    "hw_cpu_max_threads": Sets("max_threads", _some),
-    "img_hide_hypervisor_id": Sets("hide_hypervisor", _yes),
-    "os_command_line": Sets("command_line", str),
-    "os_type": Sets("os_type", _of("linux", "windows")),
-    "hw_vm_mode": Sets("", _of("hvm")),
+IMAGE: dict[str, PropertyField] = {
+    "hw_architecture": PropertyField("architecture", str),
+    "hw_machine_type": PropertyField("machine", str),
+    "hw_firmware_type": PropertyField("efi", _efi),
+    "hw_firmware_stateless": PropertyField("stateless", _yes),
+    "os_secure_boot": PropertyField("secure_boot", _of("required", "disabled", "optional")),
+    "hw_tpm_version": PropertyField("tpm_version", _TPM_VERSION),
+    "hw_tpm_model": PropertyField("tpm_model", _TPM_MODEL),
+    "hw_viommu_model": PropertyField("iommu", _IOMMU),
+    "hw_maxphysaddr_mode": PropertyField("address_mode", _ADDRESS_MODE),
+    "hw_maxphysaddr_bits": PropertyField("address_bits", _bits),
+    "hw_disk_bus": PropertyField("disk_bus", _of(*_BUSES)),
+    "hw_cdrom_bus": PropertyField("cdrom_bus", _of(*_BUSES)),
+    "hw_scsi_model": PropertyField("scsi_model", _of("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078")),
+    "hw_vif_model": PropertyField("vif_model", _of("virtio", "e1000", "e1000e", "rtl8139", "ne2k_pci", "pcnet", "igb",
+                                                   "vmxnet3")),
+    "hw_vif_multiqueue_enabled": PropertyField("multiqueue", _yes),
+    "hw_virtio_packed_ring": PropertyField("packed_ring", _yes),
+    "hw_video_model": PropertyField("video_model", _of("virtio", "vga", "qxl", "cirrus", "vmvga", "bochs", "none")),
+    "hw_video_ram": PropertyField("video_ram_mb", _some),
+    "hw_pointer_model": PropertyField("pointer", _of("usbtablet")),
+    "hw_input_bus": PropertyField("input_bus", _of("usb", "virtio")),
+    "hw_rng_model": PropertyField("rng", _rng),
+    "hw_watchdog_action": PropertyField("watchdog_action", _WATCHDOG),
+    "hw_sound_model": PropertyField("sound_model", _SOUND),
+    "hw_usb_model": PropertyField("usb_model", _USB),
+    "hw_qemu_guest_agent": PropertyField("agent", _yes),
+    "hw_serial_port_count": PropertyField("serial_ports", _ports),
+    "hw_boot_menu": PropertyField("boot_menu", _yes),
+    "hw_time_hpet": PropertyField("hpet", _yes),
+    "hw_pmu": PropertyField("pmu", _yes),
+    "hw_cpu_sockets": PropertyField("sockets", _some),
+    "hw_cpu_cores": PropertyField("cores", _some),
+    "hw_cpu_threads": PropertyField("threads", _some),
+    "hw_cpu_max_sockets": PropertyField("max_sockets", _some),
+    "hw_cpu_max_cores": PropertyField("max_cores", _some),
+    "hw_cpu_max_threads": PropertyField("max_threads", _some),
+    "img_hide_hypervisor_id": PropertyField("hide_hypervisor", _yes),
+    "os_command_line": PropertyField("command_line", str),
+    "os_type": PropertyField("os_type", _of("linux", "windows")),
+    "hw_vm_mode": PropertyField("", _of("hvm")),
 }
 
 #: A flavor's value overrides its image's (except BOUNDED; see nova.model.scheduling.image_flavor_conflicts).
-FLAVOR: dict[str, Sets] = {
-    "hw:cpu_sockets": Sets("sockets", _some),
-    "hw:cpu_cores": Sets("cores", _some),
-    "hw:cpu_threads": Sets("threads", _some),
-    "hw:cpu_max_sockets": Sets("max_sockets", _some),
-    "hw:cpu_max_cores": Sets("max_cores", _some),
-    "hw:cpu_max_threads": Sets("max_threads", _some),
-    "hw:boot_menu": Sets("boot_menu", _yes),
-    "hw:vif_multiqueue_enabled": Sets("multiqueue", _yes),
-    "hw:virtio_packed_ring": Sets("packed_ring", _yes),
-    "hw:pmu": Sets("pmu", _yes),
-    "hw:serial_port_count": Sets("serial_ports", _ports),
-    "os:secure_boot": Sets("secure_boot", _of("required", "disabled")),
-    "hw:tpm_version": Sets("tpm_version", _TPM_VERSION),
-    "hw:tpm_model": Sets("tpm_model", _TPM_MODEL),
-    "hw:viommu_model": Sets("iommu", _IOMMU),
-    "hw:maxphysaddr_mode": Sets("address_mode", _ADDRESS_MODE),
-    "hw:maxphysaddr_bits": Sets("address_bits", _bits),
-    "hw:watchdog_action": Sets("watchdog_action", _WATCHDOG),
-    "hw:sound_model": Sets("sound_model", _SOUND),
-    "hw:usb_model": Sets("usb_model", _USB),
-    "hw:hide_hypervisor_id": Sets("hide_hypervisor", _yes),
-    "hide_hypervisor_id": Sets("hide_hypervisor", _yes),
-    "hw_rng:allowed": Sets("rng", _yes),
-    "hw_rng:rate_bytes": Sets("rng_bytes", _count),
-    "hw_rng:rate_period": Sets("rng_period_ms", _count),
-    "hw_video:ram_max_mb": Sets("video_ram_max_mb", _count),
+FLAVOR: dict[str, PropertyField] = {
+    "hw:cpu_sockets": PropertyField("sockets", _some),
+    "hw:cpu_cores": PropertyField("cores", _some),
+    "hw:cpu_threads": PropertyField("threads", _some),
+    "hw:cpu_max_sockets": PropertyField("max_sockets", _some),
+    "hw:cpu_max_cores": PropertyField("max_cores", _some),
+    "hw:cpu_max_threads": PropertyField("max_threads", _some),
+    "hw:boot_menu": PropertyField("boot_menu", _yes),
+    "hw:vif_multiqueue_enabled": PropertyField("multiqueue", _yes),
+    "hw:virtio_packed_ring": PropertyField("packed_ring", _yes),
+    "hw:pmu": PropertyField("pmu", _yes),
+    "hw:serial_port_count": PropertyField("serial_ports", _ports),
+    "os:secure_boot": PropertyField("secure_boot", _of("required", "disabled")),
+    "hw:tpm_version": PropertyField("tpm_version", _TPM_VERSION),
+    "hw:tpm_model": PropertyField("tpm_model", _TPM_MODEL),
+    "hw:viommu_model": PropertyField("iommu", _IOMMU),
+    "hw:maxphysaddr_mode": PropertyField("address_mode", _ADDRESS_MODE),
+    "hw:maxphysaddr_bits": PropertyField("address_bits", _bits),
+    "hw:watchdog_action": PropertyField("watchdog_action", _WATCHDOG),
+    "hw:sound_model": PropertyField("sound_model", _SOUND),
+    "hw:usb_model": PropertyField("usb_model", _USB),
+    "hw:hide_hypervisor_id": PropertyField("hide_hypervisor", _yes),
+    "hide_hypervisor_id": PropertyField("hide_hypervisor", _yes),
+    "hw_rng:allowed": PropertyField("rng", _yes),
+    "hw_rng:rate_bytes": PropertyField("rng_bytes", _count),
+    "hw_rng:rate_period": PropertyField("rng_period_ms", _count),
+    "hw_video:ram_max_mb": PropertyField("video_ram_max_mb", _count),
 }
 
 #: Fields for which a flavor sets only an upper bound; the image's value, if any, is used.
@@ -223,15 +223,16 @@ BOUNDED = ("serial_ports", "max_sockets", "max_cores", "max_threads")
 NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _NOT_YET = "this release does not support it"
 
-REFUSED: dict[str, UnkeptProperty] = {
-    **{name: UnkeptProperty(NO, "disks on hosts are not encrypted in this release: use encrypted volumes")
+REFUSED: dict[str, UnsupportedProperty] = {
+    **{name: UnsupportedProperty(NO, "disks on hosts are not encrypted in this release: use encrypted volumes")
        for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
-    **{name: UnkeptProperty(frozenset({"0"}), "USB devices are not redirected to guests in this release")
+    **{name: UnsupportedProperty(frozenset({"0"}), "USB devices are not redirected to guests in this release")
        for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
-    **{name: UnkeptProperty(frozenset(), _NOT_YET)
+    **{name: UnsupportedProperty(frozenset(), _NOT_YET)
        for name in ("hw_emulation_architecture", "accel:device_profile")},
-    "hw:pmem": UnkeptProperty(frozenset(), "persistent memory is reported, but not attached to guests in this release"),
-    "hw:tpm_secret_security": UnkeptProperty(
+    "hw:pmem": UnsupportedProperty(frozenset(),
+                                   "persistent memory is reported, but not attached to guests in this release"),
+    "hw:tpm_secret_security": UnsupportedProperty(
         frozenset({"host"}), "TPM secrets are stored on the host (hw:tpm_secret_security=host) in this release, "
                              "not in the key manager"),
 }
@@ -267,7 +268,7 @@ def _refuse_promise(name: str, value: str) -> None:
         raise errors.host.NoSuchGuest(name=name, value=value, reason=promise.reason)
 
 
-def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> dict[str, _Said]:
+def _set_by(table: Mapping[str, PropertyField], given: Iterable[tuple[str, str]]) -> dict[str, _Said]:
     found = {}
     for name, value in given:
         row = table.get(name)

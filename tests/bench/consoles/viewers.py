@@ -15,7 +15,7 @@ import time
 from typing import NamedTuple
 
 CHUNK = 1 << 20
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 VERSION = b"RFB 003.008\n"
 #: 32 bits a pixel, little endian, true colour: what QEMU has anyway, so that it converts nothing.
 PIXELS = struct.pack(">BBBBHHHBBBxxx", 32, 24, 0, 1, 255, 255, 255, 16, 8, 0)
@@ -32,7 +32,7 @@ class Viewer:
     """One connection. ``bytes`` and ``updates`` count what was shown."""
 
     def __init__(self, where: Where) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", where.port), PATIENCE_S)
+        self.sock = socket.create_connection(("127.0.0.1", where.port), TIMEOUT_S)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.framed = bool(where.token)
         self._early = b""
@@ -179,7 +179,7 @@ class Crowd:
         """For so long: (megabytes a second of all, pictures of all, of the viewer that saw the fewest)."""
         room = memoryview(bytearray(CHUNK))
         for viewer in self.viewers:
-            viewer.sock.settimeout(PATIENCE_S)
+            viewer.sock.settimeout(TIMEOUT_S)
             viewer.bytes = viewer.updates = 0
             viewer.ask()
         with selectors.DefaultSelector() as ready:

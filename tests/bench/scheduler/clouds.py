@@ -21,7 +21,7 @@ from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.engine.workflow import Step
 from nova.conductor.hosts.feed import Feed
-from nova.conductor.steps.placement import ClaimResources, SelectHosts, TakeNextHost
+from nova.conductor.steps.placement import ClaimResources, SelectHosts, SelectNextHost
 from nova.conf import filter_scheduler, metrics, scheduler
 from nova.db.models import api as api_tables
 from nova.db.quota import ledger
@@ -37,7 +37,7 @@ from nova.rpc.local import LocalBus
 from nova.scheduler import service
 from tests.fakes.rows import server_value
 
-STEPS = (SelectHosts(), TakeNextHost(), ClaimResources())
+STEPS = (SelectHosts(), SelectNextHost(), ClaimResources())
 
 
 def options(module: Any, **fields: Any) -> SimpleNamespace:

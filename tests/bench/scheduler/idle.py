@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from nova.compute.host import Host, HostClock
-from nova.compute.reports.heartbeat import Beats
+from nova.compute.reports.heartbeat import Heartbeats
 from nova.compute.service import ComputeParts, ComputeService
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.feed import Feed
-from nova.conductor.hosts.registration import Daemons
+from nova.conductor.hosts.registration import ServiceRegistry
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.devel.fake import FakeDriver
@@ -58,7 +58,7 @@ class Fleet:
                                   scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None,
                          certs=None)
         self.deps.feed = Feed(self.deps)
-        self.daemons = Daemons(self.deps, clock=self.clock.monotonic)
+        self.daemons = ServiceRegistry(self.deps, clock=self.clock.monotonic)
         self.bus.serve(ConductorHostRPC, HostService(self.deps, self.daemons))
         self.scheduler = SchedulerService(FromDatabase(self.deps.feed), scheduler_settings())
         self.bus.serve(SchedulerRPC, Schedulers([self.scheduler]))
@@ -81,7 +81,7 @@ class Fleet:
         service._periodic.stop()  # its own thread: here the jobs are done by our clock
         for job in service._periodic._jobs:
             self._later(self._rng.random() * job.pause_s, job.pause_s, job.do)
-        self._later(self._rng.random() * BEAT_S, BEAT_S, Beats(client, name, "nova-compute", service.heard))
+        self._later(self._rng.random() * BEAT_S, BEAT_S, Heartbeats(client, name, "nova-compute", service.heard))
 
     def serve(self) -> None:
         """The conductor's and the scheduler's own rounds."""

@@ -30,7 +30,7 @@ def partial_answers(world: World) -> None:
             if live.get("/servers", version) != {"servers": []}:
                 live.problem(f"/servers at 2.{version}", "expected a list without the cell's servers")
     finally:
-        world.cloud.cell_link.mend()
+        world.cloud.cell_link.repair()
     wait_until("the cell answers again", lambda: _whole(world, uuid), BACK_S, 0.2)
 
 

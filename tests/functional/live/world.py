@@ -52,7 +52,7 @@ class World:
 
     # -- the standing objects
 
-    def furnish(self) -> None:
+    def create_sample_data(self) -> None:
         self.cloud.glance.images[IMAGE] |= {"auto_disk_config": "True", "architecture": "x86_64"}
         self.ask("POST", "/flavors/1/os-extra_specs", {"extra_specs": {"hw:numa_nodes": "1"}})
         self.ask("PUT", "/flavors/1", {"flavor": {"description": "a flavor"}})

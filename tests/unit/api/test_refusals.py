@@ -14,10 +14,10 @@ from nova.api.routes import ROUTES as COMPUTE
 from nova.placement.routes import ROUTES as PLACEMENT
 from nova.web import bodies
 from nova.web.formats import is_mac, is_time, is_uuid
-from nova.web.judging import WORDS
 from nova.web.ranges import minor
 from nova.web.schema import Body, Query, Spec, param, row
 from nova.web.specs import shown
+from nova.web.validation import WORDS
 
 UUID = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"
 THINGS = Body(
@@ -133,7 +133,7 @@ def test_schema_that_judges_is_the_one_that_the_document_shows_and_each_keyword_
             look(one)
 
     for body, version, legacy in bodies_of_all_versions():
-        judge = body.judged(version, legacy)[1]
+        judge = body.validator_for(version, legacy)[1]
         assert judge.schema == body.schema(version, legacy)
         look(judge.schema)
     assert keywords - {"anyOf", "allOf", "items", "description"} <= WORDS.keys()

@@ -374,7 +374,7 @@ def test_reserve_when_the_answer_is_lost_then_older_attachments_of_both_are_not_
 def test_find_reserved_when_a_host_has_it_or_it_goes_meanwhile_then_none(fake, client):
     volume = fake.add_volume()
     attachment = client.attach(volume, SERVER, CONNECTOR)
-    fake.shelf.attachments[attachment.id]["status"] = "reserved"  # as Cinder shows it for a moment
+    fake.store.attachments[attachment.id]["status"] = "reserved"  # as Cinder shows it for a moment
     assert client.find_reserved(volume, SERVER) is None
     fake.trouble("GET", f"/attachments/{attachment.id}", 404)
     assert client.find_reserved(volume, SERVER) is None
@@ -399,7 +399,7 @@ def test_create_when_of_an_image_then_as_asked_and_available_after_a_while(fake,
     assert (made.status, made.size_gb, made.name, made.description) == ("creating", 2, "n", "d")
     assert (made.bootable, made.availability_zone, dict(made.metadata)) == (True, "az", {"a": "b"})
     assert dict(made.image_metadata) == {"image_id": "i"} and made.created_at.tzinfo is None
-    assert fake.shelf.volumes[made.id]["project"] == DEMO
+    assert fake.store.volumes[made.id]["project"] == DEMO
     now[0] = 10.0
     assert client.get(made.id).status == "available"
 
@@ -465,7 +465,7 @@ def test_limits_when_there_is_one_and_when_there_is_none(fake, client):
 
 
 def test_types_when_asked_then_names_by_id_and_by_name_of_all_pages(fake, client):
-    fake.page, fake.shelf.types = 1, {"1": "fast", "2": "slow"}
+    fake.page, fake.store.types = 1, {"1": "fast", "2": "slow"}
     assert client.types() == {"1": "fast", "fast": "fast", "2": "slow", "slow": "slow"}
 
 

@@ -143,7 +143,7 @@ class Hanging(dns.NoopDNSDriver):
 
 def test_patient_when_a_driver_hangs_then_it_ends_and_the_next_are_refused_at_once() -> None:
     driver, now = Hanging(), [0.0]
-    patient = dns.Patient(driver, patience_s=0.05, pause_s=30.0, clock=lambda: now[0])
+    patient = dns.DeadlineDriver(driver, timeout_s=0.05, pause_s=30.0, clock=lambda: now[0])
     for _ in range(3):
         with pytest.raises(errors.dns.Away):
             patient.get_domains()
@@ -154,7 +154,7 @@ def test_patient_when_a_driver_hangs_then_it_ends_and_the_next_are_refused_at_on
 
 
 def test_patient_when_a_driver_fails_then_it_is_away_and_what_has_a_meaning_keeps_it() -> None:
-    patient = dns.Patient(Hanging())
+    patient = dns.DeadlineDriver(Hanging())
     with pytest.raises(errors.dns.NoSuchDomain):
         patient.delete_domain("x")
     with pytest.raises(errors.dns.Away, match="unreachable"):

@@ -155,7 +155,7 @@ def test_calls_when_nobody_answers_them_then_all_of_them_together_end_before_who
         with pytest.raises(errors.Unavailable):
             client.create_ports([{"network_id": "n"}])
         assert 0 < now[0] <= 48.0
-    assert context.patience().left_s == float("inf")
+    assert context.deadline().left_s == float("inf")
 
 
 @pytest.mark.parametrize("answer", ["<html>Bad Gateway</html>", "[]", ""])

@@ -35,7 +35,7 @@ class Conductor:
 def reporting(conductor: Conductor) -> Reporting:
     options = SimpleNamespace(host="ctl", report_interval=30)
     bus: Any = SimpleNamespace(peers=SimpleNamespace(learn=lambda lowest: None),
-                               hearing=SimpleNamespace(silent_s=0.0))
+                               watchdog=SimpleNamespace(silent_s=0.0))
     return Reporting(options, "nova-novncproxy", "novncproxy", bus, conductor)
 
 
@@ -55,8 +55,8 @@ def test_beat_then_it_says_the_time_and_registers_again_where_it_is_not_known() 
     made = reporting(conductor)
     made.begin(())
     made.stop()
-    made._beat()
-    made._beat()
+    made._heartbeat()
+    made._heartbeat()
     assert [one.binary for one in conductor.rows] == ["nova-novncproxy"] * 2  # the first beat was not known
     assert all(beat.sent_at is not None for beat in conductor.beats)
 

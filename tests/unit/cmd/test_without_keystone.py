@@ -15,7 +15,7 @@ PARTS = {
     "nova-consoleauth": ("nova.cmd.consoleauth", "nova.console.service", "nova.rpc.contracts.console_check"),
     "nova-cert": ("nova.cmd.cert", "nova.legacy.cert.service", "nova.rpc.contracts.cert"),
     **dict.fromkeys(readers.CONSOLE_PROXIES, (
-        "nova.cmd.console_proxy", "nova.console.app", "nova.console.gate", "nova.legacy.xvp", "nova.http_server",
+        "nova.cmd.console_proxy", "nova.console.app", "nova.console.access", "nova.legacy.xvp", "nova.http_server",
         "nova.rpc.contracts.console_check"))}
 LIBRARIES = ("keystoneauth1", "keystonemiddleware", "sqlalchemy", "pymysql", "psycopg")
 LOOK = "import importlib, sys\nfor name in sys.argv[2:]:\n    importlib.import_module(name)\n" \

@@ -12,7 +12,7 @@ from nova import errors
 from nova.compute import service
 from nova.compute.reports import host_info as questions
 from nova.compute.reports import identity
-from nova.model.host.services import Alive, Debt
+from nova.model.host.services import Alive, PendingCleanup
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.server import check_signatures
@@ -94,16 +94,16 @@ def test_start_when_ready_then_the_host_has_sent_what_it_has(world):
 # --- debts
 
 
-def _cleanup(order, epoch: int, **fields) -> Debt:
-    return Debt(**({"id": 1, "host": HOST, "server_uuid": order.server_uuid, "epoch": epoch,
-                    "step": "destroy_guests"} | fields))
+def _cleanup(order, epoch: int, **fields) -> PendingCleanup:
+    return PendingCleanup(**({"id": 1, "host": HOST, "server_uuid": order.server_uuid, "epoch": epoch,
+                              "step": "destroy_guests"} | fields))
 
 
 def test_start_when_a_destroy_is_pending_then_it_is_done_without_asking_and_told(world):
     order = build_order()
     world.build(order)
     world.conductor.forget()
-    world.conductor.debts = (_cleanup(order, 2),)
+    world.conductor.cleanups = (_cleanup(order, 2),)
     world.restart()
     assert world.leftovers() == [] and world.conductor.paid == [1] and not world.conductor.permissions
     assert world.build(order)[0].error_kind == "overtaken" or world.build(order)[0].error_code == "order.closed"
@@ -112,7 +112,7 @@ def test_start_when_a_destroy_is_pending_then_it_is_done_without_asking_and_told
 def test_start_when_the_guest_was_built_anew_since_then_the_cleanup_takes_nothing(world):
     order = build_order(epoch=6)
     world.build(order)
-    world.conductor.debts = (_cleanup(order, 5),)
+    world.conductor.cleanups = (_cleanup(order, 5),)
     world.restart()
     assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING and world.conductor.paid == [1]
 
@@ -121,7 +121,7 @@ def test_start_when_a_late_order_raised_the_epoch_then_the_cleanup_is_done_all_t
     order = build_order(epoch=1)
     world.build(order)
     world.service.stop_guests(HOST, (guest_order(order, 9),))
-    world.conductor.debts = (_cleanup(order, 2),)
+    world.conductor.cleanups = (_cleanup(order, 2),)
     world.restart()
     assert world.leftovers() == [] and world.conductor.paid == [1]
 
@@ -130,7 +130,7 @@ def test_start_when_a_late_order_raised_the_epoch_then_the_cleanup_is_done_all_t
 def test_start_when_a_cleanup_cannot_be_done_then_it_is_logged_and_the_others_are(world, caplog, cleanup):
     order = build_order()
     world.build(order)
-    world.conductor.debts = (_cleanup(order, 2, id=7, **cleanup), _cleanup(order, 2, id=8))
+    world.conductor.cleanups = (_cleanup(order, 2, id=7, **cleanup), _cleanup(order, 2, id=8))
     world.restart()
     assert world.conductor.paid == [8] and "cleanup 7" in caplog.text
 
@@ -158,13 +158,13 @@ def test_pay_when_only_telling_failed_then_the_work_is_not_done_again(world):
     assert cleanups.do_open() == 0 and not world.driver.calls
 
 
-@pytest.mark.parametrize("tell", [lambda service: service.heard(Alive(owes=True)),
+@pytest.mark.parametrize("tell", [lambda service: service.on_heartbeat(Alive(cleanups_pending=True)),
                                   lambda service: service.look_for_debts("host1")], ids=["answered", "told"])
 def test_cleanups_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_it_ask(tmp_path, clock, tell):
     world = World(tmp_path, clock).start()
     order = build_order()
     world.build(order)
-    world.conductor.debts = (_cleanup(order, 2),)
+    world.conductor.cleanups = (_cleanup(order, 2),)
     clock.advance(seconds=service.ASK_FOR_CLEANUPS_S)
     world.service._periodic.run_due()
     assert world.conductor.paid == []  # nobody said so yet
@@ -182,9 +182,9 @@ def test_cleanups_when_they_were_made_while_the_daemon_ran_then_word_of_them_mak
 def test_heard_when_the_conductor_forgot_this_host_then_everything_is_told_again(world):
     order = build_order()
     world.build(order)
-    assert world.service.heard(Alive()) is None
-    world.conductor.debts = (_cleanup(order, 2),)
-    assert world.service.heard(Alive(known=False)) is not None
+    assert world.service.on_heartbeat(Alive()) is None
+    world.conductor.cleanups = (_cleanup(order, 2),)
+    assert world.service.on_heartbeat(Alive(known=False)) is not None
     assert len(world.conductor.registrations) == 2 and len(world.conductor.inventories) == 2
     assert world.conductor.paid == [1]
     assert world.conductor.inventories[1].version > world.conductor.inventories[0].version

@@ -122,7 +122,7 @@ def test_guard_when_the_conductor_says_that_others_filter_then_nothing_is_added_
     host.wall.refresh()
     host.wall.guard(order())
     host.wall.guard(order(uuid=OTHER))
-    host.wall.mend()
+    host.wall.repair()
     host.wall.refresh()
     assert host.kept.states == [] and len(host.conductor.calls) == 2
 
@@ -254,10 +254,10 @@ def test_drop_when_the_kernel_refuses_then_the_removal_goes_on():
 
 def test_mend_when_nothing_was_heard_yet_then_nothing_is_touched():
     host = Host(part())
-    host.wall.mend()
+    host.wall.repair()
     assert host.kept.states == []
     host.wall.refresh()
-    host.wall.mend()
+    host.wall.repair()
     assert len(host.kept.states) == 2 and len(host.conductor.calls) == 1
 
 

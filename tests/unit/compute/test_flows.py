@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.compute.filter.flows import everybody, judge_anew, narrowed
+from nova.compute.filter.flows import everybody, narrowed, recheck
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
@@ -94,7 +94,7 @@ def test_judge_anew_when_the_program_fails_or_there_is_no_time_then_it_says_so_a
     runner = Runner()
     runner.fails = True
     with caplog.at_level(logging.WARNING):
-        judge_anew(runner, ["10.0.0.1", "10.0.0.2"])
-        judge_anew(runner, ["10.0.0.1"], 0.0)
+        recheck(runner, ["10.0.0.1", "10.0.0.2"])
+        recheck(runner, ["10.0.0.1"], 0.0)
     assert ["not installed" in one.message for one in caplog.records] == [True, False]
     assert "too many" in caplog.text

@@ -10,7 +10,7 @@ import pytest
 
 from nova.model.flavor.flavors import Flavor
 from nova.model.guest.orders import Disk, ExpectedGuest, MoveOrder
-from nova.model.host.services import Debt
+from nova.model.host.services import PendingCleanup
 from nova.model.server.states import PowerState, VmState
 from nova.privileged.runner import PrivateRunner
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, wait_until
@@ -338,27 +338,27 @@ def test_fetch_when_this_host_was_undone_in_the_same_epoch_then_it_is_closed(wor
 # --- debts and restarts
 
 
-def _cleanup(order, step: str, epoch: int, **arguments: str) -> Debt:
-    return Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=epoch, step=step, arguments=arguments)
+def _cleanup(order, step: str, epoch: int, **arguments: str) -> PendingCleanup:
+    return PendingCleanup(id=1, host=HOST, server_uuid=order.server_uuid, epoch=epoch, step=step, arguments=arguments)
 
 
 def test_cleanup_when_a_confirmed_move_is_pending_then_the_source_copy_goes(world, other, order):
     moved(world, other, order)
-    world.conductor.debts = (_cleanup(order, "forget_guests", 3),)
+    world.conductor.cleanups = (_cleanup(order, "forget_guests", 3),)
     world.restart()
     assert world.leftovers() == [] and world.conductor.paid == [1]
 
 
 def test_cleanup_when_a_later_move_kept_it_then_that_stays(world, order):
     left(world, order, 6)
-    world.conductor.debts = (_cleanup(order, "forget_guests", 3),)
+    world.conductor.cleanups = (_cleanup(order, "forget_guests", 3),)
     world.restart()
     assert world.driver.cold_moves.kept_sources() == {order.server_uuid} and world.conductor.paid == [1]
 
 
 def test_cleanup_when_a_return_is_pending_then_the_guests_disks_are_its_own_again(world, order):
     left(world, order)
-    world.conductor.debts = (_cleanup(order, "return_guests", 2),)
+    world.conductor.cleanups = (_cleanup(order, "return_guests", 2),)
     world.restart()
     assert world.driver.cold_moves.kept_sources() == frozenset() and world.conductor.paid == [1]
     assert world.one("start_guests", guest_order(order, 4, build=order)).power_state == RUNNING
@@ -367,7 +367,7 @@ def test_cleanup_when_a_return_is_pending_then_the_guests_disks_are_its_own_agai
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_cleanup_when_an_evacuated_guest_is_pending_then_its_disks_go_unless_they_are_shared(world, order, keep):
-    world.conductor.debts = (_cleanup(order, "destroy_guests", 2, **({"keep_disks": "1"} if keep else {})),)
+    world.conductor.cleanups = (_cleanup(order, "destroy_guests", 2, **({"keep_disks": "1"} if keep else {})),)
     world.restart()
     guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert world.conductor.paid == [1]
@@ -379,7 +379,7 @@ def test_cleanup_when_the_evacuated_guest_came_back_since_then_nothing_is_taken(
     source = left(other, new, 5)
     world.one("fetch_guests", move_order(new, 5, source))
     world.one("finish_guests", move_order(new, 5, source))
-    world.conductor.debts = (_cleanup(order, "destroy_guests", 4),)
+    world.conductor.cleanups = (_cleanup(order, "destroy_guests", 4),)
     world.restart()
     assert world.driver.lifecycle.power_state(order.server_uuid) == RUNNING and world.conductor.paid == [1]
 

@@ -10,7 +10,7 @@ import pytest
 
 from nova import errors
 from nova.compute.guests.build import BuildTools, images_of
-from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.volumes import VolumeOrders
 from nova.devel.fake import FakeDriver
 from nova.model.guest.orders import BuildOrder, ExpectedGuest, MoveOrder, VolumeOrder
@@ -124,7 +124,7 @@ def gives_up_late(world: World, order: BuildOrder, *volumes: str) -> None:
 
 def test_guest_that_kept_a_volume_when_it_gives_it_up_late_then_the_conductor_hears_it_until_the_detach_is_done(
         world, order, caplog):
-    volumes = world.service.doers.volumes
+    volumes = world.service.handlers.volumes
     assert volumes.tell_of_given_up() == 0
     world.driver.knobs.fail_next("release_volume", "conflict")
     world.one("detach_volumes", plug(order, 2, disk(), False))
@@ -143,7 +143,7 @@ def test_guest_that_gave_a_volume_up_when_the_process_is_new_or_the_guest_stops_
         world, order):
     gives_up_late(world, order, "vol-1")
     world.restart()
-    volumes = world.service.doers.volumes
+    volumes = world.service.handlers.volumes
     assert volumes.tell_of_given_up() == 1
     assert world.conductor.asked("volumes_given_up") == [(HOST, order.server_uuid, ("vol-1",))]
     world.one("stop_guests", guest_order(order, 3))
@@ -276,7 +276,7 @@ def test_build_when_the_bus_is_ide_then_four_disks_at_most(world: World, count: 
 
 
 def test_volume_orders_when_the_driver_has_none_then_nothing_is_asked_of_the_conductor():
-    markers: Markers = None  # type: ignore[assignment]
+    markers: BuildMarkers = None  # type: ignore[assignment]
     tools = BuildTools(type("Bare", (Driver,), {})(), None, markers, markers, markers, host=HOST)
     with pytest.raises(Exception, match="does not support volumes"):
         VolumeOrders(tools.volumes, None, None).attach(  # type: ignore[arg-type]

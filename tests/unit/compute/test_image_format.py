@@ -49,13 +49,13 @@ GOOD = {
 def test_look_at_a_good_image_gives_its_size(name, tmp_path):
     declared, make, size = GOOD[name]
     path = make(tmp_path / "image")
-    looked = image_format.look(str(path), declared, "i", imageinspector.inspect)
+    looked = image_format.inspect_image(str(path), declared, "i", imageinspector.inspect)
     assert looked == (declared, size or path.stat().st_size)
 
 
 def test_look_at_a_vhd_gives_at_least_its_size(tmp_path):
     path = crafted.converted(tmp_path / "image", "vpc")
-    assert image_format.look(str(path), "vhd", "i", imageinspector.inspect).virtual_bytes >= 4 * MIB
+    assert image_format.inspect_image(str(path), "vhd", "i", imageinspector.inspect).virtual_bytes >= 4 * MIB
 
 
 LIES = {
@@ -87,7 +87,7 @@ def test_look_at_a_lying_or_harmful_image_refuses(name, tmp_path):
     declared, make, reason = LIES[name]
     path = make(tmp_path / "image")
     with pytest.raises(errors.image.Unacceptable, match=reason):
-        image_format.look(str(path), declared, "i", imageinspector.inspect)
+        image_format.inspect_image(str(path), declared, "i", imageinspector.inspect)
 
 
 HEADERS = {"qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk"}
@@ -100,7 +100,7 @@ def test_look_at_a_cut_off_header_refuses(declared, length, tmp_path):
     cut = tmp_path / "cut"
     cut.write_bytes(whole.read_bytes()[:length])
     with pytest.raises(errors.image.Unacceptable):
-        image_format.look(str(cut), declared, "i", imageinspector.inspect)
+        image_format.inspect_image(str(cut), declared, "i", imageinspector.inspect)
 
 
 def test_accepted_formats_that_are_interpreted_have_a_name_for_the_tool():

@@ -38,7 +38,7 @@ def test_look_when_any_number_of_the_head_is_huge_then_it_ends_soon_with_little_
             image.write(head[:at] + b"\xff" * STEP + head[at + STEP:])
         began = time.process_time()
         with contextlib.suppress(errors.Invalid):
-            image_format.look(str(path), declared, "i", imageinspector.inspect)
+            image_format.inspect_image(str(path), declared, "i", imageinspector.inspect)
         worst = max(worst, time.process_time() - began)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

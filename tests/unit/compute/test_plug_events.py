@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.compute.guests.plug_events import KEPT_S, MOST, PlugEvents
-from nova.compute.guests.starting import Starter, VifPlugging
+from nova.compute.guests.starting import GuestStarter, VifPlugging
 from nova.compute.order_table import PREPARE
 from nova.compute.orders.orders import Key, Work
 from nova.model.guest.orders import GuestOrder, MoveOrder, NetworkEvent, RebuildOrder
@@ -242,7 +242,7 @@ def test_events_when_they_are_for_another_host_then_they_are_refused(world):
 @pytest.mark.parametrize("waits", [True, False])
 def test_arrival_when_the_service_sees_what_is_plugged_first_then_the_guest_comes_after_that(world, waits):
     order = with_ports(port(status="ACTIVE", details={"ovs_hybrid_plug": True}))
-    starter = Starter(world.driver, PlugEvents(FakeClock()), replace(VifPlugging(), timeout_s=300, live=waits))
+    starter = GuestStarter(world.driver, PlugEvents(FakeClock()), replace(VifPlugging(), timeout_s=300, live=waits))
     work = Work(Key(PREPARE, order.server_uuid, 1, 1))
     if waits:
         starter.events.come([event(order.server_uuid, "port1", status="failed")])

@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.compute.guests.build import BuildTools
-from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.interfaces import Plugging
 from nova.model.guest.orders import BuildOrder, InterfaceOrder
 from nova.model.network.networks import Interface
@@ -101,6 +101,6 @@ def test_attach_when_the_process_is_killed_in_it_then_its_repetition_ends_it(wor
 def test_attach_when_the_driver_cannot_then_it_is_not_supported():
     class Plain(Driver):
         pass
-    markers: Markers = None  # type: ignore[assignment]
+    markers: BuildMarkers = None  # type: ignore[assignment]
     with pytest.raises(errors.NotSupported):
         Plugging(BuildTools(Plain(), None, markers, markers, markers)).attach(plug(build_order(), 1), None, None)  # type: ignore

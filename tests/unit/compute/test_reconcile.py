@@ -22,12 +22,12 @@ def _gone(order, epoch: int = 2) -> ExpectedGuest:
 
 
 def test_start_when_a_record_says_gone_then_it_is_removed_and_nothing_else(world):
-    gone, kept, stranger = (build_order(number=number) for number in (1, 2, 3))
-    world.build(gone, kept, stranger)
+    gone, kept, orphan = (build_order(number=number) for number in (1, 2, 3))
+    world.build(gone, kept, orphan)
     world.conductor.expected = (_gone(gone), _expected(kept))
     world.restart()
-    assert {guest.server_uuid for guest in world.driver.guests()} == {kept.server_uuid, stranger.server_uuid}
-    assert set(world.conductor.have) == {order.server_uuid for order in (gone, kept, stranger)}
+    assert {guest.server_uuid for guest in world.driver.guests()} == {kept.server_uuid, orphan.server_uuid}
+    assert set(world.conductor.have) == {order.server_uuid for order in (gone, kept, orphan)}
 
 
 def test_start_when_a_guest_is_in_no_record_then_it_is_named_in_the_log_and_left(world, caplog):

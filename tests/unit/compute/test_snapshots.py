@@ -11,7 +11,7 @@ import pytest
 from nova import errors
 from nova.compute.service import ComputeParts
 from nova.model.guest.orders import SnapshotOrder
-from nova.model.host.services import Debt
+from nova.model.host.services import PendingCleanup
 from nova.model.image.rbd_locations import RbdLocation
 from nova.model.server.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until
@@ -171,8 +171,8 @@ def test_snapshot_when_the_guest_does_not_run_then_the_outcome_has_its_state(wor
 
 def test_cleanup_when_a_snapshot_should_have_been_dropped_then_it_is(world, order):
     world.one("snapshot_guests", snapshot_order(order, 2))
-    world.conductor.debts = (Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2, step="drop_snapshots",
-                                  arguments={"image_id": IMAGE}),)
+    world.conductor.cleanups = (PendingCleanup(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2,
+                                            step="drop_snapshots", arguments={"image_id": IMAGE}),)
     world.restart()
     assert world.conductor.paid == [1] and world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is None
 
@@ -225,8 +225,9 @@ def test_drop_when_the_image_service_has_it_then_the_driver_hears_so(world, orde
     monkeypatch.setattr(world.driver.snapshots, "drop_snapshot", lambda *facts: told.append(facts[1:]))
     for epoch, given in ((2, True), (3, False)):
         world.one("drop_snapshots", msgspec.structs.replace(snapshot_order(order, epoch), given=given))
-    world.conductor.debts = (Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2, step="drop_snapshots",
-                                  arguments={"image_id": f"{IMAGE} other", "given": IMAGE}),)
-    world.service._cleanups.take(world.conductor.debts)
+    world.conductor.cleanups = (PendingCleanup(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2,
+                                            step="drop_snapshots",
+                                            arguments={"image_id": f"{IMAGE} other", "given": IMAGE}),)
+    world.service._cleanups.take(world.conductor.cleanups)
     world.service._cleanups.do_open()
     assert told == [(IMAGE, True), (IMAGE, False), (IMAGE, True), ("other", False)]

@@ -14,7 +14,7 @@ from nova.compute.orders.batches import Batches, OrderLimits
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Orders, Work
-from nova.compute.orders.permission import BatchGate
+from nova.compute.orders.permission import BatchPermission
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.journal import Journal
@@ -46,7 +46,7 @@ class Polisher:
     def __init__(self) -> None:
         self.polished: list[str] = []
 
-    def polish(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
+    def polish(self, order: GuestOrder, work: Work, gate: BatchPermission) -> PowerState:
         work.check()
         self.polished.append(order.server_uuid)
         return PowerState.RUNNING
@@ -61,7 +61,7 @@ class PolishHost:
     def __init__(self, folder: Path) -> None:
         host = Host("a", folder)
         self.by = Polisher()
-        self.batches = Batches({POLISH: POLISH.doer(self.by)}, lambda *_: None,
+        self.batches = Batches({POLISH: POLISH.handler(self.by)}, lambda *_: None,
                                Orders(Fences(folder / "fences", HostClock()), HostClock()), None, host, OrderLimits())
 
     def polish_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from nova import conf
 from nova.conf._without_effect import EVERY, KEYSTONEAUTH, MORE, WithoutEffectTable, table
 from nova.configuration import libraries
-from nova.manage.doctor import written
+from nova.manage.doctor import config_options
 from tests.contract.rows import SHARED, load, needs_contract
 
 ROWS = list(table())
@@ -21,8 +21,9 @@ ROWS = list(table())
 @functools.cache
 def read_options() -> dict[str, dict[str, cfg.Opt]]:
     """What is read by us or by a library, with a password as credentials."""
-    found = [written.WrittenOption(section, "auth_type", "x", "password") for section in libraries.WITH_CREDENTIALS]
-    return dict(written.known(found))
+    found = [config_options.WrittenOption(section, "auth_type", "x", "password")
+             for section in libraries.WITH_CREDENTIALS]
+    return dict(config_options.known(found))
 
 
 def is_read(section: str, name: str) -> bool:

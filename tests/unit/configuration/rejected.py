@@ -8,7 +8,7 @@ from oslo_config import cfg, types
 
 from nova.conf._span import TimeSpan
 from nova.conf._urls import DatabaseUrl, Url
-from nova.configuration.trial import ours
+from nova.configuration.validation import ours
 
 CANARY = "cAnArYs3cret"
 REFERENCE = f"ab${CANARY}"

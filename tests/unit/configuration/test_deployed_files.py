@@ -17,7 +17,7 @@ from nova.conf import logs, proxies
 from nova.conf._drivers import driver_kind
 from nova.configuration import check_libraries
 from nova.configuration.sources import Sources
-from nova.configuration.trial import ours, refuse
+from nova.configuration.validation import ours, refuse
 from nova.scheduler import plugins
 from nova.virt.libvirt.settings import settings_of
 from tests.contract.rows import needs_contract

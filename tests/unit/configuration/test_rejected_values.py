@@ -11,7 +11,7 @@ from oslo_messaging import TransportURL
 
 from nova import conf, errors, service
 from nova.configuration import check_again, check_libraries
-from nova.configuration.trial import ours
+from nova.configuration.validation import ours
 from tests.unit.configuration import rejected
 from tests.unit.configuration.rejected import CANARY, REFERENCE
 
@@ -137,7 +137,7 @@ def test_file_when_it_cannot_be_parsed_then_its_line_is_named_and_not_shown(tmp_
 
 
 def test_options_of_ours_then_every_type_is_described(tmp_path: Path) -> None:
-    from nova.configuration.wanted import wanted
+    from nova.configuration.value_descriptions import wanted
 
     assert [option.name for _group, option in ours() if not isinstance(option, cfg.Opt) or "type" in wanted(option.type)
             ] == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nova import errors, http_server
-from nova.console import app, codes, gate, installed, kinds, sessions
+from nova.console import access, app, codes, installed, kinds, sessions
 from nova.console.installed import ProxyPages
 from nova.console.target import Reach
 from tests.fakes.console_front import GOOD, Client, FakeConsoleAuth, FakeEnd, echo, rfb
@@ -29,7 +29,7 @@ class Proxy:
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.SessionLimits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
+        door = access.ConsoleAccess(kind, self.auth, self.sessions, access.AccessSettings(reach=HERE))
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, pages),
                                          http_server.ClientBounds(20, 5, 5))
         self.server.start()
@@ -216,7 +216,7 @@ def test_websocket_that_may_not_is_refused_in_words_before_the_guest_is_reached(
 def test_websocket_when_nobody_can_check_then_503(serial: Proxy) -> None:
     serial.auth.error = errors.Unavailable("broker")
     client = Client(serial.port, f"/?token={GOOD}")
-    assert client.status == 503 and client.words == gate.NOT_NOW
+    assert client.status == 503 and client.words == access.NOT_NOW
 
 
 def test_open_session_goes_on_when_nobody_can_check(serial: Proxy) -> None:

@@ -80,9 +80,9 @@ def meet() -> Iterator[Callable[..., Meeting]]:
     made = []
 
     def make(server: Callable[[socket.socket], None], schemes: tuple[str, ...] = ("none",),
-             papers: vencrypt.Papers | None = None, timeout_s: float = 2,
+             papers: vencrypt.TlsFiles | None = None, timeout_s: float = 2,
              peers: tuple[str, ...] = ("127.0.0.1", "host1")) -> Meeting:
-        made.append(Meeting(server, rfb.Security(schemes, papers or vencrypt.Papers(), timeout_s, peers)))
+        made.append(Meeting(server, rfb.Security(schemes, papers or vencrypt.TlsFiles(), timeout_s, peers)))
         return made[-1]
 
     yield make
@@ -236,9 +236,9 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("stranger"), "another authority")
 
 
-def papers(authority: Authority, ca: str | None = None) -> vencrypt.Papers:
+def papers(authority: Authority, ca: str | None = None) -> vencrypt.TlsFiles:
     mine = authority.issue("proxy")
-    return vencrypt.Papers(ca or authority.ca, mine.cert, mine.key)
+    return vencrypt.TlsFiles(ca or authority.ca, mine.cert, mine.key)
 
 
 def test_secure_with_vencrypt_goes_on_inside_tls_with_both_certificates(

@@ -203,7 +203,7 @@ def test_move_when_it_begins_and_is_undone_then_the_packing_is_the_servers_again
 
     def packing(leaving: bool) -> Any:
         with api.reading() as tx:
-            return claims.packing_at(tx, uuid, "host1", leaving)
+            return claims.topology_claim_at(tx, uuid, "host1", leaving)
     first = packing(False)
     api.transact(lambda tx: ledger.begin_move(tx, uuid, 2, move))
     assert claim(api, provider, pinned(2), uuid, 3) is None
@@ -365,7 +365,7 @@ def test_settle_when_a_resize_on_one_host_was_overtaken_then_the_guest_holds_the
 
     def pins() -> set[int]:
         with api.reading() as tx:
-            return set(claims.packing_at(tx, uuid, "host1").cells[0].pins.values())
+            return set(claims.topology_claim_at(tx, uuid, "host1").cells[0].pins.values())
     first = pins()
     api.transact(lambda tx: ledger.begin_move(tx, uuid, 2, move))
     assert claim(api, provider, pinned(2), uuid, 2) is None

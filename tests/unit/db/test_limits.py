@@ -15,7 +15,7 @@ from nova.db.models import cell as tables
 from nova.db.network import networks
 from nova.db.server import server_lists, servers
 from nova.db.sql import engine
-from nova.db.sql.engine import Database, DatabaseAway, DatabaseBusy
+from nova.db.sql.engine import Database, DatabaseBusy, DatabaseUnavailable
 from nova.db.sql.statements import insert_all, update_where
 from nova.db.sql.types import utc_now
 from nova.model.base import Page
@@ -91,7 +91,7 @@ def test_transaction_when_it_always_loses_then_busy_and_nothing_is_raw(cell: Dat
         raise exc.OperationalError("UPDATE", {}, original)
     with pytest.raises(DatabaseBusy):
         cell.transact(lose)
-    assert len(tried) == engine.TRIES and issubclass(DatabaseBusy, DatabaseAway)  # operations wait, and go on
+    assert len(tried) == engine.TRIES and issubclass(DatabaseBusy, DatabaseUnavailable)  # operations wait, and go on
 
 
 @pytest.mark.parametrize("schema, name", [

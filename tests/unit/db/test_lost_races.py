@@ -12,7 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection
 
 from nova.db.sql import engine
-from nova.db.sql.engine import TRIES, Database, DatabaseAway, DatabaseBusy
+from nova.db.sql.engine import TRIES, Database, DatabaseBusy, DatabaseUnavailable
 
 #: As MariaDB says it; certification finds a conflict with another node's transaction at the commit.
 DEADLOCK = (1213, "Deadlock found when trying to get lock; try restarting transaction")
@@ -81,7 +81,7 @@ def test_transaction_when_each_commit_loses_then_the_database_is_busy_and_nothin
 def test_transaction_when_its_node_has_left_the_cluster_then_away_and_another_connection_is_made(
         cluster: Cluster, statement: str, error: tuple[int, str]) -> None:
     cluster.spoil(statement, error, 1)
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(DatabaseUnavailable):
         cluster.database.transact(tell)
     before = cluster.connected
     assert cluster.database.transact(tell) == "told"
@@ -90,6 +90,6 @@ def test_transaction_when_its_node_has_left_the_cluster_then_away_and_another_co
 
 def test_read_when_its_node_has_left_the_cluster_then_away(cluster: Cluster) -> None:
     cluster.spoil("SELECT", APART, 1)
-    with pytest.raises(DatabaseAway):
+    with pytest.raises(DatabaseUnavailable):
         cluster.told()
     assert cluster.told() == 0

@@ -69,8 +69,8 @@ def test_two_nodes_of_one_host_are_one_host(api):
 def test_affinity_when_the_first_does_not_fit_then_the_next_decides_where(api):
     full, free = add_provider(api, "h0", vcpus=1), add_provider(api, "h1")
     _, key = add_group(api, AFFINITY)
-    stranger, first, second = *add_ledger(api), *add_members(api, key, 2)
-    assert claim(api, (stranger, full), grouped=False)[stranger] is None
+    orphan, first, second = *add_ledger(api), *add_members(api, key, 2)
+    assert claim(api, (orphan, full), grouped=False)[orphan] is None
     assert isinstance(claim(api, (first, full))[first], errors.host.ClaimNotEnough)
     assert claim(api, (second, free))[second] is None
     assert isinstance(claim(api, (first, full))[first], errors.host.ClaimGroup)

@@ -9,7 +9,7 @@ import types
 import pytest
 
 from nova.db.sql import engine
-from nova.db.sql.engine import Database, DatabaseAway
+from nova.db.sql.engine import Database, DatabaseUnavailable
 
 pytestmark = pytest.mark.in_turn(1, 5)  # waits for time-outs
 
@@ -21,7 +21,7 @@ def test_server_when_it_never_answers_then_it_is_away_in_time(patience: str, mon
         database = Database(f"postgresql://nova@127.0.0.1:{silent.getsockname()[1]}/cell"
                             + ("?connect_timeout=2" if patience == "url" else ""))
         started = time.monotonic()
-        with pytest.raises(DatabaseAway) as away, database.reading():
+        with pytest.raises(DatabaseUnavailable) as away, database.reading():
             pass
         assert time.monotonic() - started < 10
         database.dispose()
@@ -35,7 +35,7 @@ def test_database_when_nobody_listens_then_its_place_is_in_the_log_and_not_in_th
     monkeypatch.setattr(engine, "time", types.SimpleNamespace(monotonic=lambda: now))
     database = Database("mysql://nova:secret@127.0.0.1:1/cell")
     for _ in range(3):
-        with pytest.raises(DatabaseAway) as away, database.reading():
+        with pytest.raises(DatabaseUnavailable) as away, database.reading():
             pass
         assert "127.0.0.1" not in away.value.message and "127.0.0.1" in away.value.reason
     assert len(caplog.records) == 1, "one line for many requests"

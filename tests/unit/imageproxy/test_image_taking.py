@@ -8,8 +8,8 @@ import pytest
 
 from nova import errors
 from nova.clients.glance import TAKING
+from nova.clients.image_locations import LONGEST_S, take
 from nova.clients.image_proxy import ImageProxy, ProxySettings
-from nova.clients.image_taking import LONGEST_S, take
 from nova.model.image.images import Image
 from nova.model.image.rbd_locations import RbdLocation
 from tests.fakes.glance import FakeGlance

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from nova import errors
-from nova.imageproxy.gate import FILE, LOCATIONS, RECORD, Gate, ImageRequest
+from nova.imageproxy.access import FILE, LOCATIONS, RECORD, ImageAccess, ImageRequest
 from nova.model.image.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
@@ -24,12 +24,12 @@ from nova.model.image.image_tickets import (
     record_path,
     stamp,
 )
-from nova.rpc.image_seal import TicketSeal
-from nova.web.seen import SeenRequests
+from nova.rpc.ticket_encryption import TicketCipher
+from nova.web.replay_cache import ReplayCache
 from tests.fakes.image_proxies import HOST, KEY, OTHER_KEY, SECRET, ticket
 
 IMAGE = "aaaaaaaa-0000-4000-8000-000000000001"
-SEAL = TicketSeal([KEY])
+SEAL = TicketCipher([KEY])
 
 
 def request(given: ImageTicket, method: str = READ, data: bool = True, secret: str = SECRET, **parts: str,
@@ -43,8 +43,8 @@ def request(given: ImageTicket, method: str = READ, data: bool = True, secret: s
                         headers[TIME_HEADER], headers[PROOF_HEADER])
 
 
-def admit(asked: ImageRequest, gate: Gate | None = None) -> str:
-    return (gate or Gate(SEAL, SeenRequests())).admit(asked).host
+def admit(asked: ImageRequest, gate: ImageAccess | None = None) -> str:
+    return (gate or ImageAccess(SEAL, ReplayCache())).admit(asked).host
 
 
 @pytest.mark.parametrize(("direction", "asked"), [
@@ -92,11 +92,11 @@ def test_admit_when_a_body_of_another_length_comes_with_the_proof_then_it_may_no
 @pytest.mark.parametrize("late_s", [CLOCK_S + 5, -CLOCK_S - 5])
 def test_admit_when_the_hosts_clock_is_wrong_then_it_may_not(late_s: int) -> None:
     with pytest.raises(errors.image.TicketNotProven, match="60 s"):
-        admit(request(ticket(IMAGE)), Gate(SEAL, SeenRequests(), lambda: time.time() + late_s))
+        admit(request(ticket(IMAGE)), ImageAccess(SEAL, ReplayCache(), lambda: time.time() + late_s))
 
 
 def test_admit_when_a_request_comes_a_second_time_then_refused_and_the_host_is_named() -> None:
-    gate, given = Gate(SEAL, SeenRequests()), ticket(IMAGE)
+    gate, given = ImageAccess(SEAL, ReplayCache()), ticket(IMAGE)
     asked = request(given, time=stamp(time.time()))
     assert admit(asked, gate) == HOST
     with pytest.raises(errors.image.TicketRepeated, match=HOST) as refused:
@@ -114,12 +114,12 @@ def test_admit_when_a_captured_request_is_given_another_stamp_then_it_is_not_pro
 
 
 def test_admit_when_an_older_host_asks_twice_within_a_second_then_it_may() -> None:
-    gate, asked = Gate(SEAL, SeenRequests()), request(ticket(IMAGE))
+    gate, asked = ImageAccess(SEAL, ReplayCache()), request(ticket(IMAGE))
     assert admit(asked, gate) == admit(asked, gate) == HOST
 
 
 def test_admit_when_a_refused_host_fills_nothing_then_only_proven_requests_are_remembered() -> None:
-    gate, asked = Gate(SEAL, SeenRequests()), request(ticket(IMAGE), time=stamp(time.time()))
+    gate, asked = ImageAccess(SEAL, ReplayCache()), request(ticket(IMAGE), time=stamp(time.time()))
     with pytest.raises(errors.image.TicketNotProven):
         admit(asked._replace(proof="0" * 64), gate)
     assert admit(asked, gate) == HOST
@@ -147,17 +147,17 @@ def test_open_when_a_foreign_key_sealed_it_then_it_is_invalid() -> None:
 
 def test_open_when_keys_are_rotated_then_old_and_new_tickets_are_good_until_the_old_key_goes() -> None:
     old, new = ticket(IMAGE), ticket(IMAGE, key=OTHER_KEY)
-    both = TicketSeal([OTHER_KEY, KEY])
+    both = TicketCipher([OTHER_KEY, KEY])
     assert both.open(old.sealed).image_id == both.open(new.sealed).image_id == IMAGE
-    assert TicketSeal([OTHER_KEY]).open(both.seal(both.open(old.sealed))).id == old.id
+    assert TicketCipher([OTHER_KEY]).open(both.encrypt(both.open(old.sealed))).id == old.id
     with pytest.raises(errors.image.TicketInvalid):
-        TicketSeal([OTHER_KEY]).open(old.sealed)
+        TicketCipher([OTHER_KEY]).open(old.sealed)
 
 
 @pytest.mark.parametrize("keys", [[], ["short"], [KEY, "Ünsinn"]])
 def test_seal_when_a_key_is_missing_or_malformed_then_it_says_how_to_make_one(keys: list[str]) -> None:
     with pytest.raises(errors.config.ImageProxyKey, match="openssl rand") as refused:
-        TicketSeal(keys)
+        TicketCipher(keys)
     assert KEY not in str(refused.value) and "short" not in str(refused.value)
 
 

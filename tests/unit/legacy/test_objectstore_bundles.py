@@ -75,7 +75,7 @@ def test_register_when_it_is_asked_over_the_bus_then_the_image_is_made_with_nova
         assert glance.data[image_id] == DATA and glance.images[image_id]["owner"] == "a project"
         with pytest.raises(errors.NotFound, match="images/absent could not be found"):
             asked.read_manifest("images/absent", "a project")
-        assert set(store.vitals().checks) >= {"bus", "glance", "store"}
+        assert set(store.health_checks().checks) >= {"bus", "glance", "store"}
     finally:
         store.stop(2)
         cert.stop(2)
@@ -85,13 +85,13 @@ def test_register_when_it_is_asked_over_the_bus_then_the_image_is_made_with_nova
 
 def test_worker_when_it_is_not_the_first_then_it_makes_no_images(tmp_path: Path, glance: FakeGlance) -> None:
     other = daemon(options(tmp_path, glance), upkeep=False)
-    assert other.bundles is None and "glance" not in other.vitals().checks
+    assert other.bundles is None and "glance" not in other.health_checks().checks
 
 
 def test_start_when_there_is_no_broker_then_it_serves_s3_alone(tmp_path: Path, glance: FakeGlance, caplog: Any) -> None:
     with caplog.at_level(logging.INFO):
         alone = daemon(options(tmp_path, glance, hosts_transport_url=None))
-    assert alone.bundles is None and set(alone.vitals().checks) == {"store"}
+    assert alone.bundles is None and set(alone.health_checks().checks) == {"store"}
     assert "transport_url is not set" in caplog.text
     read = options(tmp_path, glance, hosts_transport_url=None)
     assert not has_control_bus(read)

@@ -72,7 +72,7 @@ def test_daemon_when_keystone_is_asked_then_its_url_must_be_right_and_health_ask
         objectstore.signers(options)
     options.set_override("keystone_ec2_url", "http://127.0.0.1:9/v3/ec2tokens")
     assert isinstance(objectstore.signers(options), KeystoneSigners)
-    checks = objectstore.ObjectStoreDaemon(options, sock).vitals().checks
+    checks = objectstore.ObjectStoreDaemon(options, sock).health_checks().checks
     checks["store"]()
     with pytest.raises(errors.Unavailable):
         checks["keystone"]()
@@ -81,7 +81,7 @@ def test_daemon_when_keystone_is_asked_then_its_url_must_be_right_and_health_ask
 def test_daemon_when_nobody_is_asked_then_keystone_is_none_of_its_checks(options: cfg.ConfigOpts,
                                                                          sock: socket.socket) -> None:
     assert isinstance(objectstore.signers(options), NoAuthSigners)
-    assert set(objectstore.ObjectStoreDaemon(options, sock).vitals().checks) == {"store"}
+    assert set(objectstore.ObjectStoreDaemon(options, sock).health_checks().checks) == {"store"}
     options.set_override("s3_believe_all", True)
     assert objectstore.signers(options) is None
 

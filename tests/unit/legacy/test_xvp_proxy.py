@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from nova import errors, http_server
-from nova.console import codes, gate, kinds, relay
+from nova.console import access, codes, kinds, relay
 from nova.console.sessions import SessionLimits, Sessions
 from nova.console.target import Reach
 from nova.legacy import xvp
 from nova.model.guest.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
-from tests.fakes.console_peers import PATIENCE_S, exactly, reset, serving, tcp_pair
+from tests.fakes.console_peers import TIMEOUT_S, exactly, reset, serving, tcp_pair
 
 TOKEN = "4f7b2f3e-6f0e-4c39-8a52-0f5f36f3a3a1"
 BASE = "http://proxy.example:6081/console"
@@ -45,13 +45,13 @@ class Proxy:
     def __init__(self, auth: Auth, limits: SessionLimits | None = None) -> None:
         self.auth = auth
         self.sessions = Sessions(limits or SessionLimits(10, 10, 10, 10), tell=lambda state: None)
-        settings = gate.GateSettings(reach=Reach(timeout_s=1, local_hosts=frozenset(["here"])))
-        self.gate = gate.ConsoleGate(kinds.XVPVNC, auth, self.sessions, settings, xvp.STEPS)
+        settings = access.AccessSettings(reach=Reach(timeout_s=1, local_hosts=frozenset(["here"])))
+        self.gate = access.ConsoleAccess(kinds.XVPVNC, auth, self.sessions, settings, xvp.STEPS)
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), xvp.Application(self.gate))
         self.server.start()
 
     def ask(self, target: str = f"/console?token={TOKEN}", method: str = "GET", headers: str = "") -> socket.socket:
-        sock = socket.create_connection(self.server.sock.getsockname(), PATIENCE_S)
+        sock = socket.create_connection(self.server.sock.getsockname(), TIMEOUT_S)
         sock.sendall(f"{method} {target} HTTP/1.1\r\nHost: proxy.example\r\n{headers}\r\n".encode())
         return sock
 

@@ -14,7 +14,7 @@ from nova import context, errors
 from nova.manage.host_drain import DrainClock
 from nova.model.base import Scope, utcnow
 from nova.model.flavor.flavors import Flavor
-from nova.model.host.services import Debt, Service, ServiceQuery, ServiceUpdate
+from nova.model.host.services import PendingCleanup, Service, ServiceQuery, ServiceUpdate
 from nova.model.server.actions import ActionQuery, InstanceAction
 from nova.model.server.migrations import Migration, MigrationQuery
 from nova.model.server.server_orders import LiveMigrateServer, MigrateServer
@@ -66,7 +66,7 @@ class DrainedConductor(ContractFake, contract=ConductorRPC):
                          Service(id=2, uuid="s2", host="h2", binary="nova-compute", up=True)]
         self.actions: dict[str, list[InstanceAction]] = {}
         self.migrations: list[Migration] = []
-        self.debts: list[Debt] = []
+        self.debts: list[PendingCleanup] = []
         self.running: dict[str, Running] = {}
         self.fails: dict[str, str] = {}  # uuid -> why its move fails
         self.refuses: dict[str, errors.NovaError] = {}  # uuid -> how its order is refused
@@ -107,7 +107,7 @@ class DrainedConductor(ContractFake, contract=ConductorRPC):
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
         return tuple(one for one in self.services if query.host in (None, one.host))
 
-    def list_debts(self, host: str | None) -> tuple[Debt, ...]:
+    def list_debts(self, host: str | None) -> tuple[PendingCleanup, ...]:
         return tuple(one for one in self.debts if host in (None, one.host))
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:

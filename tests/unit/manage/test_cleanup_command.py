@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.manage import doctor, main
-from nova.model.host.services import Debt
+from nova.model.host.services import PendingCleanup
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import LocalBus
@@ -23,8 +23,8 @@ SINCE = datetime.datetime(2026, 1, 2, 3, 4, 5)
 def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
     """Stands where the bus would be."""
     fake = FakeConductor()
-    fake.debts = [Debt(id=1, host="gone", server_uuid="u-1", epoch=2, step="destroy_guests", created_at=SINCE),
-                  Debt(id=2, host="away", server_uuid="u-2", epoch=2, step="destroy_guests", created_at=SINCE)]
+    fake.debts = [PendingCleanup(id=number, host=host, server_uuid=f"u-{number}", epoch=2, step="destroy_guests",
+                                 created_at=SINCE) for number, host in ((1, "gone"), (2, "away"))]
     bus = LocalBus()
     bus.serve(ConductorRPC, fake)
     monkeypatch.setattr(transport, "Bus", lambda _options, _host: bus)
@@ -74,7 +74,7 @@ class Bus:
 
 @pytest.mark.parametrize(("answer", "state", "reported"), [
     ((), doctor.OK, "no cleanup is pending"), (errors.Unavailable("away"), doctor.WARN, "no conductor answers"),
-    (tuple(Debt(id=number, host=f"h{number % 7}", server_uuid="u", epoch=1, step="s") for number in range(14)),
+    (tuple(PendingCleanup(id=one, host=f"h{one % 7}", server_uuid="u", epoch=1, step="s") for one in range(14)),
      doctor.WARN, "14 cleanups wait for hosts that could not be reached: h0 (2), h1 (2), h2 (2), h3 (2), h4 (2) and 2"
      )])
 def test_doctor_says_where_cleanups_are_pending(monkeypatch: pytest.MonkeyPatch, answer: object, state: str,

@@ -11,7 +11,7 @@ from nova import errors
 from nova.db.sql.server_limits import ServerLimit
 from nova.manage import doctor
 from nova.manage.doctor import services
-from nova.manage.doctor.connections import judged
+from nova.manage.doctor.connections import evaluate
 from nova.manage.doctor.daemons import Expected, expected
 from nova.model.base import utcnow
 from nova.model.host.services import DatabaseConnections, KnownHost, Service
@@ -162,7 +162,7 @@ def test_connections_when_all_pools_are_counted_then_a_server_that_takes_fewer_f
         rows: tuple, api: ServerLimit | None, cell: ServerLimit | None, state: str) -> None:
     conductors = [service(number, binary="nova-conductor", connections=told) for number, told in enumerate(rows)]
     conductors.append(service(99, binary="nova-conductor", connections=TEN, up=False))
-    found = judged(conductors, DatabaseConnections(api=1, cell=2), api, cell)
+    found = evaluate(conductors, DatabaseConnections(api=1, cell=2), api, cell)
     assert found.state == state and ("max_connections" in found.cure) is (state == doctor.BAD)
 
 

@@ -435,11 +435,11 @@ def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainedConduct
 
 
 def test_show_tells_of_servers_moves_and_cleanups(cloud: DrainedConductor) -> None:
-    from nova.model.host.services import Debt
+    from nova.model.host.services import PendingCleanup
 
     cloud.add(), cloud.add(), cloud.add(VmState.STOPPED)
     cloud.moved(cloud.add(VmState.RESIZED, host="h2"))
-    cloud.debts = [Debt(id=1, host="h1", server_uuid="u", epoch=1, step="destroy_guests")]
+    cloud.debts = [PendingCleanup(id=1, host="h1", server_uuid="u", epoch=1, step="destroy_guests")]
     said: list[str] = []
     rows: list[tuple] = []
     assert host_commands.show(cloud, "h1", said.append, lambda _headings, found: rows.extend(found)) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nova.migrationproxy import Channel, socket_uri
-from nova.migrationproxy.calls import AllowedMove, GateFilter, TunnelFilter
+from nova.migrationproxy.calls import AllowedMove, ListenerFilter, TunnelFilter
 from nova.migrationproxy.references import Refused
 from nova.migrationproxy.wire import MAX_MESSAGE, BadMessage, Messages, Procedure, Status, Type
 from tests.unit.migrationproxy.libvirt_calls import (
@@ -35,8 +35,8 @@ def refused() -> list[str]:
 
 
 @pytest.fixture
-def gate(refused: list[str]) -> GateFilter:
-    return GateFilter(AllowedMove(DEFINITION, MEMORY, socket_uri(HERE, Channel.DISKS)), refused.append)
+def gate(refused: list[str]) -> ListenerFilter:
+    return ListenerFilter(AllowedMove(DEFINITION, MEMORY, socket_uri(HERE, Channel.DISKS)), refused.append)
 
 
 def test_gate_when_a_migration_goes_its_way_then_all_of_it_passes_unchanged(gate, refused):

@@ -8,7 +8,7 @@ import pytest
 from nova.model.guest.guest_devices import dedicated_cpus, devices, has_devices
 from nova.model.guest.guests import DevicePlace
 from nova.model.network.networks import Interface
-from nova.model.numa.topology import PackedCell, Packing
+from nova.model.numa.topology import CellClaim, TopologyClaim
 
 PLAIN = Interface(id="v", mac="FA:16:3E:00:00:01", network_id="n", label="l", details={"vlan": "7"})
 TAGGED = msgspec.structs.replace(PLAIN, tag="front")
@@ -39,7 +39,7 @@ def test_card_when_its_place_is_not_known_then_none():
 
 
 def test_dedicated_cpus_when_pinned_in_several_cells_then_all_in_order():
-    cells = (PackedCell(id=1, host_cell=0, vcpus=(2, 3), memory_mb=1, pins={3: 9}),
-             PackedCell(id=0, host_cell=1, vcpus=(0, 1), memory_mb=1, pins={1: 4, 0: 5}))
-    assert dedicated_cpus(Packing(cells=cells)) == (0, 1, 3)
-    assert dedicated_cpus(None) == dedicated_cpus(Packing()) == ()
+    cells = (CellClaim(id=1, host_cell=0, vcpus=(2, 3), memory_mb=1, pins={3: 9}),
+             CellClaim(id=0, host_cell=1, vcpus=(0, 1), memory_mb=1, pins={1: 4, 0: 5}))
+    assert dedicated_cpus(TopologyClaim(cells=cells)) == (0, 1, 3)
+    assert dedicated_cpus(None) == dedicated_cpus(TopologyClaim()) == ()

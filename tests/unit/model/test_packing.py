@@ -7,20 +7,20 @@ import time
 import pytest
 
 from nova.model.numa.fit import UNKNOWN, pack, usage
-from nova.model.numa.topology import HostCell, HostTopology, Packing, PciSpec, Wanted
+from nova.model.numa.topology import HostCell, HostTopology, PciSpec, TopologyClaim, Wanted
 from tests.unit.model.topologies import PF, VF, cell, guest, large_host, nics, request
 
 TWO = HostTopology(cells=(cell(0, range(8), (0, 1), 2, pages={2048: 256}, socket=0),
                           cell(1, range(8, 16), (8, 9), 2, 8192, {2048: 512, 1048576: 1}, socket=0)))
 
 
-def packed(host: HostTopology, wanted: Wanted, *there: Packing) -> Packing:
+def packed(host: HostTopology, wanted: Wanted, *there: TopologyClaim) -> TopologyClaim:
     found = pack(host, there, wanted)
-    assert isinstance(found, Packing), found
+    assert isinstance(found, TopologyClaim), found
     return found
 
 
-def pins(packing: Packing) -> list[int]:
+def pins(packing: TopologyClaim) -> list[int]:
     return [cpu for one in packing.cells for cpu in one.pins.values()]
 
 
@@ -72,7 +72,7 @@ def test_pack_when_threads_are_required_then_no_more_than_one_is_alone():
     assert pins(there[0]) == [0] and pins(there[1]) == [2, 3, 4, 5]
     assert pins(packed(host, guest((1, 1, 64), thread_policy="require"), *there)) == [1]
     halves = HostTopology(cells=(HostCell(id=0, dedicated=(0, 2), siblings=((0, 1), (2, 3)), memory_mb=64),))
-    assert isinstance(pack(halves, (), guest((2, 2, 64))), Packing)
+    assert isinstance(pack(halves, (), guest((2, 2, 64))), TopologyClaim)
     refusal = pack(halves, (), guest((2, 2, 64), thread_policy="require"))
     assert refusal == "no cell has 2 free dedicated CPUs that share cores"
 
@@ -159,7 +159,7 @@ def test_pack_when_memory_may_be_promised_twice_then_small_pages_only():
     cells = (cell(memory_mb=1024, pages={2048: 128}, shared=(0, 1)),)
     host = HostTopology(cells=cells, memory_ratio=2.0, cpu_ratio=9.0)
     first = packed(host, guest((1, 0, 768)))
-    assert isinstance(pack(host, [first], guest((1, 0, 768))), Packing)
+    assert isinstance(pack(host, [first], guest((1, 0, 768))), TopologyClaim)
     assert pack(host, (), guest((1, 0, 769))) == "no cell has 769 MB of free memory"
     huge = packed(host, guest((1, 0, 256), page="2048"))
     assert isinstance(pack(host, [huge], guest((1, 0, 2), page="2048")), str)
@@ -205,7 +205,7 @@ def test_pack_when_virtual_functions_are_taken_then_of_one_that_is_given_in_part
     assert second.devices[0].parent == first.devices[0].parent
 
 
-def near(policy: str, cell: int | None) -> Packing | str:
+def near(policy: str, cell: int | None) -> TopologyClaim | str:
     host = HostTopology(cells=(TWO.cells[0], cell_with_socket(1, 0), cell_with_socket(2, 1)), devices=nics(cell, 2))
     full = packed(host, guest((6, 6, 64)))
     assert full.cells[0].host_cell != cell
@@ -225,7 +225,7 @@ FAR = "no free PCI devices of alias nic near its cells"
     ("required", 2, True), ("legacy", 2, True), ("preferred", 2, True), ("socket", 2, True)])
 def test_pack_by_numa_policy_of_devices(policy, cell, fits):
     found = near(policy, cell)
-    assert isinstance(found, Packing) if fits else found == FAR
+    assert isinstance(found, TopologyClaim) if fits else found == FAR
     if fits and cell == 2:
         assert found.cells[0].host_cell == 2
     if fits and cell == 0 and policy == "socket":
@@ -249,21 +249,21 @@ def test_pack_by_what_a_device_must_be(spec, fits):
     tags = {"resource_class": "nic", "traits": "fast, HW_NIC_SRIOV", "physical_network": "p1"}
     host = HostTopology(cells=TWO.cells, devices=nics(0, tags=tags, live_migratable=True))
     found = pack(host, (), Wanted(devices=(request(1, spec),)))
-    assert isinstance(found, Packing) is fits
+    assert isinstance(found, TopologyClaim) is fits
     if fits:
         assert found.devices[0].kind == "type-VF" and found.devices[0].live_migratable
 
 
 def test_pack_when_a_device_has_no_class_of_its_own_then_it_has_one_by_its_numbers():
     wanted = Wanted(devices=(request(1, PciSpec(resource_class="CUSTOM_PCI_8086_154C")),))
-    assert isinstance(pack(NIC, (), wanted), Packing)
+    assert isinstance(pack(NIC, (), wanted), TopologyClaim)
 
 
 # -- all of it
 
 def test_pack_when_nothing_is_known_or_wanted():
     assert pack(None, (), guest((1, 0, 64))) == UNKNOWN
-    assert pack(None, (), Wanted()) == Packing() == pack(TWO, (), Wanted())
+    assert pack(None, (), Wanted()) == TopologyClaim() == pack(TWO, (), Wanted())
     assert pack(HostTopology(), (), guest((1, 0, 64))) == "no NUMA cells"
 
 
@@ -283,7 +283,7 @@ def test_pack_when_the_host_became_smaller_than_its_guests_then_nothing_fits_the
 def test_pack_on_a_large_host_takes_about_a_millisecond():
     """Bounded widely, for busy machines: the best of many runs is told."""
     host = large_host()
-    there: list[Packing] = []
+    there: list[TopologyClaim] = []
     for _ in range(16):
         there.append(packed(host, guest((8, 8, 2048), page="2048", thread_policy="require"), *there))
     wanted = guest((4, 4, 1024), (4, 4, 1024), page="1048576", emulator="isolate")
@@ -291,9 +291,9 @@ def test_pack_on_a_large_host_takes_about_a_millisecond():
     assert best < 0.01, f"{best * 1000:.2f} ms"
 
 
-def _seconds(host: HostTopology, there: list[Packing], wanted: Wanted) -> float:
+def _seconds(host: HostTopology, there: list[TopologyClaim], wanted: Wanted) -> float:
     begun = time.perf_counter()
-    assert isinstance(pack(host, there, wanted), Packing)
+    assert isinstance(pack(host, there, wanted), TopologyClaim)
     return time.perf_counter() - begun
 
 
@@ -304,7 +304,7 @@ def test_pack_when_requests_pull_at_the_same_functions_in_more_ways_than_can_be_
     assert pack(HostTopology(devices=devices), (), wanted) == "its PCI devices are not available together"
     assert time.process_time() - began < 5
     assert isinstance(pack(HostTopology(devices=devices), (), Wanted(
-        devices=(request(8, PF), request(64, VF)))), Packing)
+        devices=(request(8, PF), request(64, VF)))), TopologyClaim)
 
 
 def test_pack_when_cells_of_a_giant_host_can_be_seated_in_more_ways_than_can_be_tried_then_it_soon_gives_up():
@@ -314,4 +314,4 @@ def test_pack_when_cells_of_a_giant_host_can_be_seated_in_more_ways_than_can_be_
     began = time.process_time()
     assert pack(host, (), guest(*small, *large)) == "its 12 cells do not fit on separate host cells"
     assert time.process_time() - began < 5
-    assert isinstance(pack(host, (), guest(*large[:5], *small)), Packing)
+    assert isinstance(pack(host, (), guest(*large[:5], *small)), TopologyClaim)

@@ -9,17 +9,17 @@ import pytest
 from nova.model.numa.fit import pack
 from nova.model.numa.fit_recheck import clash
 from nova.model.numa.topology import (
+    CellClaim,
+    DeviceClaim,
     GuestCell,
     GuestTopology,
     HostCell,
     HostTopology,
-    PackedCell,
-    PackedDevice,
-    Packing,
     Pages,
     PciDevice,
     PciRequest,
     PciSpec,
+    TopologyClaim,
     Wanted,
 )
 
@@ -33,15 +33,15 @@ HOST = HostTopology(cpu_ratio=2.0, cells=tuple(
         PciDevice(address="0000:81:10.2", vendor_id="8086", product_id="1565", kind="type-VF", parent="0000:81:00.0")))
 
 
-def cell(**changes) -> PackedCell:
-    return PackedCell(**{"id": 0, "host_cell": 0, "vcpus": (0, 1), "memory_mb": 512, "pins": {0: 2, 1: 6}, **changes})
+def cell(**changes) -> CellClaim:
+    return CellClaim(**{"id": 0, "host_cell": 0, "vcpus": (0, 1), "memory_mb": 512, "pins": {0: 2, 1: 6}, **changes})
 
 
-def held(*cells: PackedCell, devices: tuple[str, ...] = ()) -> Packing:
+def held(*cells: CellClaim, devices: tuple[str, ...] = ()) -> TopologyClaim:
     known = {one.address: one for one in HOST.devices}
-    return Packing(cells=cells, devices=tuple(
-        PackedDevice(address=one, request=0, kind=known[one].kind if one in known else "type-PCI",
-                     parent=known[one].parent if one in known else None) for one in devices))
+    return TopologyClaim(cells=cells, devices=tuple(
+        DeviceClaim(address=one, request=0, kind=known[one].kind if one in known else "type-PCI",
+                    parent=known[one].parent if one in known else None) for one in devices))
 
 
 FLOATING = cell(pins={}, shared=(0, 1))
@@ -84,7 +84,7 @@ def test_clash_when_only_its_own_is_asked_about_then_what_all_share_may_be_short
 
 
 def test_clash_when_the_host_tells_of_no_topology_then_what_holds_nothing_fits():
-    assert clash(None, [], Packing()) is None and "are unknown" in clash(None, [], held(cell()))
+    assert clash(None, [], TopologyClaim()) is None and "are unknown" in clash(None, [], held(cell()))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -10,32 +10,32 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nova.model.numa.fit import pack, usage, why_not
-from nova.model.numa.fit_free import Room, pages_of
+from nova.model.numa.fit_free import FreeResources, pages_of
 from nova.model.numa.fit_recheck import clash
-from nova.model.numa.topology import GuestTopology, HostCell, HostTopology, Packing, PciDevice, PciRequest, Wanted
+from nova.model.numa.topology import GuestTopology, HostCell, HostTopology, PciDevice, PciRequest, TopologyClaim, Wanted
 from tests.unit.model import topologies
 
 MANY = settings(max_examples=60, deadline=None)
 LISTS = st.lists(topologies.requirements(), min_size=1, max_size=8)
 
 
-def filled(host: HostTopology, wanted: list[Wanted]) -> list[tuple[Wanted, Packing]]:
+def filled(host: HostTopology, wanted: list[Wanted]) -> list[tuple[Wanted, TopologyClaim]]:
     """Each that fits beside those before it."""
-    there: list[tuple[Wanted, Packing]] = []
+    there: list[tuple[Wanted, TopologyClaim]] = []
     for one in wanted:
         packed = pack(host, [packing for _, packing in there], one)
-        if isinstance(packed, Packing):
+        if isinstance(packed, TopologyClaim):
             there.append((one, packed))
     return there
 
 
-def amounts(room: Room) -> object:
+def amounts(room: FreeResources) -> object:
     """What is free, to compare."""
     return ([(one.dedicated, one.shared, one.memory_mb, dict(one.pages)) for one in room.cells],
             [one.address for one in room.devices])
 
 
-def held(packing: Packing) -> list[int]:
+def held(packing: TopologyClaim) -> list[int]:
     return [cpu for cell in packing.cells for cpu in (*cell.pins.values(), *cell.emulator, *cell.idle)]
 
 
@@ -138,28 +138,28 @@ def test_a_guest_that_goes_gives_back_what_it_had_and_what_fitted_fits_beside_fe
             one.address for one in without.devices} - {one.address for one in with_all.devices}
         assert amounts(usage(host, [*others, packing])) == amounts(with_all)
         assert clash(host, others, packing) is None
-        assert isinstance(pack(host, others, one_wanted), Packing)  # its own place at least
+        assert isinstance(pack(host, others, one_wanted), TopologyClaim)  # its own place at least
         assert pack(host, others, one_wanted) == pack(host, list(reversed(others)), one_wanted)
         fewer = data.draw(st.lists(st.sampled_from(others), unique_by=id)) if others else []
-        assert isinstance(pack(host, fewer, one_wanted), Packing)
+        assert isinstance(pack(host, fewer, one_wanted), TopologyClaim)
 
 
 @MANY
 @given(host=topologies.hosts(), wanted=LISTS)
 def test_what_fits_beside_others_fits_alone_and_what_does_not_is_told_why(host, wanted):
-    there: list[Packing] = []
+    there: list[TopologyClaim] = []
     for one_wanted in wanted:
         packed = pack(host, there, one_wanted)
         alone = pack(host, [], one_wanted)
         assert why_not(host, there, one_wanted) == (packed if isinstance(packed, str) else None)
-        if isinstance(packed, Packing):
-            assert isinstance(alone, Packing)
+        if isinstance(packed, TopologyClaim):
+            assert isinstance(alone, TopologyClaim)
             there.append(packed)
         else:
             assert packed and len(packed) < 100
 
 
-def fits_somehow(host: HostTopology, there: list[Packing], one_wanted: Wanted) -> bool:
+def fits_somehow(host: HostTopology, there: list[TopologyClaim], one_wanted: Wanted) -> bool:
     """By trying everything: each order of cells, each size of pages, each choice of devices."""
     cells = one_wanted.guest.cells if one_wanted.guest else ()
     pages = {"": [""], "small": ["4"], "large": ["1048576", "2048"], "any": ["1048576", "2048", "4"]}
@@ -172,13 +172,13 @@ def fits_somehow(host: HostTopology, there: list[Packing], one_wanted: Wanted) -
         frozenset(place.id for place in one) for one in places})
 
 
-def _one_fits(host: HostTopology, there: list[Packing], guest: GuestTopology, at: int, place: HostCell,
+def _one_fits(host: HostTopology, there: list[TopologyClaim], guest: GuestTopology, at: int, place: HostCell,
               size: str) -> bool:
     alone = replace(guest, cells=(guest.cells[at],), page=size, emulator=guest.emulator if at == 0 else "")
     return why_not(replace(host, cells=(place,), devices=()), there, Wanted(guest=alone)) is None
 
 
-def _devices_fit(host: HostTopology, there: list[Packing], one_wanted: Wanted, near: set[int] | None) -> bool:
+def _devices_fit(host: HostTopology, there: list[TopologyClaim], one_wanted: Wanted, near: set[int] | None) -> bool:
     free = usage(host, there).devices
     sockets = {one.id: one.socket for one in host.cells}
 
@@ -202,8 +202,8 @@ def _devices_fit(host: HostTopology, there: list[Packing], one_wanted: Wanted, n
 @settings(max_examples=60, deadline=None)
 @given(host=topologies.hosts(), wanted=st.lists(topologies.requirements(), min_size=1, max_size=5))
 def test_what_fits_somehow_is_found(host, wanted):
-    there: list[Packing] = []
+    there: list[TopologyClaim] = []
     for one_wanted in wanted:
         packed = pack(host, there, one_wanted)
-        assert isinstance(packed, Packing) is fits_somehow(host, there, one_wanted), packed
-        there += [packed] if isinstance(packed, Packing) else []
+        assert isinstance(packed, TopologyClaim) is fits_somehow(host, there, one_wanted), packed
+        there += [packed] if isinstance(packed, TopologyClaim) else []

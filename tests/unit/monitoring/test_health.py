@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from nova import context, errors
-from nova.monitoring.health import CACHED_S, Health, Vitals
+from nova.monitoring.health import CACHED_S, Health, HealthChecks
 from nova.monitoring.workers import STUCK_S, Workers, WorkerState
 
 
@@ -31,7 +31,7 @@ class Daemon:
             self.left_s = context.patience().left_s
             if error:
                 raise error
-        self.health.vitals = Vitals({"database": look})
+        self.health.health_checks = HealthChecks({"database": look})
         return self
 
 

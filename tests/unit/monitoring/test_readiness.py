@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from nova import errors
-from nova.monitoring.health import Health, Vitals
+from nova.monitoring.health import Health, HealthChecks
 from nova.monitoring.readiness import ReadyFigures
 from nova.monitoring.workers import Workers, WorkerState
 
@@ -31,13 +31,13 @@ def refuses() -> None:
 
 
 def test_figures_when_all_answers_then_the_daemon_and_each_check_are_1(health: Health) -> None:
-    health.vitals = Vitals({"bus": lambda: None})
+    health.health_checks = HealthChecks({"bus": lambda: None})
     assert told(ReadyFigures(health)) == {("nova_ready", "nova-conductor"): 1,
                                           ("nova_ready_check", "nova-conductor", "bus"): 1}
 
 
 def test_figures_when_a_check_fails_then_it_is_0_and_so_is_the_daemon(health: Health) -> None:
-    health.vitals = Vitals({"bus": lambda: None, "database": refuses})
+    health.health_checks = HealthChecks({"bus": lambda: None, "database": refuses})
     assert told(ReadyFigures(health)) == {("nova_ready", "nova-conductor"): 0,
                                           ("nova_ready_check", "nova-conductor", "bus"): 1,
                                           ("nova_ready_check", "nova-conductor", "database"): 0}
@@ -53,7 +53,7 @@ class TestSlowCheck:
     @pytest.fixture
     def answer(self, health: Health) -> Iterator[threading.Event]:
         event = threading.Event()
-        health.vitals = Vitals({"database": event.wait})
+        health.health_checks = HealthChecks({"database": event.wait})
         yield event
         event.set()
 

@@ -8,7 +8,7 @@ from nova import errors
 from nova.model.network.forbidden_ranges import Forbidden
 from nova.model.network.networks import NetworkOnHost
 from nova.network import firewall
-from nova.network.local_network import Here, here
+from nova.network.local_network import LocalNetwork, here
 from nova.privileged.iptables import Table
 from tests.fakes.network import network, options
 
@@ -18,7 +18,7 @@ def made(tmp_path, *networks, **fields) -> dict[str, Table]:
     return {table.name: table for table in firewall.tables(served(given, *networks), given)}
 
 
-def served(given, *networks) -> list[Here]:
+def served(given, *networks) -> list[LocalNetwork]:
     return [here(NetworkOnHost(network=one), given, lambda network: network.bridge or "") for one in networks]
 
 

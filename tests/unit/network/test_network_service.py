@@ -242,7 +242,7 @@ def test_mend_brings_back_what_somebody_removed_and_asks_nobody(tmp_path):
     host.service.sync()
     del host.links.devices["br1"]
     host.conductor.away = True
-    host.service.mend()
+    host.service.repair()
     assert [address.address for address in host.links.addresses("br1")] == ["10.0.1.1"]
 
 

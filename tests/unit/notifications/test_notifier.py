@@ -12,7 +12,7 @@ import pytest
 
 from nova import errors
 from nova.notifications.message import Event
-from nova.notifications.notifier import Notifier, NotifierOptions, Silent
+from nova.notifications.notifier import DisabledNotifier, Notifier, NotifierOptions
 from tests.fakes import notifications as fakes
 
 EVENT = Event("flavor.create", "", fakes.FLAVOR, "ctl", who=fakes.WHO)
@@ -100,7 +100,7 @@ def test_exists_when_told_then_the_period_and_no_secret_are_in_it() -> None:
 def test_exists_when_the_queue_stays_full_then_the_audit_learns_of_it_and_the_next_do_not_wait() -> None:
     notifier = Notifier(fakes.Kept(), BOTH, most=1)
     gate = notifier.outlet.wait = threading.Event()
-    notifier.patience_s = 0.2
+    notifier.timeout_s = 0.2
     notifier.tell(EVENT)
     until(lambda: not notifier._queue.qsize())
     notifier.tell(EVENT)
@@ -132,7 +132,7 @@ def test_stop_when_the_broker_is_away_then_it_is_given_up_after_the_time(caplog)
 
 
 def test_silent_when_anything_is_told_then_nothing_happens() -> None:
-    silent = Silent()
+    silent = DisabledNotifier()
     silent.tell(EVENT)
     silent.exists(None, fakes.AT, fakes.AT)
     silent.stop(1.0)

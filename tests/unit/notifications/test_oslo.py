@@ -11,7 +11,7 @@ from oslo_messaging.notify import _impl_test as memory
 from nova import errors
 from nova.notifications import oslo
 from nova.notifications.message import Event
-from nova.notifications.notifier import Notifier, Silent
+from nova.notifications.notifier import DisabledNotifier, Notifier
 from tests.fakes import notifications as fakes
 from tests.fakes.notifications import configured
 from tests.fakes.small_cloud import until
@@ -27,7 +27,7 @@ def sent() -> Iterator[Any]:
 
 @pytest.mark.parametrize("driver", [None, [], ["noop"], [""]])
 def test_make_when_no_driver_is_named_then_it_is_silent(driver: Any) -> None:
-    assert type(oslo.make(configured(driver=driver), "ctl")) is Silent
+    assert type(oslo.make(configured(driver=driver), "ctl")) is DisabledNotifier
 
 
 def test_make_when_there_is_no_such_driver_then_it_refuses_and_names_those_there_are() -> None:

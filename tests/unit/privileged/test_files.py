@@ -30,9 +30,9 @@ def test_locked_when_another_holds_it_gives_up_in_time(tmp_path):
     path = tmp_path / "lock"
     with open(path, "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(errors.host.LockBusy), files.locked(path, patience_s=0.1):
+        with pytest.raises(errors.host.LockBusy), files.locked(path, timeout_s=0.1):
             pass
-    with files.locked(path, patience_s=0.1):
+    with files.locked(path, timeout_s=0.1):
         pass
 
 

@@ -104,7 +104,7 @@ def test_call_when_nobody_wants_it_any_more_then_its_program_is_ended(served, mo
     def check() -> None:
         if time.monotonic() > until:
             raise Unwanted
-    with pytest.raises(Unwanted), concurrency.while_wanted(check):
+    with pytest.raises(Unwanted), concurrency.cancellable(check):
         client.ask(served(), "test.wait", {}, None)
     assert ended.wait(10)
 

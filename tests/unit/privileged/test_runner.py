@@ -89,7 +89,7 @@ def test_program_when_its_work_is_not_wanted_any_more_then_a_copy_breaks_off_and
         if len(asked) > 2:
             raise errors.host.OrderStopped(kind="fetch", uuid="u")
     argv = ["sh", "-c", f"sleep 0.4; touch {tmp_path}/done"]
-    with concurrency.while_wanted(check):
+    with concurrency.cancellable(check):
         if ends:
             with pytest.raises(errors.Overtaken):
                 runner(5).run(argv)

@@ -11,7 +11,7 @@ import oslo_messaging
 import pytest
 
 from nova.rpc import answers
-from nova.rpc.answers import IncomingCall, LateAnswers
+from nova.rpc.answers import IncomingCall, PendingReplies
 from tests.fakes.small_cloud import until
 
 
@@ -38,7 +38,7 @@ class Answer:
 
 
 def test_late_answer_when_its_queue_is_back_then_sent_once(caplog: pytest.LogCaptureFixture) -> None:
-    late, first, second = LateAnswers(), Answer(3), Answer(1)
+    late, first, second = PendingReplies(), Answer(3), Answer(1)
     late.take("reply_a", first)
     late.take("reply_b", second)
     until(lambda: first.tries == 3 and second.tries == 1, "both are sent")
@@ -52,12 +52,12 @@ def test_late_answer_when_its_queue_is_back_then_sent_once(caplog: pytest.LogCap
 def test_late_answer_when_its_queue_stays_away_then_dropped_and_said(
         caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "LATE_S", 0.02)
-    LateAnswers().take("reply_gone", Answer())
+    PendingReplies().take("reply_gone", Answer())
     until(lambda: "reply queue reply_gone has no consumer; reply dropped" in caplog.text, "it is said")
 
 
 def test_late_answer_when_sending_it_fails_otherwise_then_the_others_are_sent(caplog: pytest.LogCaptureFixture) -> None:
-    late, good = LateAnswers(), Answer(2)
+    late, good = PendingReplies(), Answer(2)
     late.take("reply_bad", Answer(fails=True))
     late.take("reply_good", good)
     until(lambda: good.tries == 2, "it is sent")
@@ -66,7 +66,7 @@ def test_late_answer_when_sending_it_fails_otherwise_then_the_others_are_sent(ca
 
 def test_late_answers_when_one_caller_has_many_then_they_are_dropped_and_anothers_are_not(
         caplog: pytest.LogCaptureFixture) -> None:
-    late, good = LateAnswers(lambda queue: queue.split("_")[1]), Answer(2)
+    late, good = PendingReplies(lambda queue: queue.split("_")[1]), Answer(2)
     for number in range(answers.MOST_OF_ONE + 3):
         late.take(f"reply_thief_{number}", Answer())
     late.take("reply_other_1", good)
@@ -81,7 +81,7 @@ def incoming(send: Any) -> IncomingCall:
 
         def __exit__(self, *_: object) -> None:
             pass
-    driver = SimpleNamespace(late=LateAnswers(), _get_connection=lambda purpose: Connection())
+    driver = SimpleNamespace(late=PendingReplies(), _get_connection=lambda purpose: Connection())
     valid = SimpleNamespace(reply_q_valid=lambda queue, number: True)
     return IncomingCall(SimpleNamespace(driver=driver), {}, {}, "unique", "m", "reply_x", 30, valid, None)
 

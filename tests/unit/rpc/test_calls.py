@@ -195,7 +195,7 @@ def test_server_when_callers_wait_for_an_answer_then_what_serves_them_knows_how_
     class Watching:
         def __getattr__(self, name: str) -> Any:
             def do(*args: Any, **named: Any) -> Any:
-                left.append(context.patience().left_s)
+                left.append(context.deadline().left_s)
                 return getattr(kitchen, name)(*args, **named)
             return do
     left: list[float] = []
@@ -204,7 +204,7 @@ def test_server_when_callers_wait_for_an_answer_then_what_serves_them_knows_how_
     client = Recorder(receiver).client(KitchenRPC)
     client.bake("h", Cake(name="x"))
     client.smell("h")
-    assert 47 < left[0] <= 48 and left[1] == math.inf and context.patience().left_s == math.inf
+    assert 47 < left[0] <= 48 and left[1] == math.inf and context.deadline().left_s == math.inf
 
 
 # who asks

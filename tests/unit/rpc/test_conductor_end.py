@@ -11,7 +11,7 @@ import pytest
 
 from nova import errors
 from nova.rpc import codec
-from nova.rpc.conductor_end import ANSWERED, Arrived, ConductorDispatcher, PerSecond
+from nova.rpc.conductor_listener import ANSWERED, Arrived, ConductorDispatcher, PerSecond
 from nova.rpc.interface import Contract, call
 
 

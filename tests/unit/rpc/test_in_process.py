@@ -222,10 +222,10 @@ def test_call_when_a_fault_is_wanted_then_it_is_the_answer(conf) -> None:
 
 def test_echo_when_a_host_waits_for_it_then_it_is_heard(conf, keys) -> None:
     bus = host(conf, keys, "host1", Clerk())
-    bus.hearing.expect()
-    assert bus.hearing.silent_s > 0
+    bus.watchdog.expect()
+    assert bus.watchdog.silent_s > 0
     hosts_bus(conf, "ctl", keys, conductor=True).send_echo(HostOffice, "host1")
-    assert bus.hearing.silent_s == 0
+    assert bus.watchdog.silent_s == 0
 
 
 def test_reach_when_nobody_serves_then_it_says_so(conf) -> None:

@@ -15,7 +15,7 @@ from nova.rpc import codec
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, call, cast
 from nova.rpc.local import LocalBus
-from nova.rpc.proofs import WINDOW_S, Proofs, Spoken
+from nova.rpc.proofs import WINDOW_S, AuthenticatedMethod, Proofs
 from nova.rpc.server import Receiver
 
 SECRETS = {"h1": ("s1",), "h2": ("s2",)}
@@ -100,7 +100,8 @@ class Wire:
 
     def client(self, host: str, proofs: Proofs) -> Any:
         def send(contract: Any, method: Any, server: str | None, envelope: dict[str, Any]) -> Any:
-            return proofs.ask(Spoken(contract, method, host), envelope, "q", functools.partial(self._pass, method.name))
+            send_it = functools.partial(self._pass, method.name)
+            return proofs.ask(AuthenticatedMethod(contract, method, host), envelope, "q", send_it)
         return derive(CellarRPC, Sender(host, Peers(), send))
 
     def _pass(self, name: str, envelope: dict[str, Any]) -> str:
@@ -343,13 +344,13 @@ def order(clock: Clock, conductor: Proofs | None = None) -> dict[str, Any]:
     def keep(envelope: dict[str, Any]) -> str:
         sent.append(envelope)
         return Proofs.sealed("s1", envelope["id"], "")
-    spoken = Spoken(ButlerRPC, ButlerRPC.methods["serve"], "h1")
+    spoken = AuthenticatedMethod(ButlerRPC, ButlerRPC.methods["serve"], "h1")
     (conductor or Proofs(own("s1"), clock)).ask(spoken, {"sender": "ctl", "contract": "1.0", "body": "x"}, "q", keep)
     return sent[0]
 
 
 def check(proofs: Proofs, envelope: dict[str, Any]) -> None:
-    proofs.check(Spoken(ButlerRPC, ButlerRPC.methods["serve"], ""), envelope)
+    proofs.check(AuthenticatedMethod(ButlerRPC, ButlerRPC.methods["serve"], ""), envelope)
 
 
 def test_order_when_the_host_has_started_again_then_it_is_not_taken_a_second_time(clock: Clock, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nova.conductor.hosts.feed import _newer
 from nova.model.host.hosts import AggregateMembers, AggregateStates, HostState, HostStates
-from nova.model.numa.topology import HostCell, HostTopology, PackedCell, Packing
+from nova.model.numa.topology import CellClaim, HostCell, HostTopology, TopologyClaim
 from nova.model.placement.providers import Amount, ProviderState
 from nova.model.scheduling.decisions import Resources
 from nova.scheduler.snapshot import AMOUNTS, PARTS, HostTable
@@ -76,7 +76,7 @@ class Truth:
     def claim_deep(self, name: str, number: int) -> None:
         """Of one with children or a topology: all that the generation stamps."""
         child = ProviderState(id=100 + number, uuid=f"child-{number}", amounts={"PCI": ROOM})
-        packing = Packing(cells=(PackedCell(id=0, host_cell=0, vcpus=(number,), memory_mb=512),))
+        packing = TopologyClaim(cells=(CellClaim(id=0, host_cell=0, vcpus=(number,), memory_mb=512),))
         state = self._change(name, "generation", vcpus_used=number, children=(child,), packings=(packing,),
                              amounts={"VGPU": ROOM}, own_traits=(f"CUSTOM_{number}",),
                              own_aggregates=(f"own-{number}",))

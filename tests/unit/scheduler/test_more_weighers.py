@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.model.numa.topology import HostTopology, PackedDevice, Packing, PciDevice
+from nova.model.numa.topology import DeviceClaim, HostTopology, PciDevice, TopologyClaim
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.weighers import all_weighers
@@ -27,8 +27,8 @@ from tests.fakes.scheduling import filter_options, host_state, host_view, placem
 def devices(count: int, used: int = 0) -> dict[str, Any]:
     """A host's topology with so many devices, and guests that have some."""
     given_ = tuple(PciDevice(address=f"0000:00:{at:02x}.0", vendor_id="8086", product_id="1") for at in range(count))
-    taken = tuple(PackedDevice(address=one.address, request=0) for one in given_[:used])
-    return {"topology": HostTopology(devices=given_), "packings": (Packing(devices=taken),)}
+    taken = tuple(DeviceClaim(address=one.address, request=0) for one in given_[:used])
+    return {"topology": HostTopology(devices=given_), "packings": (TopologyClaim(devices=taken),)}
 
 
 @pytest.mark.parametrize(("weigher", "host", "expected"), [

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from nova.model.numa.fit import pack
-from nova.model.numa.topology import HostTopology, Packing, PciDevice, Wanted
+from nova.model.numa.topology import HostTopology, PciDevice, TopologyClaim, Wanted
 from nova.model.placement.providers import RequestGroup, ResourceRequest
 from nova.model.scheduling.decisions import HostRequirements
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
-from nova.scheduler.numa_cache import Verdicts
+from nova.scheduler.numa_cache import NumaFitCache
 from nova.scheduler.pipeline import Pipeline
 from tests.fakes.scheduling import filter_options, host_state, host_view, placement_request, snapshot_of
 from tests.unit.model.topologies import VF, cell, guest, nics, request
@@ -27,7 +27,7 @@ def requirements(wanted: Wanted) -> HostRequirements:
 
 
 def asked(wanted: Wanted, count: int = 1, **fields: object):
-    return placement_request(count, vcpus=0, wishes=requirements(wanted), **fields)
+    return placement_request(count, vcpus=0, requirements=requirements(wanted), **fields)
 
 
 def decide(states, wanted: Wanted, count: int = 1, enabled: tuple[str, ...] = (), **fields: object):
@@ -60,7 +60,7 @@ def test_filters_tell_why_not(wanted, numa, pci):
 
 def test_filter_when_devices_are_far_then_the_numa_filter_refuses():
     held = pack(HOST, (), guest((4, 4, 64), devices=(request(1, VF),)))
-    assert isinstance(held, Packing) and held.cells[0].host_cell == 1
+    assert isinstance(held, TopologyClaim) and held.cells[0].host_cell == 1
     host, wanted = host_view(topology=HOST, packings=(held,)), asked(guest((1, 1, 64), devices=(request(1, VF),)))
     assert PciPassthroughFilter().refuses(host, wanted) is None
     assert NUMATopologyFilter().refuses(host, wanted) == "no free PCI devices of alias nic near its cells"
@@ -117,7 +117,7 @@ def test_verdicts_on_alike_hosts_are_found_once():
 
 
 def test_verdicts_differ_where_hosts_do():
-    verdicts, wanted = Verdicts("x"), guest((4, 4, 64))
+    verdicts, wanted = NumaFitCache("x"), guest((4, 4, 64))
     other = HostTopology(cells=(cell(0, range(3)),))
     held = pack(HOST, (), guest((1, 1, 64), (1, 1, 64)))
     assert verdicts.why_not(host_view(topology=HOST), wanted) is None

@@ -77,13 +77,13 @@ def test_explain_when_other_classes_and_traits_are_missing_then_the_nearest_miss
     class_ = {"CUSTOM_GPU": Amount(capacity=4, used=3, max_unit=4)}
     hosts = [host_view("cn1", amounts=class_), host_view("cn2")]
     group = RequestGroup(resources={"VCPU": 1, "CUSTOM_GPU": 2})
-    request = placement_request(wishes=HostRequirements(request=ResourceRequest(groups=(group,))))
+    request = placement_request(requirements=HostRequirements(request=ResourceRequest(groups=(group,))))
     reason = reasons.explain(hosts, request, Pipeline(filter_options()).asked(request))
     assert reason.public == reasons.NO_VALID_HOST + unmet("not enough CUSTOM_GPU (2 requested)")
     assert reason.refusals[0].nearest == "needs 2 CUSTOM_GPU, 1 free"
     assert reason.details.endswith("nearest: needs 2 CUSTOM_GPU, 1 free on cn1).")
     wanted = RequestGroup(resources={"VCPU": 1}, required=(("HW_CPU_X86_AVX2",),))
-    request = placement_request(wishes=HostRequirements(request=ResourceRequest(groups=(wanted,))))
+    request = placement_request(requirements=HostRequirements(request=ResourceRequest(groups=(wanted,))))
     reason = reasons.explain(hosts, request, Pipeline(filter_options()).asked(request))
     assert reason.public == reasons.NO_VALID_HOST + unmet("no trait HW_CPU_X86_AVX2")
 

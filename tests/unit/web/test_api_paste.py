@@ -10,7 +10,7 @@ import webob
 
 from nova import errors
 from nova.api import app
-from nova.web.api_paste import UPSTREAM, Surroundings, surroundings
+from nova.web.api_paste import UPSTREAM, PasteConfig, surroundings
 from tests.contract import rows
 from tests.fakes.api import ApiClient, configuration
 from tests.fakes.paste_filters import SEEN
@@ -61,7 +61,7 @@ def test_file_when_it_is_as_we_ship_it_then_nothing_is_around_the_api(tmp_path: 
 
 
 def test_file_when_there_is_none_then_nothing_is_around_the_api(tmp_path: Path) -> None:
-    assert surroundings(conf(tmp_path, None), app.API) == Surroundings()
+    assert surroundings(conf(tmp_path, None), app.API) == PasteConfig()
 
 
 def test_filters_when_before_and_after_authentication_then_each_sees_requests_in_order_and_the_latter_the_user(

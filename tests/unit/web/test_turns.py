@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from nova import errors
-from nova.web import turns
-from nova.web.turns import COUNTS_S, GOOD_S, SHARED, GoodTokens, ProjectTurns
+from nova.web import fair_share
+from nova.web.fair_share import COUNTS_S, GOOD_S, SHARED, ProjectLimiter, ValidatedTokens
 
 
 class Asking:
     """Requests of a project, each of which is at work until :meth:`end`. ``most``: how many were so at a time."""
 
-    def __init__(self, made: ProjectTurns, project: str, count: int) -> None:
+    def __init__(self, made: ProjectLimiter, project: str, count: int) -> None:
         self.at_work = self.most = self.refused = 0
         self._lock, self._over = threading.Lock(), threading.Event()
         self._made, self._project = made, project
@@ -57,7 +57,7 @@ def soon(check: Callable[[], bool]) -> bool:
 
 
 def test_requests_when_one_of_a_project_may_be_at_work_then_its_second_waits_while_others_ask() -> None:
-    made = ProjectTurns(StoppedClock(), shared=1)
+    made = ProjectLimiter(StoppedClock(), shared=1)
     with made.turn("b"):
         pass
     asking = Asking(made, "a", 3)
@@ -67,13 +67,13 @@ def test_requests_when_one_of_a_project_may_be_at_work_then_its_second_waits_whi
 
 
 def test_project_when_it_asks_alone_then_nothing_holds_it_up() -> None:
-    asking = Asking(ProjectTurns(StoppedClock()), "a", 5 * SHARED)
+    asking = Asking(ProjectLimiter(StoppedClock()), "a", 5 * SHARED)
     assert soon(lambda: asking.at_work == 5 * SHARED)
     asking.end()
 
 
 def test_project_when_another_asks_too_then_it_has_a_few_at_work_and_the_other_does_not_wait() -> None:
-    made = ProjectTurns(StoppedClock())
+    made = ProjectLimiter(StoppedClock())
     with made.turn("b"):
         pass
     asking = Asking(made, "a", 5 * SHARED)
@@ -89,7 +89,7 @@ def test_project_when_another_asks_too_then_it_has_a_few_at_work_and_the_other_d
 def test_request_when_it_takes_long_then_it_keeps_no_other_of_its_project_waiting() -> None:
     """It waits for a host, say, and not for this process."""
     clock = StoppedClock()
-    made = ProjectTurns(clock)
+    made = ProjectLimiter(clock)
     with made.turn("b"):
         pass
     asking = Asking(made, "a", 2 * SHARED)
@@ -101,10 +101,10 @@ def test_request_when_it_takes_long_then_it_keeps_no_other_of_its_project_waitin
 
 def test_project_when_the_other_has_asked_nothing_for_a_while_then_it_is_alone_again() -> None:
     clock = StoppedClock()
-    made = ProjectTurns(clock)
+    made = ProjectLimiter(clock)
     with made.turn("b"):
         pass
-    clock.now += turns.ALONE_S + 0.1
+    clock.now += fair_share.ALONE_S + 0.1
     asking = Asking(made, "a", 3 * SHARED)
     assert soon(lambda: asking.at_work == 3 * SHARED)
     asking.end()
@@ -113,8 +113,8 @@ def test_project_when_the_other_has_asked_nothing_for_a_while_then_it_is_alone_a
 @pytest.mark.parametrize("name", ["MOST_WAITING", "WAIT_S"])
 def test_requests_when_too_many_wait_or_one_too_long_then_they_are_told_to_come_again(
         monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(turns, name, 1 if name == "MOST_WAITING" else -1.0)
-    made = ProjectTurns(StoppedClock())
+    monkeypatch.setattr(fair_share, name, 1 if name == "MOST_WAITING" else -1.0)
+    made = ProjectLimiter(StoppedClock())
     with made.turn("b"):
         pass
     asking = Asking(made, "a", SHARED + 5)
@@ -124,7 +124,7 @@ def test_requests_when_too_many_wait_or_one_too_long_then_they_are_told_to_come_
 
 
 def test_projects_when_their_requests_are_over_then_nothing_is_kept_of_them() -> None:
-    made = ProjectTurns()
+    made = ProjectLimiter()
     for number in range(100):
         with made.turn(f"p{number}"):
             pass
@@ -135,7 +135,7 @@ def test_projects_when_their_requests_are_over_then_nothing_is_kept_of_them() ->
 
 def test_token_when_it_was_good_then_its_project_is_known_for_a_while_and_until_it_is_bad() -> None:
     clock = StoppedClock()
-    good = GoodTokens(clock)
+    good = ValidatedTokens(clock)
     assert good.project_of("a") is None
     for token, project in (("a", "p1"), ("b", "p2"), ("system", "")):
         good.note(token, project)
@@ -147,20 +147,20 @@ def test_token_when_it_was_good_then_its_project_is_known_for_a_while_and_until_
 
 
 def test_tokens_when_there_are_many_then_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST_GOOD", 3)
-    good = GoodTokens(StoppedClock())
+    monkeypatch.setattr(fair_share, "MOST_GOOD", 3)
+    good = ValidatedTokens(StoppedClock())
     for token in "abcd":
         good.note(token, "p")
     assert [good.project_of(token) for token in "abcd"] == [None, "p", "p", "p"]
 
 
 def test_strangers_when_they_are_of_one_address_then_one_is_at_work_and_another_address_does_not_wait() -> None:
-    made = ProjectTurns(StoppedClock())
-    with made.turn("b"), made.turn_of_strangers("192.0.2.1"):
+    made = ProjectLimiter(StoppedClock())
+    with made.turn("b"), made.unauthenticated("192.0.2.1"):
         asked: list[str] = []
 
         def ask(address: str) -> None:
-            with made.turn_of_strangers(address):
+            with made.unauthenticated(address):
                 asked.append(address)
         threads = [threading.Thread(target=ask, args=(one,), daemon=True) for one in ("192.0.2.1", "192.0.2.2")]
         for thread in threads:

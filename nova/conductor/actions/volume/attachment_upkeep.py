@@ -85,9 +85,9 @@ class AttachmentUpkeep:
             self.deps.volumes.complete(made.id)
             self.deps.cell.transact(write)
         except errors.NovaError:
-            volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, made.id, server_uuid)])
+            volume_cleanups.run_cleanups(self.deps, [Cleanup(ATTACHMENT, made.id, server_uuid)])
             raise
-        volume_cleanups.pay_for(self.deps, server_uuid)
+        volume_cleanups.run_server_cleanups(self.deps, server_uuid)
         return new
 
 

@@ -172,7 +172,7 @@ class VolumesOfCreate:
         """Release the volumes; a volume that cannot be released now is released later."""
         left = [one for uuid, devices in taken.items() for device in devices for one in _left(uuid, device)]
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, left, RETRY_S))
-        volume_cleanups.pay(self.deps, left)
+        volume_cleanups.run_cleanups(self.deps, left)
 
 
 def _left(uuid: str, device: BlockDevice) -> list[Cleanup]:

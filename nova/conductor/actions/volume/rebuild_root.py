@@ -31,7 +31,7 @@ from nova.conductor.steps.volumes import (
     connect,
     connected,
     devices,
-    reserve_anew,
+    replace_reservations,
 )
 from nova.db.server.server_row import ServerRow
 from nova.db.sql.types import AnyColumn
@@ -188,7 +188,7 @@ class ReserveRoot(VolumeStep):
     def act(self, deps: Deps, op: Op) -> None:
         root = _root(op)
         check_file(deps, root)  # a snapshot may have been made since the request
-        reserve_anew(deps, op, lambda one: one.id == root.id)
+        replace_reservations(deps, op, lambda one: one.id == root.id)
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:

@@ -26,7 +26,7 @@ from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.images import ACTIVE, ImageArguments, image_of, image_wanted, is_whole
 from nova.db import volumes
 from nova.db.server.server_row import ServerRow
-from nova.db.sql.engine import Connection, DatabaseAway
+from nova.db.sql.engine import Connection, DatabaseUnavailable
 from nova.db.sql.types import AnyColumn
 from nova.db.volumes import IMAGE_SNAPSHOTS, Cleanup
 from nova.model.server.states import TaskState
@@ -66,7 +66,7 @@ class StopForImage(steps.StopGuests):
         for op in ops:
             try:
                 [result] = _START.do(deps, [op])
-            except DatabaseAway:
+            except DatabaseUnavailable:
                 raise
             except errors.NovaError as error:
                 result = error
@@ -113,7 +113,7 @@ class SnapshotVolumes(Step):
         return errors.Overtaken(f"another operation or conductor has taken over server {op.uuid}")
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        volume_cleanups.pay(deps, [cleanup_of(op) for op in ops])
+        volume_cleanups.run_cleanups(deps, [cleanup_of(op) for op in ops])
 
 
 class FinishImage(Step):

@@ -18,7 +18,7 @@ from nova.conductor.actions.volume.volume_snapshots import AssistedSnapshots
 from nova.conductor.actions.volume.volume_swaps import VolumeSwaps
 from nova.conductor.actions.volume.volume_turns import attached_device, check_host, in_turn
 from nova.conductor.actions.volume.volumes import about
-from nova.conductor.engine import waiting
+from nova.conductor.engine import operation_wait
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import volume_keys
@@ -69,7 +69,7 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         Raises volume.NotFound, NotAvailable, AlreadyAttached, NeedsMultiattach, NotOnOffloaded, TooMany, Busy,
         Encrypted; server.WrongState.
         """
-        end = time.monotonic() + min(self._wait_s, context.patience().left_s)
+        end = time.monotonic() + min(self._wait_s, context.deadline().left_s)
         row = row_of(self.deps, server_uuid)
         volume = self.deps.volumes.get(wanted.volume_id, as_user=True)
         _check(row, volume, wanted)
@@ -82,7 +82,7 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         entry, device = self._reserved(device, server_uuid, end)
         self.deps.runner.start([entry], secrets=secrets)
         if wait:
-            waiting.succeeded(self.deps, entry, end, self._wait_s)
+            operation_wait.wait_for_success(self.deps, entry, end, self._wait_s)
         return device
 
     def _reserved(self, device: BlockDevice, uuid: str, end: float) -> tuple[states.Entry, BlockDevice]:
@@ -100,7 +100,7 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
             row = locked(tx, uuid)
             if any(one.volume_id == device.volume_id for one in row.volumes or ()):
                 raise errors.volume.AlreadyAttached(volume=device.volume_id)
-            device = msgspec.structs.replace(device, device_name=next_name(row))
+            device = msgspec.structs.replace(device, device_name=next_device_name(row))
             volumes.hold(tx, uuid, device)
             servers.update(tx, uuid, {"volumes": (*(row.volumes or ()), device)})
             volumes.drop_cleanups(tx, [doubt])
@@ -108,12 +108,12 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         try:
             return in_turn(self.deps, uuid, write, end), device
         except errors.NovaError:
-            volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, made.id, uuid)])
+            volume_cleanups.run_cleanups(self.deps, [Cleanup(ATTACHMENT, made.id, uuid)])
             raise
 
     def detach_volume(self, server_uuid: str, volume_id: str) -> None:
         """Start to detach a volume. Raises volume.NotAttached, IsRoot, HostDown, Busy, Refused; server.WrongState."""
-        end = time.monotonic() + min(self._wait_s, context.patience().left_s)
+        end = time.monotonic() + min(self._wait_s, context.deadline().left_s)
         device = attached_device(row_of(self.deps, server_uuid), volume_id)
         check_host(self.deps, server_uuid)
         self._detach(server_uuid, device, lambda write: in_turn(self.deps, server_uuid, write, end), as_user=True)
@@ -194,8 +194,8 @@ def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:
         raise errors.volume.NotOnOffloaded(volume=volume.id)
 
 
-def next_name(row: ServerRow) -> str:
-    """Return the first device name after the local disks that no disk of the guest has."""
+def next_device_name(row: ServerRow) -> str:
+    """Return the next free device name (vdb, vdc, ...): the first after the local disks that no disk of it has."""
     prefix = (row.root_device_name or "/dev/vda")[:-1]
     taken = {one.device_name for one in row.volumes or ()}
     names = [prefix + letter for letter in ascii_lowercase[len(disks_of(row)):]]

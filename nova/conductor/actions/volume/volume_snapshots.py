@@ -102,7 +102,7 @@ class ChangeVolumeFiles(Step):
     """
 
     uses = ORDERS
-    decisive = True
+    repeats_on_bug = True
     failed = "error"  # the snapshot's status after a failure
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -169,7 +169,7 @@ class TellVolumeService(Step):
     """
 
     uses = ("volumes",)
-    lenient = True
+    ignores_errors = True
     status = CREATING  # the snapshot's status meanwhile
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:

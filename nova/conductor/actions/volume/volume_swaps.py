@@ -83,7 +83,7 @@ class VolumeSwaps:
             made.append(self.deps.volumes.reserve(new_id, uuid))
             return in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
         except errors.NovaError:
-            volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, one.id, uuid) for one in made])
+            volume_cleanups.run_cleanups(self.deps, [Cleanup(ATTACHMENT, one.id, uuid) for one in made])
             with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(self.deps, device.volume_id)
                 # the error response reports the failure to the volume service
@@ -146,7 +146,7 @@ class ConnectSuccessor(Step):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            volume_cleanups.pay_for(deps, op.uuid)
+            volume_cleanups.run_server_cleanups(deps, op.uuid)
             swap = _swap(op)
             with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(deps, swap.old_volume_id)
@@ -161,7 +161,7 @@ class CopyVolume(VolumeOrderStep):
     """
 
     event = "compute_swap_volume"
-    decisive = True
+    repeats_on_bug = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._copy(deps, op) for op in ops]
@@ -200,7 +200,7 @@ class KeepSuccessor(Step):
     are retried later."""
 
     uses = ("cell", "volumes")
-    lenient = True
+    ignores_errors = True
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         kept = {}
@@ -220,7 +220,7 @@ class KeepSuccessor(Step):
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
-            volume_cleanups.pay_for(deps, op.uuid)
+            volume_cleanups.run_server_cleanups(deps, op.uuid)
         return [{} for _ in ops]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from nova import concurrency, errors
 from nova.conductor.engine.begin import locked
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
+from nova.conductor.engine.operation_wait import LONGEST_PAUSE_S, LOOK_S
 from nova.db.host import services
 from nova.db.operation import operations
 from nova.db.server import servers, states

@@ -67,7 +67,7 @@ class ConnectVolume(Step):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            volume_cleanups.pay_for(deps, op.uuid)
+            volume_cleanups.run_server_cleanups(deps, op.uuid)
 
 
 def forget(tx: Connection, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
@@ -78,7 +78,7 @@ def forget(tx: Connection, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         if device is None:
             continue
         volumes.add_cleanups(tx, [Cleanup(ATTACHMENT, device.attachment_id, op.uuid)], RETRY_S)
-        volumes.let_go(tx, op.uuid, [device.volume_id])
+        volumes.release(tx, op.uuid, [device.volume_id])
         left[op.uuid] = tuple(one for one in devices(op) if one.id != device.id)
         op.see(volumes=left[op.uuid])
     return {"volumes": PerServer(left)} if left else {}
@@ -181,7 +181,7 @@ class ForgetVolume(Step):
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
-            volume_cleanups.pay_for(deps, op.uuid)
+            volume_cleanups.run_server_cleanups(deps, op.uuid)
         return [{} for _ in ops]
 
 

@@ -32,7 +32,7 @@ def is_id(text: str) -> bool:
 
 
 @contextlib.contextmanager
-def said(what: str, id: str, conflict: type[errors.NovaError] = errors.network.Refused) -> Iterator[None]:
+def translated_errors(what: str, id: str, conflict: type[errors.NovaError] = errors.network.Refused) -> Iterator[None]:
     """Translate Neutron's errors. A missing resource becomes Absent with this name, unless Neutron reports another
     missing one (ReferenceMissing, with its text). A conflict becomes ``conflict``, with Neutron's reason."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.neutron.proxies.asking import known_id, ports_of, said, server_row
+from nova.conductor.neutron.proxies.asking import known_id, ports_of, server_row, translated_errors
 from nova.db.sql.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.network.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
@@ -58,7 +58,7 @@ class FloatingByNeutron:
         """Release a floating address. Raises network.BadId; network.Absent, also outside the scope."""
         found = self._own(id, scope)
         holder = self._holders([found]).get(found.port_id or "")
-        with said("Floating IP", id, errors.service.Conflict):
+        with translated_errors("Floating IP", id, errors.service.Conflict):
             self._client.delete_floating_ip(found.id)
         if holder:
             self._changed(holder)
@@ -82,7 +82,7 @@ class FloatingByNeutron:
         found = self._named(association.address)
         if self._holders([found]).get(found.port_id or "") != association.server_uuid:
             raise errors.floating.NotItsOwn(address=association.address, server=association.server_uuid)
-        with said("Floating IP", association.address, errors.service.Conflict):
+        with translated_errors("Floating IP", association.address, errors.service.Conflict):
             self._client.update_floating_ip(found.id, port_id=None)
         self._changed(association.server_uuid)
 
@@ -102,7 +102,7 @@ class FloatingByNeutron:
         return found[0]
 
     def _own(self, id: str, scope: Scope) -> NeutronFloating:
-        with said("Floating IP", id):
+        with translated_errors("Floating IP", id):
             found: NeutronFloating = self._client.floating_ip(known_id(id, "Floating IP"))
         if scope.project_id not in (None, found.project_id):
             raise errors.network.Absent(what="Floating IP", id=id)

@@ -9,7 +9,7 @@ from typing import Any
 
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, said, server_row
+from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, server_row, translated_errors
 from nova.db.sql.types import AnyColumn
 from nova.model.base import Page, Scope
 from nova.model.network.ports import NeutronGroup, NeutronRule, Port
@@ -53,7 +53,7 @@ class GroupsByNeutron:
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
         """Create a group in the project of the user's token. Raises network.Refused with Neutron's reason;
         OverQuota."""
-        with said("Security group", group.name):
+        with translated_errors("Security group", group.name):
             made = self._client.create_security_group(name=group.name, description=group.description)
         return self._shown([made])[0]
 
@@ -62,7 +62,7 @@ class GroupsByNeutron:
         network.Refused."""
         group = self._own(update.id, update.scope)
         fields = {"name": update.name, "description": update.description}
-        with said("Security group", update.id):
+        with translated_errors("Security group", update.id):
             changed = self._client.update_security_group(
                 group.id, **{name: value for name, value in fields.items() if value is not None})
         return self._shown([changed])[0]
@@ -71,7 +71,7 @@ class GroupsByNeutron:
         """Delete a group. Raises network.BadId; network.Absent, also outside the scope; network.Refused while it is in
         use."""
         group = self._own(id, scope)
-        with said("Security group", id):
+        with translated_errors("Security group", id):
             self._client.delete_security_group(group.id)
 
     # -- rules
@@ -83,13 +83,13 @@ class GroupsByNeutron:
         fields = _fields(rule)
         if rule.source_id:
             fields["remote_group_id"] = known_id(rule.source_id, "Security group")
-        with said("Security group", rule.source_id or rule.group_id):
+        with translated_errors("Security group", rule.source_id or rule.group_id):
             made = self._client.create_security_rule(security_group_id=group.id, direction="ingress", **fields)
         return _rule(made, self._sources([made]))
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
         """Delete a rule; Neutron checks its owner by the user's token. Raises network.BadId, network.Absent."""
-        with said("Security group rule", id, errors.service.Conflict):
+        with translated_errors("Security group rule", id, errors.service.Conflict):
             self._client.delete_security_rule(known_id(id, "Security group rule"))
 
     # -- servers
@@ -133,7 +133,7 @@ class GroupsByNeutron:
             if groups == port.security_group_ids:
                 return
             try:
-                with said("Port", port.id, errors.service.Conflict):
+                with translated_errors("Port", port.id, errors.service.Conflict):
                     self._client.update_port(port.id, {"security_groups": list(groups)}, if_match=port.revision,
                                              as_user=True)
                 return
@@ -145,7 +145,7 @@ class GroupsByNeutron:
     # -- internals
 
     def _own(self, id: str, scope: Scope) -> NeutronGroup:
-        with said("Security group", id):
+        with translated_errors("Security group", id):
             found: NeutronGroup = self._client.security_group(known_id(id, "Security group"), as_user=True)
         if scope.project_id not in (None, found.project_id):
             raise errors.network.Absent(what="Security group", id=id)
@@ -220,8 +220,8 @@ def _fields(rule: NewSecurityRule) -> dict[str, object]:
 
 
 def _protocol(rule: NewSecurityRule, version: int) -> str | None:
-    said = rule.protocol.lower() if rule.protocol else None
-    return "ipv6-icmp" if version == 6 and said in ICMP_V6 else said
+    translated_errors = rule.protocol.lower() if rule.protocol else None
+    return "ipv6-icmp" if version == 6 and translated_errors in ICMP_V6 else translated_errors
 
 
 def _port(number: int | None) -> int | None:

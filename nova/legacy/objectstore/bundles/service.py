@@ -30,7 +30,7 @@ from nova.legacy.objectstore.bundles.workdirs import WorkFolders
 from nova.legacy.objectstore.store import ObjectStore
 from nova.model.image.bundles import MACHINE, BundleFacts, RegisterBundle, RegisteredImage
 from nova.model.image.images import NewImage
-from nova.service import Every
+from nova.service import PeriodicTask
 
 LOG = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class BundleService:
         self._retries: dict[str, BundleRetry] = {}
         self._lock = threading.Lock()
         self._stopped = False
-        self._looking = Every(LOOK_S, self.look, "looking for bundles")
+        self._looking = PeriodicTask(LOOK_S, self.look, "looking for bundles")
 
     # -- the contract
 
@@ -93,7 +93,7 @@ class BundleService:
         location = manifest.location_of(order.location)
         found = manifest.fetch(self._store, self._owner(order.project_id), location)
         image = _record(order, str(location), found.facts)
-        self._check_room(order.project_id)
+        self._check_space(order.project_id)
         held = self._kept(BundleJob(
             image.id, order.project_id, self._owner(order.project_id), str(location), time.time(), found))
         try:
@@ -118,7 +118,7 @@ class BundleService:
         """Return the owner of the buckets with a project's manifests."""
         return self._rules.owner or project_id
 
-    def _check_room(self, project_id: str) -> None:
+    def _check_space(self, project_id: str) -> None:
         """Check the limits of unfinished jobs. Raises bundle.TooMany."""
         every, own = self._jobs.count(project_id)
         if every >= MOST_WAITING or own >= MOST_OF_PROJECT:
@@ -190,7 +190,7 @@ class BundleService:
     def _run(self, held: HeldJob) -> None:
         job = held.job
         try:
-            with context.entered(context.internal()), concurrency.while_wanted(self._check(job)):
+            with context.entered(context.internal()), concurrency.cancellable(self._check(job)):
                 self._outcome(held)
         except Stopping:
             LOG.info("Creation of image %s interrupted; it continues at the next start", job.image_id)

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from nova import concurrency, errors
 from nova.legacy.objectstore.bundles.manifest import BundleLocation, BundleManifest, BundlePart
+from nova.legacy.objectstore.disk_space import DiskSpace, SpaceWatch
 from nova.legacy.objectstore.files import RecordDamaged
-from nova.legacy.objectstore.room import DiskRoom, RoomWatch
 from nova.legacy.objectstore.s3_errors import S3Error
 from nova.legacy.objectstore.store import ObjectStore
 
@@ -40,16 +40,16 @@ class BundleKey(NamedTuple):
 def pump(turn: Callable[[], int]) -> None:
     """Repeat ``turn`` until it moves no bytes. Between the calls other threads run, and the work may be canceled."""
     while concurrency.run_in_thread(turn):
-        concurrency.check_wanted()
+        concurrency.check_cancelled()
 
 
-class RoomFile:
+class BoundedFile:
     """A new file whose writes check the free space. ``size``: the expected size in bytes, if known, which must be free
     at the start. Raises bundle.NoRoom, OSError."""
 
-    def __init__(self, path: Path, room: DiskRoom, size: int = 0) -> None:
+    def __init__(self, path: Path, room: DiskSpace, size: int = 0) -> None:
         need(room, size)
-        self._room, self._watch = room, RoomWatch(room)
+        self._room, self._watch = room, SpaceWatch(room)
         self._file = path.open("xb")
 
     def write(self, piece: bytes) -> None:
@@ -62,7 +62,7 @@ class RoomFile:
         """Return the number of bytes written."""
         return self._file.tell()
 
-    def __enter__(self) -> RoomFile:
+    def __enter__(self) -> BoundedFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -70,7 +70,7 @@ class RoomFile:
         self._file.close()
 
 
-def need(room: DiskRoom, size: int) -> None:
+def need(room: DiskSpace, size: int) -> None:
     """Check that the disk has space for ``size`` more bytes. Raises bundle.NoRoom."""
     if room.lacks(size):
         raise errors.bundle.NoRoom(size=size)
@@ -91,20 +91,20 @@ class Parts(NamedTuple):
     location: BundleLocation
     manifest: BundleManifest
 
-    def join(self, target: Path, limit: int, room: DiskRoom) -> None:
+    def join(self, target: Path, limit: int, room: DiskSpace) -> None:
         """Concatenate the parts, and verify the digest of each.
 
         Raises bundle.PartMissing, bundle.PartDamaged, bundle.TooLong beyond ``limit`` bytes, bundle.WrongLength,
         bundle.NoRoom.
         """
-        with RoomFile(target, room, min(self.manifest.bundled_size or 0, limit)) as out:
+        with BoundedFile(target, room, min(self.manifest.bundled_size or 0, limit)) as out:
             for part in self.manifest.parts:
                 self._add(part, out, limit)
             size = out.tell()
         if self.manifest.bundled_size not in (None, size):
             raise errors.bundle.WrongLength(what="bundle", found=size, wanted=self.manifest.bundled_size)
 
-    def _add(self, part: BundlePart, out: RoomFile, limit: int) -> None:
+    def _add(self, part: BundlePart, out: BoundedFile, limit: int) -> None:
         digest = hashlib.sha1(usedforsecurity=False)
         try:
             opened = self.store.get(self.owner, self.location.bucket, self.location.beside(part.filename))
@@ -130,7 +130,7 @@ class Parts(NamedTuple):
             raise errors.bundle.PartDamaged(part=part.filename)
 
 
-def decrypt(source: Path, target: Path, key: BundleKey, room: DiskRoom) -> None:
+def decrypt(source: Path, target: Path, key: BundleKey, room: DiskSpace) -> None:
     """Decrypt the bundle to a gzip file.
 
     Raises bundle.Cipher if it has an incomplete block, no padding, or is not gzip afterwards, most likely because the
@@ -138,7 +138,7 @@ def decrypt(source: Path, target: Path, key: BundleKey, room: DiskRoom) -> None:
     """
     decryptor = Cipher(algorithms.AES(key.key), modes.CBC(key.iv)).decryptor()
     unpadder = PKCS7(BLOCK_BITS).unpadder()
-    with source.open("rb") as encrypted, RoomFile(target, room, source.stat().st_size) as out:
+    with source.open("rb") as encrypted, BoundedFile(target, room, source.stat().st_size) as out:
         def turn() -> int:
             piece = encrypted.read(PIECE)
             out.write(unpadder.update(decryptor.update(piece)) if piece else b"")

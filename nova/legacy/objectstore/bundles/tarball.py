@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
 from nova import errors
-from nova.legacy.objectstore.bundles.streams import PIECE, RoomFile, pump
-from nova.legacy.objectstore.room import DiskRoom
+from nova.legacy.objectstore.bundles.streams import PIECE, BoundedFile, pump
+from nova.legacy.objectstore.disk_space import DiskSpace
 
 READ = 2 ** 18
 HEADERS = 4 * 2 ** 20  # bytes of a tarball in addition to the image: tarfile keeps some of them in memory
@@ -77,7 +77,7 @@ class GunzippedStream:
         return True
 
 
-def unpack(source: Path, target: Path, expected: ExpectedImage, room: DiskRoom) -> None:
+def unpack(source: Path, target: Path, expected: ExpectedImage, room: DiskSpace) -> None:
     """Write the image in the compressed tarball to the new file ``target``.
 
     Raises bundle.Tarball, bundle.Digest, bundle.WrongLength, bundle.TooLong; bundle.NoRoom before the first write, or
@@ -96,13 +96,13 @@ def unpack(source: Path, target: Path, expected: ExpectedImage, room: DiskRoom) 
         raise errors.bundle.Digest()
 
 
-def _extract(stream: GunzippedStream, target: Path, expected: ExpectedImage, room: DiskRoom) -> None:
+def _extract(stream: GunzippedStream, target: Path, expected: ExpectedImage, room: DiskSpace) -> None:
     stream.allow(HEADERS, "its headers are too long")
     with tarfile.open(fileobj=stream, mode="r|", bufsize=READ) as tar:  # type: ignore[call-overload]
         image = _first_file(tar)
         _check_size(image, expected)
         stream.allow(image.size + HEADERS, "its image is longer than its header says")
-        with RoomFile(target, room, image.size) as out:
+        with BoundedFile(target, room, image.size) as out:
             _copy(tar, image, out)
         stream.allow(HEADERS, "it contains more than an image")
         _check_rest(tar)
@@ -146,7 +146,7 @@ def _check_size(image: tarfile.TarInfo, expected: ExpectedImage) -> None:
         end = offset + size
 
 
-def _copy(tar: tarfile.TarFile, image: tarfile.TarInfo, out: RoomFile) -> None:
+def _copy(tar: tarfile.TarFile, image: tarfile.TarInfo, out: BoundedFile) -> None:
     data = tar.extractfile(image)
     if data is None:
         raise errors.bundle.Tarball(reason="it contains no file")

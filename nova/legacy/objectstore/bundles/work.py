@@ -17,7 +17,7 @@ from nova.legacy.objectstore.bundles.manifest import location_of
 from nova.legacy.objectstore.bundles.streams import BundleKey, Parts, decrypt, read_key
 from nova.legacy.objectstore.bundles.tarball import ExpectedImage, unpack
 from nova.legacy.objectstore.bundles.workdirs import WorkFolders
-from nova.legacy.objectstore.room import DiskRoom
+from nova.legacy.objectstore.disk_space import DiskSpace
 from nova.legacy.objectstore.store import ObjectStore
 from nova.model.base import Json
 from nova.model.image.images import Image, NewImage
@@ -86,7 +86,7 @@ class BundleWork:
     def __init__(self, store: ObjectStore, images: BundleImages, cert: BundleCert, folders: WorkFolders,
                  bounds: WorkBounds) -> None:
         self._store, self._images, self._cert, self._folders, self.bounds = store, images, cert, folders, bounds
-        self.room = DiskRoom(folders.base, bounds.least_free)
+        self.room = DiskSpace(folders.base, bounds.least_free)
 
     def run(self, job: BundleJob) -> None:
         """Create the image; set its state, visible to its owner, to available or failed.
@@ -185,7 +185,7 @@ class BundleWork:
         deadline = time.monotonic() + self.bounds.saving_s
         while (status := self._images.show(image_id).status) == SAVING and time.monotonic() < deadline:
             concurrency.sleep(self.bounds.pause_s)
-            concurrency.check_wanted()
+            concurrency.check_cancelled()
         if status not in (ACTIVE, QUEUED):
             raise errors.bundle.Upload(reason=f"the image is {status} there, not queued")
         return status
@@ -203,7 +203,7 @@ class _WantedUpload(Upload):
 
     def __iter__(self) -> Iterator[bytes]:
         for piece in super().__iter__():
-            concurrency.check_wanted()
+            concurrency.check_cancelled()
             yield piece
 
 

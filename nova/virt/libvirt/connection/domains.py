@@ -78,10 +78,10 @@ class Domains(Link):
     def start(self, server_uuid: str, held: bool = False) -> None:
         self.on_domain("start the guest", server_uuid, lambda domain: _start(domain, held))
 
-    def ask_to_stop(self, server_uuid: str) -> None:
+    def request_shutdown(self, server_uuid: str) -> None:
         self.on_domain("ask the guest to shut down", server_uuid, _ask_to_stop)
 
-    def stop_now(self, server_uuid: str) -> None:
+    def power_off(self, server_uuid: str) -> None:
         try:
             self.on_domain("power the guest off", server_uuid, _stop)
         except errors.guest.NotDefined:

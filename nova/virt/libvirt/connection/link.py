@@ -20,14 +20,14 @@ import libvirt
 from nova import concurrency, errors
 from nova.model.base import Library
 from nova.model.server.states import PowerState
-from nova.virt.libvirt.hypervisor import Lost, PowerEvent, Sink
+from nova.virt.libvirt.hypervisor import ConnectionLost, PowerEvent, Sink
 
 LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 KEEPALIVE_COUNT = 5
-PATIENCE_S = 10.0  # how long a call waits for libvirtd to restart
+TIMEOUT_S = 10.0  # how long a call waits for libvirtd to restart
 RETRY_S = 0.25
 
 P = PowerState
@@ -85,7 +85,7 @@ class Link:
         retry."""
         _run_event_loop()
         self._sink = sink
-        self._live(patience_s=0)
+        self._live(timeout_s=0)
 
     def close(self) -> None:
         self._closed = True
@@ -95,10 +95,10 @@ class Link:
             concurrency.run_in_thread(_close, connection)
 
     def reopen(self) -> None:
-        self._live(patience_s=0)
+        self._live(timeout_s=0)
 
-    def _live(self, patience_s: float = PATIENCE_S) -> Library:
-        deadline = time.monotonic() + patience_s
+    def _live(self, timeout_s: float = TIMEOUT_S) -> Library:
+        deadline = time.monotonic() + timeout_s
         while True:
             with self._lock:
                 if self._connection is not None:
@@ -136,7 +136,7 @@ class Link:
         if self._connection is broken and broken is not None:
             self._connection = None
             if not self._closed:
-                self._sink(Lost())
+                self._sink(ConnectionLost())
 
     def call(self, task: str, function: Callable[[Library], T]) -> T:
         """Call ``function`` with a live connection; retry once on a new connection if this one is broken."""
@@ -153,7 +153,7 @@ class Link:
                                                   reason=reason_of(error)) from error
         raise errors.Bug()
 
-    def call_apart(self, task: str, function: Callable[[Library], T]) -> T:
+    def call_on_own_connection(self, task: str, function: Callable[[Library], T]) -> T:
         """Call ``function``, which may take long, on its own connection and in its own thread; never retried.
 
         libvirtd serves five calls of one connection at a time (``max_client_requests``), and beyond that not even its
@@ -176,7 +176,7 @@ class Link:
                 if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
                     return False, None
                 raise
-        found, result = (self.call_apart if lasts else self.call)(task, find)
+        found, result = (self.call_on_own_connection if lasts else self.call)(task, find)
         if not found:
             raise errors.guest.NotDefined(uuid=server_uuid)
         return result  # type: ignore[return-value]

@@ -11,7 +11,7 @@ from nova import errors
 from nova.model.base import Library
 from nova.model.server.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
-from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
+from nova.virt.libvirt.hypervisor import CpuComparison, MigrationParams, RunningMigration
 
 ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
           | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE)
@@ -23,13 +23,13 @@ OVER = frozenset({libvirt.VIR_DOMAIN_JOB_NONE, libvirt.VIR_DOMAIN_JOB_COMPLETED,
 
 
 class MigrationConnection(Link):
-    def moving_xml(self, server_uuid: str) -> str:
+    def migratable_xml(self, server_uuid: str) -> str:
         return self.on_domain("read the guest's definition", server_uuid, lambda domain: domain.XMLDesc(MOVING_XML))
 
-    def unfit_cpu(self, question: CpuQuestion) -> str:
+    def cpu_incompatibility(self, question: CpuComparison) -> str:
         return self.call("compare processors", lambda connection: _unfit(connection, question))
 
-    def migrate(self, server_uuid: str, departure: Departure) -> None:
+    def migrate(self, server_uuid: str, departure: MigrationParams) -> None:
         self.on_domain("migrate the guest", server_uuid, lambda domain: _migrate(domain, departure), lasts=True)
 
     def job(self, server_uuid: str) -> RunningMigration | None:
@@ -65,7 +65,7 @@ def _abort(domain: Library) -> None:
         raise errors.move.MigrationNone(uuid=domain.UUIDString()) from None  # not begun yet, or over
 
 
-def _unfit(connection: Library, question: CpuQuestion) -> str:
+def _unfit(connection: Library, question: CpuComparison) -> str:
     try:
         connection.compareHypervisorCPU(None, question.arch, question.machine, question.virt_type, question.cpu,
                                         libvirt.VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE)
@@ -76,7 +76,7 @@ def _unfit(connection: Library, question: CpuQuestion) -> str:
     return ""
 
 
-def _migrate(domain: Library, departure: Departure) -> None:
+def _migrate(domain: Library, departure: MigrationParams) -> None:
     flags = ALWAYS
     for wanted, flag in ((departure.disks, libvirt.VIR_MIGRATE_NON_SHARED_INC),
                          # libvirt recognizes shared storage by the file system's type, and misses some

@@ -23,8 +23,8 @@ from typing import TypeVar
 import msgspec
 
 from nova import concurrency, decoding
-from nova.model.guest.orders import BuildOrder, kept_part
-from nova.model.numa.topology import Packing
+from nova.model.guest.orders import BuildOrder, persistent_part
+from nova.model.numa.topology import TopologyClaim
 from nova.virt.libvirt.disks.records import DiskRecord, PlugRecord, RescueRecord, VolumeRecord
 
 T = TypeVar("T")
@@ -133,8 +133,8 @@ class Folder:
         return tuple(order for order in found if order is not None)
 
     def keep_order(self, order: BuildOrder) -> None:
-        """Store the order without its secrets (``kept_part``)."""
-        self._write(self._mine("order.json"), kept_part(order))
+        """Store the order without its secrets (``persistent_part``)."""
+        self._write(self._mine("order.json"), persistent_part(order))
 
     def disks(self) -> tuple[DiskRecord, ...]:
         """Return the guest's own disks, in guest order, without rescue disks; () if none are recorded yet."""
@@ -278,12 +278,12 @@ class Folders:
     def kept_order(self, server_uuid: str) -> BuildOrder | None:
         return self.of(server_uuid).order()
 
-    def packings(self, node: str = "", source_copies: bool = False) -> dict[str, Packing]:
+    def packings(self, node: str = "", source_copies: bool = False) -> dict[str, TopologyClaim]:
         of, uuids = (self.source_copy, self.kept_sources()) if source_copies else (self.of, self.uuids())
         orders = {uuid: of(uuid).order() for uuid in uuids}
         return {uuid: order.packing for uuid, order in orders.items() if order is not None and order.packing}
 
-    def packing(self, server_uuid: str) -> Packing | None:
+    def packing(self, server_uuid: str) -> TopologyClaim | None:
         order = self.kept_order(server_uuid)
         return order.packing if order is not None else None
 

@@ -21,7 +21,7 @@ from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
 from nova.virt.libvirt.disks.records import DiskRecord
-from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.refusals import convert_tool_errors
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.settings import LibvirtSettings
 
@@ -41,7 +41,7 @@ class LibvirtDisks:
             root_gb = next((disk.size_gb for disk in plan.wanted_disks(order) if disk.kind == "root"), 0)
             if root_gb:
                 image_files.check_size(order.image, base.size_bytes, root_gb)
-        with as_refusals():
+        with convert_tool_errors():
             folder.make()
             folder.keep_order(order)
             made = {disk.name: disk for disk in folder.disks() if self.maker.exists(folder, disk)}
@@ -58,7 +58,7 @@ class LibvirtDisks:
         if not folder.owned:  # on shared storage, the guest now belongs to another host
             return folder.leave()
         disk_exports.withdraw(folder.path)
-        with as_refusals():
+        with convert_tool_errors():
             self.maker.remove(folder, keep, spare_pooled)
         if keep:
             folder.keep_only(keep)
@@ -67,7 +67,7 @@ class LibvirtDisks:
 
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
         folder = self.folders.of(order.server_uuid)
-        with as_refusals():
+        with convert_tool_errors():
             folder.make()
             record = self._write_drive(order.server_uuid, folder, files)
         others = tuple(disk for disk in folder.disks() if disk.kind != "config")
@@ -88,7 +88,7 @@ class LibvirtDisks:
     def pooled(self, order: BuildOrder) -> bool:
         disks = plan.plan(order, self.settings, None)
         folder = self.folders.of(order.server_uuid)
-        with as_refusals():
+        with convert_tool_errors():
             return bool(disks) and all(disk.pooled and self.maker.exists(folder, disk) for disk in disks)
 
     def leave_disks(self, server_uuid: str) -> None:
@@ -99,7 +99,7 @@ class LibvirtDisks:
             folder.remove()
 
     def drop_images(self, names: Sequence[str]) -> None:
-        with as_refusals():
+        with convert_tool_errors():
             self.maker.backends.drop_bases(names)
 
 

@@ -65,7 +65,7 @@ class DiskMaker:
         ``spare_pooled``: disks in a pool stay, without an owner."""
         for disk in folder.disks():
             if disk.pooled and spare_pooled:
-                self.backends.pooled(disk).disown(folder, disk)
+                self.backends.pooled(disk).clear_owner(folder, disk)
             elif disk.store != "file" and disk.kind not in keep:
                 self.backends.of(disk).remove(folder, disk)
 

@@ -9,7 +9,7 @@ from nova import errors
 
 
 @contextlib.contextmanager
-def as_refusals() -> Iterator[None]:
+def convert_tool_errors() -> Iterator[None]:
     """Convert CommandFailed to host.CouldNot: a tool that fails on this host may succeed on the next."""
     try:
         yield

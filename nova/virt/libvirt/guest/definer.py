@@ -14,7 +14,7 @@ from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.guest.firmware import COMMAND_LINE
-from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.guest.serial_ports import SerialPortAllocator
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
@@ -32,7 +32,7 @@ class Definer:
     folders: Folders
     disks: DiskMaker
     tpms: Tpms
-    lines: SerialLines
+    lines: SerialPortAllocator
     facts: Callable[[], HypervisorFacts]
 
     def define(self, order: BuildOrder) -> None:

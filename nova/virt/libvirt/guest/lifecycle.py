@@ -16,7 +16,7 @@ from nova.concurrency import Clock
 from nova.model.guest.orders import BuildOrder
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.guest.definer import Definer
-from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.guest.serial_ports import SerialPortAllocator
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class LibvirtLifecycle:
 
     hypervisor: LibvirtHypervisor
     definer: Definer
-    lines: SerialLines
+    lines: SerialPortAllocator
     clock: Clock
     retry_s: float
     let_go: Callable[[str], None]
@@ -47,7 +47,7 @@ class LibvirtLifecycle:
         return state_of(self.hypervisor, order.server_uuid)
 
     def destroy(self, server_uuid: str) -> None:
-        self.hypervisor.stop_now(server_uuid)
+        self.hypervisor.power_off(server_uuid)
         self.hypervisor.undefine(server_uuid)
         self.lines.clear(server_uuid)
         self.let_go(server_uuid)
@@ -62,7 +62,7 @@ class LibvirtLifecycle:
         if timeout_s > 0 and not deaf and not self._stops_by_itself(server_uuid, timeout_s):
             LOG.info("the guest did not shut down within %d s; powering it off", timeout_s,
                      extra={"server": server_uuid})
-        self.hypervisor.stop_now(server_uuid)
+        self.hypervisor.power_off(server_uuid)
         return state_of(self.hypervisor, server_uuid)
 
     def reboot(self, server_uuid: str, timeout_s: int) -> bool:
@@ -91,6 +91,6 @@ class LibvirtLifecycle:
                 return False
             if now >= ask_at:
                 with contextlib.suppress(errors.HostRefused):  # a paused guest cannot be asked: wait for the deadline
-                    self.hypervisor.ask_to_stop(server_uuid)
+                    self.hypervisor.request_shutdown(server_uuid)
                 ask_at = now + self.retry_s
             self.clock.sleep(max(0.0, min(POLL_S, deadline - now)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.model.guest.orders import BuildOrder
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.xml.specs import HostDeviceSpec, NodeSpec, PlacementSpec
 
@@ -43,13 +43,13 @@ def devices_of(order: BuildOrder) -> tuple[HostDeviceSpec, ...]:
     return tuple(found)
 
 
-def threads_of(packing: Packing | None) -> int | None:
+def threads_of(packing: TopologyClaim | None) -> int | None:
     """Return the threads per core of the guest, if its processors are threads of the host's cores."""
     sizes = {len(core) for cell in packing.cells for core in cell.siblings} if packing else set()
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _emulator(packing: Packing, host: HypervisorFacts, pins: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+def _emulator(packing: TopologyClaim, host: HypervisorFacts, pins: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
     """Return the processors of the emulator threads: by default those of the guest's virtual processors, except
     realtime ones, on which the threads would never run."""
     own = {cpu for cell in packing.cells for cpu in cell.emulator}
@@ -61,7 +61,7 @@ def _emulator(packing: Packing, host: HypervisorFacts, pins: dict[int, tuple[int
     return tuple(sorted(found or {cpu for cpus in pins.values() for cpu in cpus}))
 
 
-def _check(order: BuildOrder, packing: Packing) -> None:
+def _check(order: BuildOrder, packing: TopologyClaim) -> None:
     vcpus = sorted(vcpu for cell in packing.cells for vcpu in cell.vcpus)
     memory = sum(cell.memory_mb for cell in packing.cells)
     reason = ""

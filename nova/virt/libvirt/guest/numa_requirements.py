@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.numa.topology import Packing
+from nova.model.numa.topology import TopologyClaim
 from nova.virt.libvirt.properties import NO
 
 
@@ -15,19 +15,19 @@ class NumaProperty(NamedTuple):
     """A property: values that request nothing, and a check of the claim for the others."""
 
     harmless: frozenset[str]
-    kept: Callable[[Packing, str], bool]
+    kept: Callable[[TopologyClaim, str], bool]
 
 
-def _policy(packing: Packing, value: str) -> bool:
+def _policy(packing: TopologyClaim, value: str) -> bool:
     pinned = sum(len(cell.pins) for cell in packing.cells)
     return pinned == sum(len(cell.vcpus) for cell in packing.cells) if value == "dedicated" else pinned > 0
 
 
-def _pages(packing: Packing, value: str) -> bool:
+def _pages(packing: TopologyClaim, value: str) -> bool:
     return bool(packing.cells) and all(cell.page_kb for cell in packing.cells)
 
 
-def _nodes(packing: Packing, value: str) -> bool:
+def _nodes(packing: TopologyClaim, value: str) -> bool:
     return packing.numa and str(len(packing.cells)) == value
 
 
@@ -46,7 +46,7 @@ PROMISES: dict[str, NumaProperty] = {
 }
 
 
-def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: Packing | None) -> None:
+def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: TopologyClaim | None) -> None:
     """Raise host.NoSuchGuest for the first property that the claim does not satisfy. A flavor's property overrides its
     image's."""
     overridden = {name.replace("hw:", "hw_", 1) for name in extra_specs if name in PROMISES}

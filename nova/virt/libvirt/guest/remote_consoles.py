@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nova import errors
 from nova.model.guest.consoles import PROTOCOLS, ConsoleType
-from nova.virt.interface import ConsolePlace
+from nova.virt.interface import ConsoleEndpoint
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml.consoles import lines_of, screen_of
 from nova.virt.libvirt.xml.specs import SpiceSpec
@@ -22,7 +22,7 @@ class LibvirtRemoteConsoles:
     hypervisor: LibvirtHypervisor
     spice: SpiceSpec | None
 
-    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
+    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsoleEndpoint:
         protocol = PROTOCOLS.get(type)
         if protocol not in ("vnc", "spice", "serial"):
             raise errors.host.NoSuchConsole(type=type.value)
@@ -39,7 +39,7 @@ class LibvirtRemoteConsoles:
             self._check_security(server_uuid, type, found)
         return found
 
-    def _check_security(self, server_uuid: str, type: ConsoleType, found: ConsolePlace) -> None:
+    def _check_security(self, server_uuid: str, type: ConsoleType, found: ConsoleEndpoint) -> None:
         """Raise guest.NoSuchConsole if the guest was started before the current SPICE security setting."""
         if type == ConsoleType.SPICE_HTML5 and found.port is None:
             raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (without TLS)")
@@ -47,15 +47,15 @@ class LibvirtRemoteConsoles:
             raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS only)")
 
 
-def _screen(definition: str, kind: str) -> ConsolePlace | None:
+def _screen(definition: str, kind: str) -> ConsoleEndpoint | None:
     found = screen_of(definition, kind)
-    return ConsolePlace(port=found.port, tls_port=found.tls_port, socket_path=found.socket_path) if found else None
+    return ConsoleEndpoint(port=found.port, tls_port=found.tls_port, socket_path=found.socket_path) if found else None
 
 
-def _serial(definition: str) -> ConsolePlace | None:
+def _serial(definition: str) -> ConsoleEndpoint | None:
     """Return the first port, which is also that of the console log."""
     line = next(iter(lines_of(definition)), None)
     if line is None:
         return None
-    return ConsolePlace(host=None if line.host in ANYWHERE else line.host, port=line.port or None,
-                        socket_path=line.path or None)
+    return ConsoleEndpoint(host=None if line.host in ANYWHERE else line.host, port=line.port or None,
+                           socket_path=line.path or None)

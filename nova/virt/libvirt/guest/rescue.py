@@ -26,7 +26,7 @@ from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.guest_disks import base_of
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.records import DiskRecord, RescueRecord
-from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.refusals import convert_tool_errors
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.settings import LibvirtSettings
@@ -61,9 +61,9 @@ class LibvirtRescuing:
         try:
             self._make_rescue(folder, record, images)
             if record.config is not None and files is not None:
-                with as_refusals():
+                with convert_tool_errors():
                     self.config_drive.write(folder.file(CONFIG), files)
-            self.hypervisor.stop_now(order.server_uuid)
+            self.hypervisor.power_off(order.server_uuid)
             self.definer.define(order.build)
             self.hypervisor.start(order.server_uuid)
         except Exception:
@@ -82,7 +82,7 @@ class LibvirtRescuing:
         folder, hypervisor = self.folders.of(order.server_uuid), self.hypervisor
         record = folder.rescue()
         if record is not None:
-            hypervisor.stop_now(order.server_uuid)
+            hypervisor.power_off(order.server_uuid)
             hypervisor.undefine(order.server_uuid)
             _clean(folder, record)
         if hypervisor.state(order.server_uuid) in OFF | {None}:
@@ -113,7 +113,7 @@ class LibvirtRescuing:
     def _make_rescue(self, folder: Folder, record: RescueRecord, images: LocalImages | None) -> None:
         """Create missing files. Raises HostRefused if there is no space."""
         base = base_of(Image(id=record.image_ids[0]), images)
-        with as_refusals():
+        with convert_tool_errors():
             if not folder.file(DISK).exists():
                 self.disks.make_root(folder, record.disk, base)
             for name, image_id in zip((record.kernel, record.ramdisk), record.image_ids[1:], strict=False):

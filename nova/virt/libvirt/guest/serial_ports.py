@@ -41,7 +41,7 @@ def is_free(address: str, port: int) -> bool:
     return True
 
 
-class SerialLines:
+class SerialPortAllocator:
     """Allocator of serial ports. ``settings`` None: they are not served. ``free``: see :func:`is_free`."""
 
     def __init__(self, settings: SerialSettings | None, hypervisor: LibvirtHypervisor, folders: Folders,

@@ -26,7 +26,7 @@ from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.rbd_snapshots import RbdSnapshots
 from nova.virt.libvirt.disks.records import DiskRecord
-from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.refusals import convert_tool_errors
 from nova.virt.libvirt.guest.agent import LibvirtAgent
 from nova.virt.libvirt.guest.disk_devices import path_of
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
@@ -104,7 +104,7 @@ class LibvirtSnapshots:
     def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
         self._clean_snapshot(server_uuid, image_id)
         if self.direct is not None and not given:
-            with as_refusals():
+            with convert_tool_errors():
                 self.direct.drop(f"{server_uuid}_{ROOT_NAME}", image_id)
         if (found := _find(self.folders.of(server_uuid), image_id)) is not None:
             found.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class LibvirtSnapshots:
 
     def location(self, image_id: str) -> RbdLocation | None:
         _stem(image_id)
-        with as_refusals():
+        with convert_tool_errors():
             return self.direct.find(image_id) if self.direct is not None else None
 
     def bring(self, server_uuid: str, image_id: str) -> str:
@@ -122,7 +122,7 @@ class LibvirtSnapshots:
         target = folder.file(f"{_stem(image_id)}raw")
         part = target.with_name(f"{target.name}{PART}")
         try:
-            with as_refusals():
+            with convert_tool_errors():
                 self.images.convert(ImageFile(self.direct.kept.pool.uri(image_id), "raw"), ImageFile(str(part), "raw"))
             part.chmod(0o600)
             os.replace(part, target)
@@ -135,7 +135,7 @@ class LibvirtSnapshots:
         """Make the snapshot in Ceph; False if Ceph or this host's user of it cannot, so that the caller copies to a
         file."""
         try:
-            with as_refusals():
+            with convert_tool_errors():
                 if direct.find(order.image_id) is None:
                     quiet = self.agent.quiet(plan.uuid, _must_be_quiet(order))
                     direct.make(plan.root.place.rpartition("/")[2], order.image_id, quiet)
@@ -168,7 +168,7 @@ class LibvirtSnapshots:
         """Copy the disk; False if the guest was stopped or started meanwhile."""
         state = self.hypervisor.state(plan.uuid)
         if state is None or state in OFF:
-            with as_refusals():
+            with convert_tool_errors():
                 source = self.disks.source(plan.folder, plan.root)
                 self.images.convert(ImageFile(source, plan.root.format, plan.root.backing or ""),
                                     ImageFile(str(plan.part), plan.format))
@@ -179,7 +179,7 @@ class LibvirtSnapshots:
         try:
             if not self._copy_live(plan, order, live):
                 return False
-            with as_refusals():
+            with convert_tool_errors():
                 self.images.convert(ImageFile(str(live), LIVE_FORMAT), ImageFile(str(plan.part), plan.format))
             return True
         finally:

@@ -13,7 +13,7 @@ from nova import errors
 from nova.model.guest.orders import VolumeSnapshotOrder
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.records import VolumeRecord
-from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.refusals import convert_tool_errors
 from nova.virt.libvirt.disks.volume_files import VolumeFile, chain
 from nova.virt.libvirt.guest.volume_parts import VolumeParts
 from nova.virt.libvirt.xml import disks as xml
@@ -64,7 +64,7 @@ class LibvirtVolumeFiles(VolumeParts):
                 self.hypervisor.begin_block_pull(uuid, target, base.path if base is not None else None)
                 self._wait(uuid, target, stopped)
                 return
-            with as_refusals():
+            with convert_tool_errors():
                 below = tuple(one.path for one in chain(record.path, record.format)[1:])
                 self.images.pull(record.path, (Path(base.path).name, base.format) if base is not None else None, below)
         return done, merge

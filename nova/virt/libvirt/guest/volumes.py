@@ -69,7 +69,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         find = partial(_find, volume_id)
         released = self.releases.ask(uuid, find, stopped)
         if released is Released.NO:
-            raise errors.guest.KeepsVolume(uuid=uuid, volume=volume_id, seconds=self.releases.patience_s)
+            raise errors.guest.KeepsVolume(uuid=uuid, volume=volume_id, seconds=self.releases.timeout_s)
         if released is Released.STOPPED:
             raise errors.guest.KeepsVolumeStopped(uuid=uuid, volume=volume_id)
         self.releases.drop(uuid, find)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from nova import concurrency, errors
 from nova.model.guest.orders import GuestState
 from nova.virt.interface import PowerListener
-from nova.virt.libvirt.hypervisor import Lost, PowerEvent
+from nova.virt.libvirt.hypervisor import ConnectionLost, PowerEvent
 
 LOG = logging.getLogger(__name__)
 
@@ -21,11 +21,11 @@ class EventQueue:
     """A queue from any native thread to one (green) reader. Put never blocks."""
 
     def __init__(self) -> None:
-        self._items: deque[PowerEvent | Lost | None] = deque()
+        self._items: deque[PowerEvent | ConnectionLost | None] = deque()
         self._read, self._write = socket.socketpair()
         self._write.setblocking(False)
 
-    def put(self, item: PowerEvent | Lost | None) -> None:
+    def put(self, item: PowerEvent | ConnectionLost | None) -> None:
         """Add an item, from any thread. None ends the reader. After ``close``, items are dropped."""
         self._items.append(item)
         try:
@@ -35,7 +35,7 @@ class EventQueue:
         except OSError:
             self._items.clear()  # closed: no reader is left
 
-    def get(self) -> PowerEvent | Lost | None:
+    def get(self) -> PowerEvent | ConnectionLost | None:
         while not self._items:
             self._read.recv(4096)
         return self._items.popleft()
@@ -76,7 +76,7 @@ class DomainEvents:
                 LOG.exception("a power event could not be delivered")
         self.wire.close()
 
-    def _handle(self, item: PowerEvent | Lost) -> None:
+    def _handle(self, item: PowerEvent | ConnectionLost) -> None:
         if isinstance(item, PowerEvent):
             if self._is_ours(item.server_uuid):
                 self._notify(GuestState(server_uuid=item.server_uuid, power_state=item.power_state))

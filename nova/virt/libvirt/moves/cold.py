@@ -16,11 +16,11 @@ from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.records import DiskRecord
-from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.refusals import convert_tool_errors
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor
 from nova.virt.libvirt.moves import source_info, tpm_transfer
-from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, WantedFile, only
+from nova.virt.libvirt.moves.file_transfer import FileTransfer, Origin, WantedFile, only
 from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.settings import LibvirtSettings
@@ -36,7 +36,7 @@ class LibvirtColdMoves:
     folders: Folders
     disks: DiskMaker
     tpms: Tpms
-    carrier: Carrier
+    carrier: FileTransfer
     interfaces: LibvirtInterfaces
     pooled: PooledDisks
 
@@ -64,7 +64,7 @@ class LibvirtColdMoves:
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
         folder = self.folders.of(order.server_uuid)
         origin, source_files, probe = self._origin(order)
-        with as_refusals():
+        with convert_tool_errors():
             self.carrier.open(folder, probe, order.server_uuid)
             folder.keep_order(order.build)
             disks = self._bring(order, folder, origin, source_files, images)
@@ -76,9 +76,9 @@ class LibvirtColdMoves:
         if not self._has(source_copy):
             return False
         disk_exports.withdraw(source_copy.path)
-        self.hypervisor.stop_now(server_uuid)  # the guest that fetch made on this same host
+        self.hypervisor.power_off(server_uuid)  # the guest that fetch made on this same host
         self.hypervisor.undefine(server_uuid)
-        with as_refusals():
+        with convert_tool_errors():
             self.pooled.take_back(source_copy, folder)
         folder.discard()
         tpm_transfer.drop(source_copy)
@@ -90,7 +90,7 @@ class LibvirtColdMoves:
         source_copy, folder = self.folders.source_copy(server_uuid), self.folders.of(server_uuid)
         if self._has(source_copy):
             disk_exports.withdraw(source_copy.path)
-            with as_refusals():
+            with convert_tool_errors():
                 self.pooled.forget(source_copy, folder)
             source_copy.remove()
         if not (folder.exists() and folder.owned):
@@ -110,7 +110,7 @@ class LibvirtColdMoves:
         self.interfaces.unplug(server_uuid, None)
         source_info.drop_probe(folder)
         folder.keep_copy_of(None)
-        with as_refusals():
+        with convert_tool_errors():
             self.pooled.keep(folder)
         os.replace(folder.path, source_copy.path)
 

@@ -93,7 +93,7 @@ class WantedFile(NamedTuple):
     size_bytes: int = 0
 
 
-class Carrier:
+class FileTransfer:
     """Copies files from sources. ``runner`` copies local files, with the timeout of the settings."""
 
     def __init__(self, settings: MoveSettings, memory_mb: int, runner: CommandRunner) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from nova import concurrency, errors
 from nova.model.server.states import PowerState
 from nova.virt.interface import ProgressListener
-from nova.virt.libvirt.hypervisor import Departure, LibvirtHypervisor
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor, MigrationParams
 from nova.virt.libvirt.moves.watch import Act, Due, MigrationWatch
 
 LOG = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ class MigrationListeners:
 class MigrationJob:
     """A live migration. ``departure`` None: an earlier process started it, and this one only watches it."""
 
-    def __init__(self, hypervisor: LibvirtHypervisor, uuid: str, departure: Departure | None, watch: MigrationWatch,
-                 post_copy: bool) -> None:
+    def __init__(self, hypervisor: LibvirtHypervisor, uuid: str, departure: MigrationParams | None,
+                 watch: MigrationWatch, post_copy: bool) -> None:
         self._hypervisor, self.uuid, self._departure, self._watch = hypervisor, uuid, departure, watch
         self._post_copy = post_copy
         self._sent = threading.Event()
@@ -96,7 +96,7 @@ class MigrationJob:
         job = self._hypervisor.job(self.uuid)
         return job is not None and job.progress.memory_processed_bytes > 0
 
-    def _send(self, departure: Departure) -> None:
+    def _send(self, departure: MigrationParams) -> None:
         try:
             self._hypervisor.migrate(self.uuid, departure)
         except errors.host.LibvirtDown as error:

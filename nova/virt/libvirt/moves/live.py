@@ -23,15 +23,15 @@ from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.records import DiskRecord
-from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.refusals import convert_tool_errors
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.numa_placement import placement_of
-from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.guest.serial_ports import SerialPortAllocator
 from nova.virt.libvirt.host.facts import HypervisorFacts
-from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, LibvirtHypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, CpuComparison, LibvirtHypervisor, MigrationParams, state_of
 from nova.virt.libvirt.moves import source_info, tpm_transfer
-from nova.virt.libvirt.moves.file_transfer import Carrier, only
+from nova.virt.libvirt.moves.file_transfer import FileTransfer, only
 from nova.virt.libvirt.moves.job import MigrationJob, MigrationJobs, MigrationListeners
 from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.proxies import MigrationProxies
@@ -72,8 +72,8 @@ class LibvirtLiveMoves:
     interfaces: LibvirtInterfaces
     images: QemuImg
     tpms: Tpms
-    carrier: Carrier
-    lines: SerialLines
+    carrier: FileTransfer
+    lines: SerialPortAllocator
     proxies: MigrationProxies
     connections: VolumeConnections
     pooled: PooledDisks
@@ -134,7 +134,7 @@ class LibvirtLiveMoves:
             check_alike(source.facts["shape"], placement)
         if self.hypervisor.state(uuid) is None:  # otherwise it already arrives
             try:
-                with as_refusals():
+                with convert_tool_errors():
                     self._make_room(order, folder, source_files, images, shared)
                 self.interfaces.plug(order.build)
                 self._connect(order.build, source)
@@ -149,7 +149,7 @@ class LibvirtLiveMoves:
             lines = self._reserved(order, folder, source)
         return self._arrival(order.build, folder, shared, _Place(placement, lines))
 
-    def land(self, order: MoveOrder) -> PowerState:
+    def finish_arrival(self, order: MoveOrder) -> PowerState:
         uuid, hypervisor, folder = order.server_uuid, self.hypervisor, self.folders.of(order.server_uuid)
         state = state_of(self.hypervisor, uuid)
         job = hypervisor.job(uuid)
@@ -197,11 +197,11 @@ class LibvirtLiveMoves:
             raise errors.guest.NotRunning(uuid=uuid)
         if there.gate is None:
             raise errors.move.BadDestination(reason="it has no listener: its nova-compute is of an older release")
-        moves, text, directory = self.settings.moves, hypervisor.moving_xml(uuid), self.proxies.directory(uuid)
+        moves, text, directory = self.settings.moves, hypervisor.migratable_xml(uuid), self.proxies.directory(uuid)
         self.proxies.open_tunnel(uuid, there.gate)
         disks = () if there.shared else copied_disks(text)
         folder = self.folders.of(uuid)
-        departure = Departure(
+        departure = MigrationParams(
             uri=libvirt_uri(directory), memory_uri=socket_uri(directory, Channel.MEMORY),
             disks_uri=socket_uri(directory, Channel.DISKS), disks=disks,
             shared=there.shared or has_direct_volumes(text),
@@ -212,7 +212,7 @@ class LibvirtLiveMoves:
         amount += sum(disk.size_bytes for disk in folder.disks() if not disk.pooled) if disks else 0
         return self._watched(uuid, departure, amount)
 
-    def _watched(self, uuid: str, departure: Departure | None, amount: int) -> MigrationJob:
+    def _watched(self, uuid: str, departure: MigrationParams | None, amount: int) -> MigrationJob:
         moves = self.settings.moves
         post_copy = departure.post_copy if departure is not None else moves.post_copy
         return MigrationJob(self.hypervisor, uuid, departure, MigrationWatch(moves, amount), post_copy)
@@ -224,10 +224,10 @@ class LibvirtLiveMoves:
         facts = source.facts
         if not source.cpu:
             return
-        question = CpuQuestion(facts.get("arch", ""), facts.get("machine") or None, facts.get("virt_type", ""),
-                               source.cpu)
+        question = CpuComparison(facts.get("arch", ""), facts.get("machine") or None, facts.get("virt_type", ""),
+                                 source.cpu)
         try:
-            reason = self.hypervisor.unfit_cpu(question)
+            reason = self.hypervisor.cpu_incompatibility(question)
         except errors.host.LibvirtRefused as error:
             raise errors.move.Cpu(reason=str(error)) from error
         if reason:
@@ -296,7 +296,7 @@ class LibvirtLiveMoves:
         pairs = {mac: [plug.bridge, plug.device] for mac, plug in plugs.items()}
         wires = wires_of(build, settings)
         definition = self.definer.arriving(build, place.lines)
-        gate = self.proxies.open_gate(build.server_uuid, definition)
+        gate = self.proxies.open_listener(build.server_uuid, definition)
         return GuestArrival(
             gate=gate, shared=shared,
             facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",

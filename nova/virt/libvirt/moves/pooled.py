@@ -44,14 +44,14 @@ class PooledDisks:
         """Leave the disks to the destination, and remove unused ones. ``folder``: the guest's, if it is here again."""
         used = {disk.place for disk in folder.disks()} if folder.owned else set()
         for backend, disk in self._of(source_copy):
-            backend.let_go(source_copy, disk, disk.place in used)
+            backend.release(source_copy, disk, disk.place in used)
 
     def hand_over(self, folder: Folder) -> None:
         """Drop this host's records of the disks, because the guest runs on another host; none is removed."""
         gone = tuple(self._of(folder))
         folder.keep_disks(tuple(disk for disk in folder.disks() if not disk.pooled))
         for backend, disk in gone:
-            backend.disown(folder, disk)
+            backend.clear_owner(folder, disk)
 
     # --- destination
 

@@ -26,11 +26,11 @@ from nova.migrationproxy import (
     NOTES_FILE,
     PID_FILE,
     SECRET_DIGITS,
-    GatePlan,
+    ListenerPlan,
     Ready,
     TunnelPlan,
 )
-from nova.model.guest.orders import MigrationGate
+from nova.model.guest.orders import MigrationListener
 from nova.privileged import pid_files
 from nova.privileged.runner import conversation
 from nova.virt.libvirt.settings.moves import MoveSettings, is_host
@@ -58,21 +58,21 @@ class MigrationProxies:
         """Return the directory for the files and sockets of a migration's process."""
         return self.settings.migrations_path / server_uuid
 
-    def open_gate(self, server_uuid: str, definition: str) -> MigrationGate:
+    def open_listener(self, server_uuid: str, definition: str) -> MigrationListener:
         """Start the listener for an arriving guest; return the running one if it is for the same definition. Raises
         move.Proxy."""
         directory, moves = self.directory(server_uuid), self.settings
-        there, ready = _read(directory / PLAN_FILE, GatePlan), _read(directory / READY_FILE, Ready)
+        there, ready = _read(directory / PLAN_FILE, ListenerPlan), _read(directory / READY_FILE, Ready)
         lives = pid_files.running(directory / PID_FILE) is not None
         if there is None or ready is None or not lives or there.definition != definition:
-            there = GatePlan(directory=str(directory), address=moves.address, ports=moves.migration_ports,
-                             secret=secrets.token_hex(SECRET_DIGITS // 2), definition=definition, owner=self.owner(),
-                             libvirt=_socket_of(self.libvirt_uri))
+            there = ListenerPlan(directory=str(directory), address=moves.address, ports=moves.migration_ports,
+                                 secret=secrets.token_hex(SECRET_DIGITS // 2), definition=definition,
+                                 owner=self.owner(), libvirt=_socket_of(self.libvirt_uri))
             ready = self._start("gate", server_uuid, there)
-        return MigrationGate(address=there.address, port=ready.port, certificate=ready.certificate,
-                             secret=there.secret)
+        return MigrationListener(address=there.address, port=ready.port, certificate=ready.certificate,
+                                 secret=there.secret)
 
-    def open_tunnel(self, server_uuid: str, gate: MigrationGate) -> None:
+    def open_tunnel(self, server_uuid: str, gate: MigrationListener) -> None:
         """Start the tunnel to ``gate``, which the destination announced. Raises move.BadDestination, move.Proxy."""
         _check(gate)
         directory = self.directory(server_uuid)
@@ -96,7 +96,7 @@ class MigrationProxies:
         except OSError:
             return []
 
-    def _start(self, kind: str, server_uuid: str, plan: GatePlan | TunnelPlan) -> Ready:
+    def _start(self, kind: str, server_uuid: str, plan: ListenerPlan | TunnelPlan) -> Ready:
         self.close(server_uuid)
         directory = self.directory(server_uuid)
         for path in (directory.parent, directory):
@@ -123,7 +123,7 @@ def _socket_of(uri: str) -> str:
     return named[0] if named else next((path for path in LIBVIRT_SOCKETS if Path(path).exists()), LIBVIRT_SOCKETS[-1])
 
 
-def _check(gate: MigrationGate) -> None:
+def _check(gate: MigrationListener) -> None:
     if not is_host(gate.address) or not 0 < gate.port < 65536:
         raise errors.move.BadDestination(reason=f"its listener is {gate.address[:200]!r} port {gate.port}")
     if not re.fullmatch(f"[0-9a-f]{{{SECRET_DIGITS}}}", gate.secret) or len(gate.certificate) > LONGEST_CERTIFICATE:

@@ -34,7 +34,7 @@ def prepare_neutrons(interface: Interface, place: PlugContext) -> None:
         place.server_uuid)
 
 
-def prepare(interface: Interface, settings: LibvirtSettings, patience_s: float = LOCAL_PATIENCE_S) -> None:
+def prepare(interface: Interface, settings: LibvirtSettings, timeout_s: float = LOCAL_PATIENCE_S) -> None:
     """Ensure that the bridge exists on this host. Raises HostRefused if it is missing and nova does not create it.
 
     The bridge of a multi-host network is created by nova-network on this host, which receives its order before the
@@ -46,7 +46,7 @@ def prepare(interface: Interface, settings: LibvirtSettings, patience_s: float =
             links.ensure_bridge(wanted.bridge, _uplink(interface, settings), interface.mtu)
         except errors.host.Link as error:
             raise errors.host.NoBridge(str(error), bridge=wanted.bridge, network=interface.label) from error
-    elif not _comes(wanted.bridge, patience_s if interface.multi_host else 0):
+    elif not _comes(wanted.bridge, timeout_s if interface.multi_host else 0):
         missing = errors.host.NoLocalBridge if interface.multi_host else errors.host.NoBridge
         raise missing(bridge=wanted.bridge, network=interface.label)
 
@@ -62,8 +62,8 @@ def _uplink(interface: Interface, settings: LibvirtSettings) -> str | None:
     return device
 
 
-def _comes(device: str, patience_s: float) -> bool:
-    deadline = time.monotonic() + patience_s
+def _comes(device: str, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
     while not links.exists(device):
         if time.monotonic() >= deadline:
             return False

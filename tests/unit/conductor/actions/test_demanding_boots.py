@@ -110,12 +110,12 @@ def test_boot_when_the_scheduler_knows_less_than_the_claim_then_the_refusal_teac
     """Two schedulers: what the other one decided is not known here until the claim says so."""
     full = flavor(cloud, "full", {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "2"}, vcpus=16)
     living: SchedulerService = cloud.living
-    deaf = living.update_hosts
+    why_not_receiving = living.update_hosts
     told = []
     living.update_hosts = told.append  # type: ignore[method-assign]
     [first] = boot(cloud, full)
     cloud.living._hosts.forget((first.uuid,))
-    living.update_hosts = deaf  # type: ignore[method-assign]
+    living.update_hosts = why_not_receiving  # type: ignore[method-assign]
     [second] = boot(cloud, full)
     assert (first.vm_state, second.vm_state) == ("active", "active") and first.host != second.host
     [third] = boot(cloud, full)

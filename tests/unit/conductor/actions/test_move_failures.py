@@ -15,7 +15,7 @@ from nova.model.server.server_parts import StateReset
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.taken_steps import without_volumes
 from tests.sampling import fifth
-from tests.unit.conductor.actions.test_overtaken_moves import pay
+from tests.unit.conductor.actions.test_overtaken_moves import run_cleanups
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, failing
 
 pytestmark = pytest.mark.one_in(5)  # a cloud for each case
@@ -127,7 +127,7 @@ def test_revert_when_a_step_fails_for_good_then_it_is_an_error_and_a_delete_leav
         failing(patched, step, method, error)
         cloud.begin(uuid, "revertResize")
         row = cloud.settle(uuid)
-    as_before = step.name == "FindAtSource"  # nothing was removed anywhere yet, and it may be asked for again
+    as_before = step.name == "CheckSource"  # nothing was removed anywhere yet, and it may be asked for again
     wanted = ("resized", None, "finished") if as_before else ("error", None, "error")
     assert (row.vm_state, row.task_state, cloud.moves(uuid)[0].status) == wanted
     cloud.delete(uuid)
@@ -171,7 +171,7 @@ def test_workflows_when_they_are_all_looked_at_then_each_move_has_been_failed_ab
 # --- one host, both ends
 
 
-@pytest.mark.parametrize("name", ["ClaimMove", "PrepareResize", "LeaveSource", "FetchDisks", "FinishResize"])
+@pytest.mark.parametrize("name", ["ClaimMove", "PrepareResize", "MigrateSource", "CopyDisks", "FinishResize"])
 def test_resize_on_one_host_when_a_step_fails_then_the_guest_is_taken_back(cloud, monkeypatch, name):
     cloud.settings(allow_resize_to_same_host=True)
     uuid = cloud.ready("resize")
@@ -239,5 +239,5 @@ def test_move_when_a_host_still_owes_then_it_is_no_destination(cloud):
     cloud.begin(uuid, "live-migration", host=BEFORE)
     row = cloud.settle(uuid)
     assert row.host == "host3" and cloud.taken(uuid) == {BEFORE: 1, "host3": 1}
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host3")

@@ -41,9 +41,9 @@ def applied(case: Case) -> list[Step]:
     return [step for step in without_volumes(case.workflow) if step.when not in skipped]
 
 
-def steps_of_cases(*methods: str, lenient: bool = True) -> list[Any]:
+def steps_of_cases(*methods: str, ignores_errors: bool = True) -> list[Any]:
     return [pytest.param(case, step, method, id=f"{case.name}-{step.name}-{method}") for case in CASES
-            for step in applied(case) for method in methods if not (step.lenient and lenient is False)
+            for step in applied(case) for method in methods if not (step.ignores_errors and ignores_errors is False)
             if method == "do" or getattr(type(step), method) is not getattr(Step, method)]
 
 
@@ -97,7 +97,7 @@ def test_action_when_all_goes_well_then_the_server_is_what_the_table_says(cloud,
 
 
 @pytest.mark.parametrize("error", [REFUSED, AWAY, CRASH], ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("case, step, method", fifth(steps_of_cases("do", "within", lenient=False)))
+@pytest.mark.parametrize("case, step, method", fifth(steps_of_cases("do", "within", ignores_errors=False)))
 def test_action_when_a_step_always_fails_then_the_state_is_the_tables_and_nothing_is_left(
         cloud, monkeypatch, case, step, method, error):
     uuid = ready(cloud, case)

@@ -66,7 +66,7 @@ def again(cloud: FailingCloud, uuid: str) -> Any:
     return cloud.settle(uuid)
 
 
-def pay(cloud: FailingCloud) -> None:
+def run_cleanups(cloud: FailingCloud) -> None:
     for debt in cloud.debts():
         compute = cloud.computes[debt.host]
         compute.guests.pop(debt.server_uuid, None)
@@ -84,7 +84,7 @@ def test_move_when_the_destination_falls_silent_then_another_has_it_and_the_firs
     row = cloud.settle(uuid)
     assert row.host == "host3" and row.task_state is None, row.fault
     assert ("host2", uuid) in cloud.held()["debts"] and "host2" in cloud.taken(uuid)
-    pay(cloud)
+    run_cleanups(cloud)
     if row.vm_state == "resized":
         cloud.begin(uuid, "confirmResize")
         cloud.settle(uuid)
@@ -120,7 +120,7 @@ def test_live_migration_when_the_source_dies_having_sent_it_then_the_guest_is_fo
     row = cloud.settle(uuid)
     assert (row.vm_state, row.host, row.task_state) == ("active", "host2", None), row.fault
     assert cloud.held()["debts"] == [("host1", uuid)] and cloud.ends(uuid) == {"own": ["host2"], "moves": ["host1"]}
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host2")
 
 
@@ -145,7 +145,7 @@ def test_live_migration_when_both_are_silent_then_it_waits_and_the_guest_is_foun
     wake()
     row = again(cloud, uuid)
     assert (row.vm_state, row.host) == ("active", "host2")
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host2")
 
 
@@ -177,7 +177,7 @@ def test_confirm_when_the_source_is_silent_then_it_owes_and_the_claim_stays_unti
     assert cloud.settle(uuid).vm_state == "active"
     assert cloud.held()["debts"] == [("host1", uuid)] and cloud.taken(uuid) == {"host1": 1, "host2": 2}
     assert cloud.counted(uuid) == (2, 128)
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host2")
 
 
@@ -192,7 +192,7 @@ def test_confirm_when_the_source_is_known_to_be_down_then_it_owes_and_is_not_ask
     cloud.begin(uuid, "confirmResize")
     assert cloud.settle(uuid).vm_state == "active"
     assert cloud.held()["debts"] == [("host1", uuid)] and cloud.computes["host1"].orders == []
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host2")
 
 
@@ -245,7 +245,7 @@ def test_revert_when_the_destination_is_silent_then_it_owes(cloud):
     cloud.begin(uuid, "revertResize")
     assert cloud.settle(uuid).vm_state == "active"
     assert cloud.held()["debts"] == [("host2", uuid)]
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host1")
 
 
@@ -280,7 +280,7 @@ def test_delete_when_it_overtakes_a_move_then_no_host_has_anything(cloud, action
     stopped_at(cloud, uuid, action, host, kind)
     cloud.delete(uuid)
     cloud.settle(uuid)
-    pay(cloud)
+    run_cleanups(cloud)
     assert cloud.held() == {} and cloud.open_ledger() == set()
     assert all(row.status in ("cancelled", "done", "completed") for row in cloud.moves(uuid))
 
@@ -314,7 +314,7 @@ def test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything(clo
     uuid = reset_in(cloud, action, host, kind)
     cloud.delete(uuid)
     cloud.settle(uuid)
-    pay(cloud)
+    run_cleanups(cloud)
     assert cloud.held() == {} and cloud.open_ledger() == set()
 
 
@@ -329,7 +329,7 @@ def test_move_when_the_state_was_reset_in_one_before_then_that_is_settled_first(
     cloud.begin(uuid, "confirmResize")
     row = cloud.settle(uuid)
     assert row.vm_state == "active"
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, row.host)
 
 
@@ -343,7 +343,7 @@ def test_delete_when_the_server_is_resized_then_both_hosts_have_nothing(cloud, s
     assert cloud.open_ledger() == set()
     if state == "down":
         assert cloud.held()["debts"] == [("host1", uuid)] and cloud.claims()
-        pay(cloud)
+        run_cleanups(cloud)
     assert cloud.held() == {} and cloud.moves(uuid)[0].status == "cancelled"
 
 
@@ -397,7 +397,7 @@ def test_evacuation_when_it_overtakes_a_move_then_what_that_left_is_settled(clou
     assert (row.vm_state, row.host) == ("active", "host2"), cloud.journal(uuid)[-1].fault
     assert cloud.held()["debts"] == [("host1", uuid)]
     assert cloud.ends(uuid) == {"own": ["host2"], "moves": ["host1"]}
-    pay(cloud)
+    run_cleanups(cloud)
     cloud.whole(uuid, "host2")
     assert [row.status for row in cloud.moves(uuid)] == ["error", "completed"]
 

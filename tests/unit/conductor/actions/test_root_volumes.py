@@ -363,7 +363,7 @@ def test_rebuild_when_the_volume_service_fails_then_error_and_the_fault_says_wha
         assert cloud.control.external_events((event,)) == (200,)
     row = cloud.ended(uuid)
     status = "error" if way == "status" else "downloading"
-    assert (row.vm_state, row.task_state) == ("error", None) and f"has status {status} now" in row.fault.message
+    assert (row.vm_state, row.task_state) == ("error", None) and f"now has status {status}" in row.fault.message
     assert volume in row.fault.message and cloud.volume_service.status(volume) == status
     cloud.volume_service.set_status(volume, "error")
     cloud.volume_service.being_reimaged = ""

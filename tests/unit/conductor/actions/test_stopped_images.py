@@ -186,7 +186,7 @@ def test_image_when_the_snapshots_would_be_too_many_then_nothing_is_begun(cloud:
     uuid, _volumes = ready(cloud)
     limits = VolumeLimits(snapshots_used=9, snapshots_most=10)
     monkeypatch.setattr(cloud.volume_service, "limits", lambda as_user: limits)
-    with pytest.raises(errors.OverQuota, match="9 of 10 snapshots"):
+    with pytest.raises(errors.OverQuota, match="9 of 10 volume snapshots"):
         create(cloud, uuid)
     assert len(cloud.journal(uuid)) == 1 and orders(cloud, uuid) == []
     check_undone(cloud, uuid)

@@ -22,7 +22,7 @@ from tests.unit.conductor.actions.test_volumes import attach, check_whole, with_
 from tests.unit.conductor.engine.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # runners that die
-WAYS = ["make", "merge"]
+CLEANUP_KINDS = ["make", "merge"]
 
 
 def ready(cloud: SmallCloud, way: str) -> tuple[str, str, str]:
@@ -65,7 +65,7 @@ def check_refused(cloud: SmallCloud, way: str, uuid: str, volume: str, snapshot:
     check_whole(cloud, uuid, volume)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLEANUP_KINDS)
 def test_snapshot_when_the_volume_service_asks_then_the_host_does_it_and_the_service_hears_so(cloud: SmallCloud,
                                                                                               way: str) -> None:
     uuid, volume, snapshot = ready(cloud, way)
@@ -74,7 +74,7 @@ def test_snapshot_when_the_volume_service_asks_then_the_host_does_it_and_the_ser
     check_done(cloud, way, uuid, volume, snapshot)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLEANUP_KINDS)
 def test_snapshot_when_the_host_refuses_then_the_volume_service_hears_that(cloud: SmallCloud, way: str) -> None:
     uuid, volume, snapshot = ready(cloud, way)
     host = cloud.computes[cloud.server(uuid).host]
@@ -84,7 +84,7 @@ def test_snapshot_when_the_host_refuses_then_the_volume_service_hears_that(cloud
     check_refused(cloud, way, uuid, volume, snapshot)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLEANUP_KINDS)
 @pytest.mark.parametrize("call", ["set_snapshot_status", "get_snapshot"])
 def test_snapshot_when_the_volume_service_is_away_at_its_end_then_the_operation_ends(cloud: SmallCloud, way: str,
                                                                                      call: str) -> None:
@@ -109,7 +109,7 @@ def test_snapshot_when_each_step_is_done_twice_then_the_end_is_the_same(cloud: S
     check_done(cloud, way, uuid, volume, snapshot)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLEANUP_KINDS)
 def test_snapshot_when_it_cannot_be_then_400_and_nothing_is_begun(cloud: SmallCloud, way: str) -> None:
     uuid, volume, snapshot = ready(cloud, way)
     with pytest.raises(errors.Invalid, match="0 servers"):
@@ -148,7 +148,7 @@ def failing(tmp_path: Path, templates: Path) -> Iterator[FailingCloud]:
     made.close()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLEANUP_KINDS)
 def test_snapshot_when_the_host_does_not_answer_then_it_goes_on_once_the_host_does(failing: FailingCloud, way: str
                                                                                    ) -> None:
     uuid, volume, snapshot = ready(failing, way)
@@ -169,7 +169,7 @@ def test_snapshot_when_the_host_does_not_answer_then_it_goes_on_once_the_host_do
 @pytest.mark.one_in(3)  # a cloud for each write
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("fails", [False, True])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLEANUP_KINDS)
 def test_snapshot_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path: Path, templates: Path, when: str,
                                                                          fails: bool, way: str) -> None:
     for number in range(1, MOST_WRITES):

@@ -23,7 +23,7 @@ from nova.model.server.server_groups import NewServerGroup
 from nova.model.server.server_parts import StateReset, TagChange
 from nova.model.server.servers import LockChange, ServerUpdate
 from nova.notifications.kinds import KINDS
-from nova.notifications.notifier import Notifier, NotifierOptions, Silent
+from nova.notifications.notifier import DisabledNotifier, Notifier, NotifierOptions
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.notifications import Kept
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
@@ -192,7 +192,7 @@ def test_off_then_a_call_reads_and_queues_nothing(cloud: SmallCloud, monkeypatch
     for name in ("create_flavor", "delete_flavor"):
         monkeypatch.setitem(calls.CALLS, name, calls.Row(event=found_out, before=found_out, after=found_out))
     service: Any = conductor_service(cloud.deps, cloud.daemons)
-    assert type(cloud.deps.notifier) is Silent
+    assert type(cloud.deps.notifier) is DisabledNotifier
     service.create_flavor(NewFlavor(name="f", flavorid="f1", memory_mb=1, vcpus=1, root_gb=1))
     service.delete_flavor("f1")
 

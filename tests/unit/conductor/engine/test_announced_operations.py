@@ -16,7 +16,7 @@ from nova import errors
 from nova.model.guest.orders import GuestState, PowerReport
 from nova.model.server.states import PowerState
 from nova.notifications.message import NotificationMessage
-from nova.notifications.notifier import Notifier, NotifierOptions, Silent
+from nova.notifications.notifier import DisabledNotifier, Notifier, NotifierOptions
 from tests.fakes.compute_hosts import refused, silent
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.notifications import Kept
@@ -330,7 +330,7 @@ def test_states_when_a_guest_stops_by_itself_then_that_change_is_told_once(cloud
 
 # -- off
 
-class Untouched(Silent):
+class Untouched(DisabledNotifier):
     """Off; whoever looks at more than that is found out."""
 
     on = False

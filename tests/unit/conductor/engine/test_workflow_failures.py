@@ -55,7 +55,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, step: Step, method: str, error: Exc
 def cases(workflow: Workflow) -> list[Any]:
     """(step, method, error) of every step that can fail: in its work, and in its part of the journal's transaction."""
     found = []
-    for step in [step for step in without_volumes(workflow) if not step.lenient]:
+    for step in [step for step in without_volumes(workflow) if not step.ignores_errors]:
         methods = ["do"] + (["within"] if type(step).within is not Step.within else [])
         found += [pytest.param(step, method, error, id=f"{step.name}-{method}-{type(error).__name__}")
                   for method in methods for error in (REFUSED, AWAY, WRONG, CRASH)]
@@ -86,7 +86,7 @@ def test_create_when_a_host_fails_once_then_the_next_one_has_it_and_the_first_no
     assert (row.vm_state, row.host) == ("active", "host2")
     held = cloud.held()
     assert held["guests"] == [("host2", uuid)] and len(held["allocations"]) == len(held["addresses"]) == 1
-    assert [event.step for event in cloud.journal(uuid)[0].history].count("TakeNextHost") == 2
+    assert [event.step for event in cloud.journal(uuid)[0].history].count("SelectNextHost") == 2
 
 
 @pytest.mark.parametrize("method", ["undo", "undo_within"])

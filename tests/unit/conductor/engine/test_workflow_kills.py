@@ -176,7 +176,7 @@ def test_sweep_when_two_runners_do_it_at_once_then_one_has_each_operation(cloud:
     assert killed(cloud, runner)
     cloud.expire_leases()
     first, second = cloud.runner(), cloud.runner()
-    found = [first.journal.adopt(set()), second.journal.adopt(set())]
+    found = [first.journal.take_over(set()), second.journal.take_over(set())]
     assert sorted(entry.server_uuid for entry in found[0]) == sorted(uuids) and found[1] == []
 
 

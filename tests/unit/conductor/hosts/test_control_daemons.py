@@ -135,7 +135,8 @@ def test_clock_when_a_hosts_is_off_then_its_row_says_so_until_it_is_right(cloud:
 def test_flush_when_clocks_are_off_then_it_is_one_statement_still(cloud: SmallCloud) -> None:
     seen: list[str] = []
     sa.event.listen(cloud.cell.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
-    cloud.cell.transact(lambda tx: services.beat(tx, {("a", "nova-compute"): 40.0, ("b", "nova-compute"): None}))
+    cloud.cell.transact(lambda tx: services.record_heartbeats(
+        tx, {("a", "nova-compute"): 40.0, ("b", "nova-compute"): None}))
     assert [text.split()[0] for text in seen if "services" in text] == ["UPDATE"]
 
 

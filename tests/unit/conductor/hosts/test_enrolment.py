@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.hosts.enrolment import EnrolledKeys, wrap_clear
+from nova.conductor.hosts.enrolment import EnrolledKeys, encrypt_clear_secrets
 from nova.db.host import enrolments
 from nova.db.models.cell import enrolments as table
 from nova.model.host.services import ContractVersion, Heartbeat, Registration, ServiceQuery
@@ -72,13 +72,13 @@ def refused(host: Host, code: str) -> None:
 
 def test_host_when_nobody_enrolled_it_then_nothing_is_believed(cloud: SmallCloud, keys: EnrolledKeys,
                                                                tmp_path: Path) -> None:
-    stranger = Host(cloud, "stranger", tmp_path / "s")
-    for say in (stranger.register, stranger.speaks):
+    orphan = Host(cloud, "stranger", tmp_path / "s")
+    for say in (orphan.register, orphan.speaks):
         with pytest.raises(errors.Unavailable, match="nova-manage host enroll stranger"):
             say()
-    stranger.take("0" * 64)
+    orphan.take("0" * 64)
     with pytest.raises(errors.Unavailable, match="not enrolled"):
-        stranger.register()
+        orphan.register()
     assert cloud.control.list_services(ServiceQuery(host="stranger")) == ()
 
 
@@ -266,20 +266,20 @@ def test_secret_in_clear_when_an_older_conductor_is_alive_then_it_stays_for_it(c
                                                                                keys: EnrolledKeys) -> None:
     in_clear(cloud, "a", "1" * 64)
     conductor_of(cloud, "1.4")
-    wrap_clear(cloud.deps)
+    encrypt_clear_secrets(cloud.deps)
     assert kept(cloud, "a").secret == "1" * 64 and list(keys("a")) == ["1" * 64]
     conductor_of(cloud, "1.5")
     for _twice in range(2):
-        wrap_clear(cloud.deps)
+        encrypt_clear_secrets(cloud.deps)
         assert kept(cloud, "a").secret.startswith(MARK) and list(keys("a")) == ["1" * 64]
 
 
 def test_wrapping_when_it_died_half_way_then_the_next_one_goes_on(cloud: SmallCloud, keys: EnrolledKeys) -> None:
     for host in ("a", "b"):
         in_clear(cloud, host, "1" * 64)
-    cloud.cell.transact(lambda tx: enrolments.wrap_anew(tx, "a", WRAP))
+    cloud.cell.transact(lambda tx: enrolments.rewrap(tx, "a", WRAP))
     before = kept(cloud, "a").secret
-    wrap_clear(cloud.deps)
+    encrypt_clear_secrets(cloud.deps)
     assert kept(cloud, "a").secret == before and kept(cloud, "b").secret.startswith(MARK)
     assert list(keys("a")) == list(keys("b")) == ["1" * 64]
 

@@ -170,10 +170,10 @@ def test_word_of_first_contact_when_the_host_is_known_then_it_proves_nothing(
 
 def test_word_of_first_contact_when_another_call_bears_it_then_it_is_refused(
         cloud: SmallCloud, keys: EnrolledKeys) -> None:
-    stranger = cloud.bus.client(ConductorHostRPC, "stranger",
-                                proofs=Proofs(lambda _host, introducing=False: (FIRST_CONTACT,)))
+    orphan = cloud.bus.client(ConductorHostRPC, "stranger",
+                              proofs=Proofs(lambda _host, introducing=False: (FIRST_CONTACT,)))
     with pytest.raises(errors.NovaError, match="not enrolled"):
-        stranger.may_proceed("stranger", ())
+        orphan.may_proceed("stranger", ())
 
 
 @pytest.mark.parametrize("gone", ["expelled", "bounded", "isolated"])

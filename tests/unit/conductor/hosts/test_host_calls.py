@@ -68,20 +68,20 @@ def build(calls: Any, who: str = "req-1") -> Any:
 def come_back(cloud: SmallCloud, calls: HostCalls, host: str = "a") -> None:
     row = cloud.rows("cell", sa.select(services.c.host_id).where(services.c.host == host))[0]
     cloud.daemons.register(Registration(host=host, binary="nova-compute", topic="compute", host_id=row.host_id))
-    calls.look()
+    calls.resend_lost_calls()
 
 
 def begun(host: Host, calls: HostCalls, caller: ThreadPoolExecutor) -> Future[Any]:
     result = caller.submit(build, calls)
     until(lambda: len(host.calls) == 1, "the order is sent")
-    calls.look()
+    calls.resend_lost_calls()
     return result
 
 
 def test_order_when_its_host_registers_anew_then_it_is_sent_again_and_that_answer_counts(
         cloud: SmallCloud, host: Host, calls: HostCalls, caller: ThreadPoolExecutor) -> None:
     result = begun(host, calls, caller)
-    calls.look()
+    calls.resend_lost_calls()
     assert len(host.calls) == 1
     come_back(cloud, calls)
     until(lambda: len(host.calls) == 2, "the order is sent again")
@@ -99,9 +99,9 @@ def test_order_when_the_broker_was_away_then_it_is_sent_again_once(
         host: Host, calls: HostCalls, caller: ThreadPoolExecutor) -> None:
     result = begun(host, calls, caller)
     host.reconnections += 1
-    calls.look()
+    calls.resend_lost_calls()
     until(lambda: len(host.calls) == 2, "the order is sent again")
-    calls.look()
+    calls.resend_lost_calls()
     host.calls[1].set_result(("built",))
     assert result.result(5) == ("built",) and len(host.calls) == 2
     host.calls[0].set_exception(errors.Unavailable("lost with the broker"))
@@ -138,7 +138,7 @@ def test_order_when_another_host_registers_then_it_is_not_sent_again(
 
 
 def test_look_when_nothing_waits_then_nothing_is_read(host: Host) -> None:
-    HostCalls(ComputeRPC, host, None, int).look()  # type: ignore[arg-type]
+    HostCalls(ComputeRPC, host, None, int).resend_lost_calls()  # type: ignore[arg-type]
 
 
 def test_question_that_is_short_goes_the_short_way(cloud: SmallCloud, host: Host, calls: Any) -> None:
@@ -156,7 +156,7 @@ def test_order_when_an_administrator_changes_the_hosts_service_then_it_is_not_se
     result = begun(host, calls, caller)
     cloud.write("cell", sa.update(services).where(services.c.host == "a").values(
         disabled=True, version=services.c.version + 1, updated_at=utcnow()))
-    calls.look()
+    calls.resend_lost_calls()
     assert len(host.calls) == 1
     come_back(cloud, calls)
     until(lambda: len(host.calls) == 2, "the order is sent again")
@@ -173,12 +173,12 @@ def test_order_when_an_administrator_changes_the_hosts_service_then_it_is_not_se
 def test_call_when_there_is_no_answer_then_the_error_says_when_the_host_was_last_heard_of(
         cloud: SmallCloud, name: str, arguments: dict[str, Any], seen_s: int | str | None, words: str,
         monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent:
+    class DisabledNotifier:
         def __getattr__(self, method: str) -> Any:
             def ask(*_args: Any, **_arguments: Any) -> None:
                 raise errors.daemon.RpcNoAnswer(topic="compute", where=" on a", method=method, seconds=60)
             return ask
-    calls: Any = HostCalls(ComputeRPC, Silent(), cloud.cell, int)
+    calls: Any = HostCalls(ComputeRPC, DisabledNotifier(), cloud.cell, int)
     if seen_s == "away":
         def away() -> None:
             raise errors.Unavailable()

@@ -197,30 +197,30 @@ def test_metadata_service_is_in_no_list(cloud: SmallCloud) -> None:
 
 def test_heartbeat_when_a_cleanup_was_just_made_then_the_host_is_told(cloud: SmallCloud) -> None:
     beat = Heartbeat(host="a", binary="nova-compute")
-    assert not cloud.daemons.heartbeat(beat).owes
+    assert not cloud.daemons.heartbeat(beat).cleanups_pending
     cloud.computes["a"].answers = {"build": silent, "destroy": silent}
     cloud.active()
     cloud.clock_s += 2
-    assert cloud.daemons.heartbeat(beat).owes
+    assert cloud.daemons.heartbeat(beat).cleanups_pending
     cloud.hosts.still_here("a", beat)  # which only tells: so it is told
     cloud.hosts.still_here("b", Heartbeat(host="b", binary="nova-compute"))
     until(lambda: len(cloud.computes["a"].asked("look_for_debts")) == 1, "the host is told")
     assert cloud.computes["b"].asked("look_for_debts") == []
-    assert not cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).owes
+    assert not cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).cleanups_pending
     [service] = cloud.control.list_services(ServiceQuery(host="a", binary="nova-compute"))
     for down in (True, False):  # it counts as up again: what it owes is due before it is a destination
         cloud.control.update_service(ServiceUpdate(uuid=service.uuid, forced_down=down))
     until(lambda: len(cloud.computes["a"].asked("look_for_debts")) == 2, "the host is reminded")
     cloud.hosts.debt_paid("a", cloud.debts()[0].id)
     cloud.clock_s += 2
-    assert not cloud.daemons.heartbeat(beat).owes
+    assert not cloud.daemons.heartbeat(beat).cleanups_pending
 
 
 def test_heartbeats_when_the_database_is_away_then_they_are_written_later(cloud: SmallCloud, monkeypatch) -> None:
-    from nova.db.sql.engine import DatabaseAway
+    from nova.db.sql.engine import DatabaseUnavailable
 
     def away(_work: Any) -> None:
-        raise DatabaseAway(reason="restarts")
+        raise DatabaseUnavailable(reason="restarts")
     beat = Heartbeat(host="a", binary="nova-compute")
     cloud.daemons.heartbeat(beat)
     with monkeypatch.context() as patched:

@@ -26,14 +26,14 @@ from nova.model.guest.orders import GuestOrder, MoveOrder, RebuildOrder, RescueO
 from nova.model.image.image_tickets import READ, WRITE, ImageTicket, host_key
 from nova.model.image.images import Image
 from nova.rpc.contracts.compute import ComputeRPC
-from nova.rpc.image_seal import TicketSeal
+from nova.rpc.ticket_encryption import TicketCipher
 from tests.fakes.compute import build_order, fence
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import BASE, CASES, Case, ready
 from tests.fakes.small_cloud import KEYS, secret_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-SEAL = TicketSeal(KEYS)
+SEAL = TicketCipher(KEYS)
 ORDER = build_order(image=Image(id="img"), kernel=Image(id="aki"), ramdisk=Image(id="ari"))
 ABOUT: dict[str, Any] = {"server_uuid": ORDER.server_uuid, "fence": fence(1)}
 NAMED: dict[str, Any] = {**ABOUT, "instance_name": "instance-1"}

@@ -194,7 +194,7 @@ def test_quota_when_it_is_not_told_then_neutron_itself_will_say(cloud):
     bare = Desk()
     bare.neutron.extensions.discard("quota_details")
     fresh = bare.neutron.client()
-    assert NeutronCache(fresh).room_for_ports("demo", 3) is None
+    assert NeutronCache(fresh).ports_left("demo", 3) is None
 
 
 @pytest.mark.parametrize("how", ["refused", "timeout", 500])

@@ -14,7 +14,7 @@ from nova.conductor.queries.placement import placement_service
 from nova.model.network.networks import PortDemand, RequestedNetwork
 from nova.model.network.port_requests import HeldResources, devices, groups, met_by
 from nova.model.network.ports import NeutronNetwork, Port, ResourceAsked, ResourceGroup
-from nova.model.numa.topology import HostTopology, PackedDevice, PciDevice
+from nova.model.numa.topology import DeviceClaim, HostTopology, PciDevice
 from nova.model.placement.providers import ClassInventory, NewProvider, ProviderQuery, ProviderTraits
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON
@@ -82,7 +82,7 @@ def test_scheduler_when_a_port_wants_bandwidth_then_it_is_asked_for_it(cloud):
     port = demanding(cloud, 1000)
     cloud.active(networks=(RequestedNetwork(port_id=port),))
     [asked] = cloud.scheduler.requests
-    [group] = [one for one in asked.wishes.request.groups if one.suffix]
+    [group] = [one for one in asked.requirements.request.groups if one.suffix]
     assert (group.suffix, dict(group.resources), group.required) == (port, {EGRESS: 1000}, ((PHYSNET,),))
 
 
@@ -166,7 +166,7 @@ def test_allocation_of_when_groups_have_names_then_by_name():
 
 
 def test_profile_when_given_and_taken_back_then_the_owners_part_stays():
-    device = PackedDevice(address="a", request=0, vendor_id="1", product_id="2", physical_network="n")
+    device = DeviceClaim(address="a", request=0, vendor_id="1", product_id="2", physical_network="n")
     whole = profile_of({"mine": 1, "allocation": "old", "pci_slot": "old"}, "new", device)
     assert whole == {"mine": 1, "allocation": "new", "pci_slot": "a", "pci_vendor_info": "1:2", "physical_network": "n"}
     assert profile_of(whole) == {"mine": 1}

@@ -98,7 +98,7 @@ def test_delete_when_a_given_port_was_attached_late_then_it_is_its_users_again(c
     assert list(cloud.neutron.ports) == [port] and cloud.neutron.ports[port]["device_id"] == ""
 
 
-@pytest.mark.parametrize("refresh", ["refresh", "turn", "clear_doubts"])
+@pytest.mark.parametrize("refresh", ["refresh", "turn", "delete_late_ports"])
 def test_attach_when_done_again_after_its_server_was_looked_at_then_it_is_one_port(cloud, monkeypatch, refresh):
     """Whoever looks at Neutron between the two tries sees a port that the row does not have."""
     [uuid] = cloud.active()
@@ -110,7 +110,7 @@ def test_attach_when_done_again_after_its_server_was_looked_at_then_it_is_one_po
         made.append(interface.id)
         if len(made) > 1:
             return interface
-        networking.known.doubt([uuid] if refresh == "clear_doubts" else [])
+        networking.known.note_pending([uuid] if refresh == "delete_late_ports" else [])
         getattr(networking.healer, refresh)(*([[uuid]] if refresh == "refresh" else []))
         raise errors.daemon.WorkflowNotYet(what="its conductor died")
     monkeypatch.setattr(networking, "make_interface", make)
@@ -153,7 +153,7 @@ def test_port_when_made_after_all_then_it_is_no_interface_and_goes(cloud):
     late(cloud, uuid)
     cloud.deps.networking.healer.turn()
     assert cloud.server(uuid).interfaces == before
-    cloud.deps.networking.healer.clear_doubts()
+    cloud.deps.networking.healer.delete_late_ports()
     assert [one["id"] for one in cloud.neutron.of(uuid)] == [one.id for one in before]
 
 
@@ -162,7 +162,7 @@ def test_port_when_made_after_its_server_was_deleted_then_it_goes(cloud):
     [uuid] = cloud.active()
     cloud.delete(uuid)
     late(cloud, uuid)
-    cloud.deps.networking.healer.clear_doubts()
+    cloud.deps.networking.healer.delete_late_ports()
     assert cloud.neutron.ports == {}
 
 
@@ -172,7 +172,7 @@ def test_port_when_it_is_young_then_another_conductor_may_remove_it_and_it_is_no
     port = late(cloud, uuid)
     cloud.neutron.ports[port]["created_at"] = f"{utcnow().isoformat(timespec='seconds')}Z"
     cloud.deps.networking.healer.turn()
-    cloud.deps.networking.healer.clear_doubts()
+    cloud.deps.networking.healer.delete_late_ports()
     assert cloud.server(uuid).interfaces == before and port in cloud.neutron.ports
     assert port in {one.id for one in cloud.deps.networking.interfaces_now(cloud.server(uuid))}
     cloud.neutron.ports[port]["created_at"] = "2020-01-01T00:00:00Z"

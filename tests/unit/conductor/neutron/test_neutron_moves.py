@@ -16,7 +16,7 @@ from nova.model.server.server_orders import UnshelveServer
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON
 from tests.sampling import fifth
-from tests.unit.conductor.actions.test_move_failures import cases, pay
+from tests.unit.conductor.actions.test_move_failures import cases, run_cleanups
 from tests.unit.conductor.actions.test_move_kills import ENDS, LAST, MOVES, in_turn
 from tests.unit.conductor.engine.test_workflow_failures import REFUSED, failing
 from tests.unit.conductor.engine.test_workflow_kills import Killed, MortalJournal, killed, taken_over
@@ -189,7 +189,7 @@ def test_move_when_a_call_to_neutron_fails_once_then_nothing_is_bound_elsewhere(
         if row.vm_state == "resized":
             cloud.begin(uuid, "confirmResize")
             row = cloud.settle(uuid)
-        pay(cloud)
+        run_cleanups(cloud)
         [port] = cloud.neutron.of(uuid)
         assert cloud.neutron.hosts_of(port["id"]) == {row.host: "ACTIVE"}, number
         if number > len(cloud.neutron.requests) - seen:

@@ -89,15 +89,15 @@ def test_entry_in_a_domain_of_no_project_when_the_address_is_anothers_then_only_
         for address in (theirs, "198.51.100.9"):
             with pytest.raises(errors.Forbidden):
                 control.put_dns_entry(DnsEntry(domain=WEB, name="new", address=address))
-    stranger = changed(DEMO, project_id="other")
-    with context.entered(stranger):
+    orphan = changed(DEMO, project_id="other")
+    with context.entered(orphan):
         for address in (theirs, second):
             with pytest.raises(errors.Forbidden):
                 control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=address))
         with pytest.raises(errors.Forbidden):
             control.delete_dns_entry(WEB, "www")
     assert [one.address for one in control.list_dns_entries(WEB, "www", None)] == [second]
-    with context.entered(changed(stranger, is_admin=True)):
+    with context.entered(changed(orphan, is_admin=True)):
         control.put_dns_entry(DnsEntry(domain=WEB, name="www", address="198.51.100.9"))
         control.delete_dns_entry(WEB, "www")
         control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=mine))
@@ -145,7 +145,7 @@ class Broken(dns.NoopDNSDriver):
 
 
 def test_boot_and_delete_when_the_driver_fails_then_servers_live_and_go_all_the_same(cloud: SmallCloud) -> None:
-    broken = dns.Patient(Broken())
+    broken = dns.DeadlineDriver(Broken())
     with_drivers(cloud, dns.Managers(broken, broken))
     [uuid] = cloud.active()
     cloud.delete(uuid)

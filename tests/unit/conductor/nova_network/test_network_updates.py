@@ -41,14 +41,14 @@ class Hosts:
 class Two:
     """Two single-host networks, of two hosts."""
 
-    def __init__(self, cloud: SmallCloud, patience_s: float = 10.0) -> None:
+    def __init__(self, cloud: SmallCloud, timeout_s: float = 10.0) -> None:
         self.cloud, self.hosts = cloud, Hosts()
         cloud.daemons.register(Registration(host="other", binary="nova-network", topic="network"))
         self.first = cloud.control.list_networks(Scope())[0].uuid
         self.second = cloud.control.create_network(NewNetwork(label="two", cidr="10.9.0.0/24", bridge="br2"))[0].uuid
         cloud.write("cell", sa.update(tables.networks).where(tables.networks.c.uuid == self.second)
                     .values(host="other"))
-        self.network_updates = NetworkUpdates(cloud.cell, self.hosts, patience_s=patience_s)
+        self.network_updates = NetworkUpdates(cloud.cell, self.hosts, timeout_s=timeout_s)
 
     def try_send(self, *uuids: str) -> dict[Any, errors.NovaError]:
         return self.network_updates.try_send(uuids, ())
@@ -82,12 +82,12 @@ def test_host_that_is_down_is_not_called_and_who_needs_it_learns_it_at_once(two:
     with pytest.raises(errors.Unavailable, match="nova-network on 'other' does not report"):
         two.network_updates.send([two.first, two.second])
     assert [host for host, _states in two.hosts.served] == ["net"]
-    two.network_updates.look_anew({"other"})
+    two.network_updates.refresh_host({"other"})
     assert two.hosts.looked == []
 
 
 def test_host_that_never_answers_is_waited_for_so_long_and_no_longer(cloud: SmallCloud) -> None:
-    two = Two(cloud, patience_s=0.1)
+    two = Two(cloud, timeout_s=0.1)
     two.hosts.hanging.add("other")
     try:
         with pytest.raises(errors.Unavailable, match="'other' has not applied its update within 0 s"):
@@ -114,6 +114,6 @@ def test_what_comes_while_a_host_is_busy_is_one_message_with_the_newest_states(t
 
 
 def test_host_that_fails_to_look_is_told_states_all_the_same(two: Two) -> None:
-    two.network_updates.look_anew({"net"})
+    two.network_updates.refresh_host({"net"})
     assert two.hosts.looked == ["net"]
     assert two.try_send(two.first) == {}

@@ -35,7 +35,7 @@ def with_options(cloud: SmallCloud, manager: str | None = None, **defaults: Any)
 def test_second_network_on_a_bridge_is_refused_and_servers_go_on_to_boot(cloud: SmallCloud) -> None:
     make(cloud, "first", bridge="br9")
     before = cloud.control.list_networks(Scope())
-    with pytest.raises(errors.Conflict, match="the bridge br9 has network first already"):
+    with pytest.raises(errors.Conflict, match="the bridge br9 already has network first"):
         make(cloud, "second", bridge="br9")
     assert cloud.control.list_networks(Scope()) == before
     cloud.active()
@@ -44,14 +44,14 @@ def test_second_network_on_a_bridge_is_refused_and_servers_go_on_to_boot(cloud: 
 def test_second_network_when_it_names_no_bridge_then_the_default_one_counts(cloud: SmallCloud) -> None:
     with_options(cloud, bridge="br9")
     make(cloud, "first")
-    with pytest.raises(errors.Conflict, match="the bridge br9 has network first already"):
+    with pytest.raises(errors.Conflict, match="the bridge br9 already has network first"):
         make(cloud, "second")
     make(cloud, "third", bridge="br10")
 
 
 def test_several_networks_at_once_when_they_would_be_on_one_bridge_then_none_is_made(cloud: SmallCloud) -> None:
     before = cloud.control.list_networks(Scope())
-    with pytest.raises(errors.Conflict, match="has network two_0 already"):
+    with pytest.raises(errors.Conflict, match="already has network two_0"):
         make(cloud, "two", bridge="br9", num_networks=2)
     assert cloud.control.list_networks(Scope()) == before
 

@@ -138,7 +138,7 @@ def test_console_when_its_host_is_known_to_be_down_then_nobody_waits_for_it(clou
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
     with pytest.raises(errors.Unavailable, match="does not answer"):
         keep(cloud, uuid, "another")
-    assert refusal(cloud) == "console.can_not_tell" and len(cloud.computes["a"].asked("find_console")) == asked
+    assert refusal(cloud) == "console.cannot_tell" and len(cloud.computes["a"].asked("find_console")) == asked
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=False))
     assert check(cloud).server_uuid == uuid  # a token outlives its host's silence
 
@@ -254,9 +254,9 @@ def test_token_when_its_port_has_changed_hands_then_it_is_dead(cloud: SmallCloud
 
 @pytest.mark.parametrize(("said", "code"), [
     (errors.NotFound("no guest"), "console.ended"), (errors.Conflict("off"), "console.off"),
-    (errors.Invalid("not any more"), "console.ended"), (errors.PeerTooOld("a"), "console.can_not_tell"),
-    (errors.Unavailable("nova-compute on a is silent"), "console.can_not_tell"),
-    (errors.HostRefused("libvirt on a is down"), "console.can_not_tell")])
+    (errors.Invalid("not any more"), "console.ended"), (errors.PeerTooOld("a"), "console.cannot_tell"),
+    (errors.Unavailable("nova-compute on a is silent"), "console.cannot_tell"),
+    (errors.HostRefused("libvirt on a is down"), "console.cannot_tell")])
 def test_token_when_the_host_does_not_confirm_it_then_words_and_it_is_not_used_up(
         cloud: SmallCloud, said: errors.NovaError, code: str) -> None:
     uuid, = cloud.active()
@@ -294,7 +294,7 @@ def test_token_shown_while_its_host_is_down_then_503_at_once_and_the_token_lives
     keep(cloud, uuid)
     asked = len(cloud.computes["a"].asked("find_console"))
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
-    assert shown(cloud) == "console.can_not_tell" and len(cloud.computes["a"].asked("find_console")) == asked
+    assert shown(cloud) == "console.cannot_tell" and len(cloud.computes["a"].asked("find_console")) == asked
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=False))
     assert cloud.control.get_console(token_hash("t")).server_uuid == uuid
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import api as tables
-from nova.db.sql.engine import DatabaseAway
+from nova.db.sql.engine import DatabaseUnavailable
 from nova.model.base import Page, Scope
 from nova.model.server.server_groups import NewServerGroup
 from nova.model.server.servers import ServerListQuery, ServerQuery
@@ -28,11 +28,11 @@ class Away:
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        raise DatabaseAway(reason="Connection refused")
+        raise DatabaseUnavailable(reason="Connection refused")
         yield
 
     def transact(self, work: Any) -> Any:
-        raise DatabaseAway(reason="Connection refused")
+        raise DatabaseUnavailable(reason="Connection refused")
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def mixed(columns: Iterable[sa.Column[Any]], number: int) -> dict[str, Any]:
     return found
 
 
-def furnish(cloud: SmallCloud, client: ApiClient) -> None:
+def create_sample_data(cloud: SmallCloud, client: ApiClient) -> None:
     """More than one page of whatever has pages."""
     sortable = [column for name, column in server_lists.COLUMNS.items() if name not in ("id", "uuid", "flavorid")]
     flavors = [column for column in api_tables.flavors.c if column.name not in ("id", "flavorid", "name")]
@@ -96,7 +96,7 @@ def furnish(cloud: SmallCloud, client: ApiClient) -> None:
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory, templates: Path) -> Iterator[SmallCloud]:
     made = SmallCloud(tmp_path_factory.mktemp("pages"), templates, ("a", "b", "c"))
-    furnish(made, ApiClient(SimpleNamespace(client=lambda: made.control), token=ADMIN))
+    create_sample_data(made, ApiClient(SimpleNamespace(client=lambda: made.control), token=ADMIN))
     yield made
     made.close()
 

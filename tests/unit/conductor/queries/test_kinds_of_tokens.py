@@ -69,10 +69,10 @@ def gate(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     networks = request.param
     cloud = SmallCloud(tmp_path_factory.mktemp("tokens"), templates, networks=networks)
     [server] = add_servers(cloud.cell, server_row(name=SECRET, hostname=SECRET))
-    lenient = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    lenient.write_text("".join(f'"{rule.name}": "@"\n' for rule in list_rules() if rule.name.count(":")))
+    ignores_errors = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    ignores_errors.write_text("".join(f'"{rule.name}": "@"\n' for rule in list_rules() if rule.name.count(":")))
     name = "neutron" if networks is NEUTRON else legacy_networks.BACK_END
-    applications = [application(cloud, name, rules) for rules in (None, lenient)]
+    applications = [application(cloud, name, rules) for rules in (None, ignores_errors)]
     yield Gate(cloud, *applications, server, tuple(
         route for route in app.table(name) if not route.legacy and route.handler.__module__ != "nova.api.absent"))
     cloud.close()

@@ -115,7 +115,7 @@ def test_token_when_its_server_is_evacuated_then_it_is_dead_also_once_the_old_ho
     cloud, host = walk.cloud, walk.cloud.server(uuid).host
     token = opened(cloud, uuid)
     cloud.computes[host].kill()
-    assert refused(cloud, token) == "console.can_not_tell"
+    assert refused(cloud, token) == "console.cannot_tell"
     done(walk, uuid, "evacuate")
     assert cloud.server(uuid).host != host and refused(cloud, token) == "console.ended"
     new = opened(cloud, uuid)
@@ -165,7 +165,7 @@ def test_host_that_is_silent_then_503_words_and_the_token_lives(walk: Walk) -> N
     cloud = walk.cloud
     token, compute = opened(cloud, uuid), cloud.computes[cloud.server(uuid).host]
     compute.silent = True
-    assert refused(cloud, token) == "console.can_not_tell"
+    assert refused(cloud, token) == "console.cannot_tell"
     with pytest.raises(errors.Unavailable, match="does not answer"):
         opened(cloud, uuid)
     compute.silent = False

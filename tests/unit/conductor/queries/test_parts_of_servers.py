@@ -112,7 +112,7 @@ def test_diagnostics_are_the_hosts_with_what_the_conductor_knows(cloud: SmallClo
 def test_diagnostics_without_a_host_or_a_guest_are_a_conflict(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
     cloud.computes["a"].guests.clear()
-    with pytest.raises(errors.Conflict, match="no guest"):
+    with pytest.raises(errors.Conflict, match="does not have its guest"):
         cloud.control.get_diagnostics(uuid)
     set_state(cloud, uuid, host=None)
     with pytest.raises(errors.Conflict, match="no host"):

@@ -9,12 +9,12 @@ from nova import errors
 from nova.conductor.queries import usage
 from nova.db.host import services as table
 from nova.db.models.cell import services
-from nova.model.host.services import Debt, ServiceQuery, ServiceUpdate
+from nova.model.host.services import PendingCleanup, ServiceQuery, ServiceUpdate
 from tests.fakes.compute_hosts import silent
 from tests.fakes.small_cloud import SmallCloud
 
 
-def lost(cloud: SmallCloud) -> tuple[str, Debt]:
+def lost(cloud: SmallCloud) -> tuple[str, PendingCleanup]:
     """A server that went on to host b, and what a owes for it."""
     cloud.computes["a"].answers |= {"build": silent, "destroy": silent}
     uuid, = cloud.active()

@@ -43,8 +43,8 @@ def test_create_when_no_host_is_valid_then_the_journal_keeps_why_and_users_learn
     assert (fault.code, fault.message, fault.details) == (500, PUBLIC, DETAILS)
     [story] = cloud.control.get_request(uuid)
     assert story.placement.no_host == NoHost(asked=7, refusals=REFUSALS, details=DETAILS)
-    assert story.placement.wishes["flavor"].startswith("tiny: 1 vcpus, 64 MB memory")
-    assert (story.placement.wishes["hints"], story.placement.wishes["zone"]) == ("x=y", "nova")
+    assert story.placement.requirements["flavor"].startswith("tiny: 1 vcpus, 64 MB memory")
+    assert (story.placement.requirements["hints"], story.placement.requirements["zone"]) == ("x=y", "nova")
 
 
 def test_show_when_no_host_was_valid_then_it_prints_filters_counts_and_the_nearest_miss(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from nova import errors
 from nova.db.host import services
 from nova.db.models.cell import operations, servers
-from nova.db.sql.engine import DatabaseAway
+from nova.db.sql.engine import DatabaseUnavailable
 from nova.model.guest.orders import Outcome, Permission
 from nova.model.scheduling.decisions import Selection
 from nova.model.server.states import PowerState
@@ -62,14 +62,14 @@ def test_debt_when_it_is_paid_while_the_next_host_is_claimed_already_then_that_c
     lose(cloud, "a")
     paying: list[bool] = []
 
-    def pay(networks: Any) -> None:
+    def run_cleanups(networks: Any) -> None:
         """After the claim on the next host, and before its name stands in the server's row."""
         if cloud.debts() and not paying:
             paying.append(True)
             cloud.hosts.debt_paid("a", cloud.debts()[0].id)
 
     claim = cloud.deps.feed.after_claims
-    cloud.deps.feed.after_claims = lambda usages, claimed: (claim(usages, claimed), pay(None))
+    cloud.deps.feed.after_claims = lambda usages, claimed: (claim(usages, claimed), run_cleanups(None))
     uuid, = cloud.active()
     assert paying and cloud.claims() == {("b", uuid)}
 
@@ -232,7 +232,7 @@ def test_claim_when_the_database_is_away_then_the_operation_waits_for_it(cloud: 
     def claim(usages: Any, claimed: Any) -> None:
         if away:
             away.clear()
-            raise DatabaseAway(reason="restarts")
+            raise DatabaseUnavailable(reason="restarts")
     cloud.deps.feed.after_claims = claim
     uuid, = cloud.boot()
     until(lambda: not cloud.deps.runner.running, "it is put aside")

@@ -96,7 +96,7 @@ def test_rebuild_with_another_image_asks_for_the_same_host_as_a_rebuild(cloud: S
         cloud.control.rebuild_server(RebuildServer(uuid=uuid, image_id="other", admin_password="a very secret word"))
     assert cloud.ended(uuid).vm_state == "active"
     request = cloud.scheduler.requests[-1]
-    assert request.rebuild and (request.host, request.busy, request.wishes) == ("a", {}, None)
+    assert request.rebuild and (request.host, request.busy, request.requirements) == ("a", {}, None)
     assert request.image_properties["os_distro"] == "other" and request.image_disk_format == "qcow2"
 
 

@@ -12,8 +12,8 @@ from nova.conductor.upkeep import continuous_audit
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.sql.types import later
-from nova.db.upkeep import strangers
-from nova.model.guest.strangers import Stranger, StrangerKind
+from nova.db.upkeep import orphans
+from nova.model.guest.orphans import Orphan, OrphanKind
 from tests.fakes.small_cloud import SmallCloud
 from tests.unit.conductor.upkeep.test_allocation_audit import add_orphan, held, lose
 
@@ -24,8 +24,8 @@ def turn(cloud: SmallCloud) -> int:
     return continuous_audit.run(cloud.deps)
 
 
-def rows(cloud: SmallCloud, ended: bool = False) -> list[Stranger]:
-    return [one for one in cloud.control.list_strangers(ended) if one.kind is StrangerKind.ALLOCATION]
+def rows(cloud: SmallCloud, ended: bool = False) -> list[Orphan]:
+    return [one for one in cloud.control.list_strangers(ended) if one.kind is OrphanKind.ALLOCATION]
 
 
 def test_audit_when_the_cloud_is_healthy_then_it_finds_and_changes_nothing(cloud: SmallCloud) -> None:
@@ -104,7 +104,7 @@ def test_audit_when_it_takes_several_turns_then_every_server_is_looked_at_once(c
 def test_turn_when_another_conductor_has_it_then_nothing_is_done(cloud: SmallCloud) -> None:
     uuid, = cloud.active(1)
     lose(cloud, uuid)
-    assert cloud.cell.transact(lambda tx: strangers.take_turn(tx, continuous_audit.WALK, 60)) == ""
+    assert cloud.cell.transact(lambda tx: orphans.take_turn(tx, continuous_audit.WALK, 60)) == ""
     assert continuous_audit.run(cloud.deps) == 0 and not rows(cloud)
     assert turn(cloud) == 1  # it died: its turn is over
 
@@ -116,7 +116,7 @@ def test_audit_when_the_conductor_dies_in_a_repair_then_the_next_turn_ends_it(cl
     cloud.delete(uuid)
     before = held(cloud)
     add_orphan(cloud, "b", uuid)
-    place = strangers if after == "order" else continuous_audit
+    place = orphans if after == "order" else continuous_audit
     real = getattr(place, after)
 
     def die(*args: object) -> None:

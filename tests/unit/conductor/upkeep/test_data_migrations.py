@@ -131,7 +131,7 @@ def test_command_when_the_count_is_limited_then_it_stops_there_and_says_so(store
     monkeypatch.setattr(data_migrations, "PAGE", 2)
     add_old(stores, 5)
     code, said = manage("--max-count", "2")
-    assert code == 1 and "--max-count is reached" in said and lacking(stores) == 3
+    assert code == 1 and "--max-count was reached" in said and lacking(stores) == 3
     assert manage("--max-count", "0")[0] == 127
     assert manage("--max-count", "100")[0] == 0 and lacking(stores) == 0
 

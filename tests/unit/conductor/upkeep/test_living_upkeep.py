@@ -194,7 +194,7 @@ def test_server_when_its_time_in_a_state_is_over_then_it_leaves_it(cloud, action
     settings(cloud, **{rule.option: 100})
     begun(cloud, uuid, rule.came[0])
     assert cloud.server(uuid).vm_state == before, cloud.journal(uuid)[-1].fault
-    look = timeouts.Look(rule)
+    look = timeouts.TimeoutSweep(rule)
     assert look(cloud.deps) == 0
     age(cloud, uuid, rule.came[0], 101)
     assert look(cloud.deps) == 1
@@ -213,7 +213,7 @@ def test_resize_when_its_source_is_lost_then_its_confirmation_is_tried_again_lat
     begun(cloud, uuid, "resize")
     cloud.computes[source].silent = True
     age(cloud, uuid, "resize", 101)
-    assert timeouts.Look(RULES["confirmResize"])(cloud.deps) == 1
+    assert timeouts.TimeoutSweep(RULES["confirmResize"])(cloud.deps) == 1
     cloud.settle(uuid)
     assert cloud.server(uuid).vm_state == "active" and [debt.host for debt in cloud.debts()] == [source]
     cloud.computes[source].silent = False

@@ -12,7 +12,7 @@ from nova import errors
 from nova.conductor.upkeep import port_audit
 from nova.db.models import cell as tables
 from nova.db.sql.types import later
-from nova.model.guest.strangers import Stranger, StrangerKind
+from nova.model.guest.orphans import Orphan, OrphanKind
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import NEUTRON, SmallCloud
@@ -40,8 +40,8 @@ def deleted(cloud: SmallCloud, long_ago_s: int = 3600) -> str:
     return uuid
 
 
-def rows(cloud: SmallCloud, ended: bool = False) -> list[Stranger]:
-    return [one for one in cloud.control.list_strangers(ended) if one.kind is StrangerKind.PORT]
+def rows(cloud: SmallCloud, ended: bool = False) -> list[Orphan]:
+    return [one for one in cloud.control.list_strangers(ended) if one.kind is OrphanKind.PORT]
 
 
 def add_port(cloud: FailingCloud, uuid: str, **fields: str) -> str:

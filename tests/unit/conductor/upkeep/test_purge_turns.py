@@ -14,14 +14,14 @@ from nova.conductor.upkeep import periodic, purge
 from nova.db import flavors
 from nova.db.host import services
 from nova.db.models import api, cell
-from nova.db.operation import old_actions
+from nova.db.operation import action_retention
 from nova.db.server import ec2_ids
 from nova.db.sql.types import later, utc_now
-from nova.db.upkeep import strangers
+from nova.db.upkeep import orphans
 from nova.model.base import utcnow
 from nova.model.ec2 import IMAGE, INSTANCE
 from nova.model.flavor.flavors import NewFlavor
-from nova.model.guest.strangers import StrangerKind
+from nova.model.guest.orphans import OrphanKind
 from nova.model.host.services import Registration
 from tests.fakes import old_rows
 from tests.fakes.old_rows import OLD, move, operation
@@ -133,7 +133,7 @@ def test_purge_when_it_dies_in_a_batch_then_the_batch_is_whole_and_goes_with_the
 
 def test_purge_when_another_conductor_has_the_turn_then_it_leaves_it_until_the_lease_is_over(cloud) -> None:
     bury(cloud, 1)
-    assert cloud.cell.transact(lambda tx: strangers.take_turn(tx, purge.WALK, purge.LEASE_S)) == ""
+    assert cloud.cell.transact(lambda tx: orphans.take_turn(tx, purge.WALK, purge.LEASE_S)) == ""
     assert purge.run(cloud.deps) == 0 and left(cloud)
     assert turn(cloud) == 2
 
@@ -168,10 +168,10 @@ def test_flavor_when_it_was_deleted_long_ago_then_its_row_goes(cloud) -> None:
 
 
 def test_stranger_when_it_ended_long_ago_then_it_goes(cloud) -> None:
-    among, facts = strangers.of_host("a", (StrangerKind.GUEST,)), strangers.StrangerFacts(new_uuid(), "running")
+    among, facts = orphans.of_host("a", (OrphanKind.GUEST,)), orphans.OrphanFacts(new_uuid(), "running")
     for name in ("over", "open"):
-        key = strangers.StrangerKey("a", StrangerKind.GUEST, name)
-        cloud.cell.transact(lambda tx, key=key: strangers.write(tx, among, {key: facts}))
+        key = orphans.OrphanKey("a", OrphanKind.GUEST, name)
+        cloud.cell.transact(lambda tx, key=key: orphans.write(tx, among, {key: facts}))
     assert turn(cloud) == 0
     cloud.write("cell", sa.update(cell.strangers).where(cell.strangers.c.ended != 0).values(ended_at=OLD),
                 sa.update(cell.strangers).values(first_seen_at=OLD))
@@ -268,8 +268,8 @@ def test_journal_when_many_ended_at_one_moment_then_each_is_looked_at_once(cloud
     other, = add_servers(cloud.cell, server_row())
     journal(cloud, *[operation(uuid, runner_id=number % 3) for number in range(5) for uuid in (server, other)])
     looked: list[int] = []
-    real = old_actions.turned_old
-    monkeypatch.setattr(old_actions, "turned_old", lambda *args: (page := real(*args), looked.extend(
+    real = action_retention.turned_old
+    monkeypatch.setattr(action_retention, "turned_old", lambda *args: (page := real(*args), looked.extend(
         row.id for row in page))[0])
     assert turn(cloud, instance_actions_kept=2) == 6
     assert len(looked) == len(set(looked))
@@ -286,7 +286,7 @@ def test_journal_when_the_conductor_dies_in_between_then_the_next_turn_goes_on(c
                                                                                ) -> None:
     monkeypatch.setattr(purge, "BATCH", 2)
     journal(cloud, *[operation(server) for _ in range(9)])
-    real, calls = strangers.go_on, []
+    real, calls = orphans.go_on, []
 
     def die(*args: Any) -> None:
         if written or not calls:
@@ -295,7 +295,7 @@ def test_journal_when_the_conductor_dies_in_between_then_the_next_turn_goes_on(c
         if len(calls) == 2:
             raise KeyboardInterrupt
     with monkeypatch.context() as patched:
-        patched.setattr(strangers, "go_on", die)
+        patched.setattr(orphans, "go_on", die)
         with pytest.raises(KeyboardInterrupt):
             turn(cloud, instance_actions_kept=3)
     assert len(actions(cloud, server)) == 7  # the second batch is as if it had not been

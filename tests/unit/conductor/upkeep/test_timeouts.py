@@ -89,8 +89,8 @@ def record(cloud: SmallCloud, uuid: str, action: str, seconds: float, outcome: s
         finished_at=ago(seconds) if outcome else None))
 
 
-def look(action: str) -> timeouts.Look:
-    return timeouts.Look(RULES[action])
+def look(action: str) -> timeouts.TimeoutSweep:
+    return timeouts.TimeoutSweep(RULES[action])
 
 
 @pytest.mark.parametrize("action", CASES)
@@ -144,13 +144,13 @@ def test_order_when_something_began_since_the_look_then_it_is_not_given(cloud, n
     """A restored server must not be deleted, whatever was read before."""
     ready(cloud, note, reclaim_instance_interval=100)
     uuid = rests(cloud, "delete", 200)
-    real = timeouts.timeouts.resting
+    real = timeouts.timeouts.idle_servers
 
     def meanwhile(*args: Any) -> Any:
         found = real(*args)
         cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(**change))
         return found
-    monkeypatch.setattr(timeouts.timeouts, "resting", meanwhile)
+    monkeypatch.setattr(timeouts.timeouts, "idle_servers", meanwhile)
     assert look("delete")(cloud.deps) == 0 and not note.done and not cloud.open(uuid)
 
 
@@ -248,7 +248,7 @@ INDEXED = {"resting": "ix_servers_vm_state", "building": "ix_servers_vm_state", 
 
 @pytest.mark.parametrize("name", INDEXED)
 def test_statement_finds_its_rows_by_an_index(cloud, name) -> None:
-    calls = {"resting": lambda tx: timeouts.timeouts.resting(tx, timeouts.timeouts.Resting(
+    calls = {"resting": lambda tx: timeouts.timeouts.idle_servers(tx, timeouts.timeouts.IdleServersQuery(
                  VmState.RESCUED, ("rescue",), "unrescue"), 5),
              "building": lambda tx: timeouts.timeouts.building(tx, 5, 5),
              "ownerless": lambda tx: timeouts.timeouts.ownerless(tx, 5),
@@ -289,14 +289,14 @@ def test_build_when_it_takes_too_long_then_it_is_given_up_and_its_late_end_chang
         go.wait(20)
     cloud.computes["a"].before["build"] = wait
     uuid, = cloud.boot()
-    assert reached.wait(10) and timeouts.give_up_builds(cloud.deps) == 0
+    assert reached.wait(10) and timeouts.fail_stuck_builds(cloud.deps) == 0
     cloud.write("cell", sa.update(servers).values(created_at=ago(101)))
-    assert timeouts.give_up_builds(cloud.deps) == 1
+    assert timeouts.fail_stuck_builds(cloud.deps) == 1
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state) == ("error", None) and "instance_build_timeout" in row.fault.message
     go.set()
     until(lambda: not cloud.deps.runner.running, "the build has noticed")
-    assert cloud.server(uuid).vm_state == "error" and timeouts.give_up_builds(cloud.deps) == 0
+    assert cloud.server(uuid).vm_state == "error" and timeouts.fail_stuck_builds(cloud.deps) == 0
     cloud.deps.runner.workflows["delete"] = DELETE_SERVER
     cloud.delete(uuid)
     assert not cloud.claims() and not cloud.computes["a"].guests
@@ -307,13 +307,13 @@ def test_build_when_it_takes_too_long_then_it_is_given_up_and_its_late_end_chang
 @pytest.mark.parametrize("vm_state, after", [("active", "active"), ("building", "error")])
 def test_task_when_no_operation_is_open_then_it_is_cleared_with_a_warning(cloud, caplog, vm_state, after) -> None:
     uuid, = add_servers(cloud.cell, server_row(vm_state=vm_state, task_state="rebooting", updated_at=ago(90)))
-    assert timeouts.clear_ownerless(cloud.deps) == 1
+    assert timeouts.clear_stale_tasks(cloud.deps) == 1
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state, row.epoch) == (after, None, 2)
     assert any(record.levelname == "WARNING" and "rebooting" in record.getMessage()
                and getattr(record, "server", "") == uuid for record in caplog.records)
     assert cloud.journal(uuid)[-1].action == "reset_state" and not cloud.open(uuid)
-    assert timeouts.clear_ownerless(cloud.deps) == 0
+    assert timeouts.clear_stale_tasks(cloud.deps) == 0
 
 
 def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behind_it_are_cleared_too(cloud) -> None:
@@ -321,7 +321,7 @@ def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behin
         cloud.cell, server_row(vm_state="active", task_state="deleting", updated_at=ago(91),
                                memo=ServerMemo(destroying=True)),
         server_row(vm_state="active", task_state="rebooting", updated_at=ago(90)))
-    assert timeouts.clear_ownerless(cloud.deps) == 2
+    assert timeouts.clear_stale_tasks(cloud.deps) == 2
     assert (cloud.server(half).vm_state, cloud.server(half).task_state) == ("error", None)
     assert (cloud.server(other).vm_state, cloud.server(other).task_state) == ("active", None)
 
@@ -329,7 +329,7 @@ def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behin
 def test_build_when_its_delete_is_under_way_then_it_is_not_given_up(cloud) -> None:
     cloud.deps.settings = dataclasses.replace(cloud.deps.settings, instance_build_timeout=100)
     uuid, = add_servers(cloud.cell, server_row(vm_state="building", task_state="deleting", created_at=ago(200)))
-    assert timeouts.give_up_builds(cloud.deps) == 0 and cloud.server(uuid).task_state == "deleting"
+    assert timeouts.fail_stuck_builds(cloud.deps) == 0 and cloud.server(uuid).task_state == "deleting"
 
 
 @pytest.mark.parametrize("case", ["open operation", "young", "deleted"])
@@ -338,7 +338,7 @@ def test_task_when_somebody_may_work_on_it_then_it_stays(cloud, case) -> None:
                                                deleted=9 if case == "deleted" else 0))
     if case == "open operation":
         record(cloud, uuid, "soft_reboot", 90, None)
-    assert timeouts.clear_ownerless(cloud.deps) == 0 and cloud.server(uuid).task_state == "rebooting"
+    assert timeouts.clear_stale_tasks(cloud.deps) == 0 and cloud.server(uuid).task_state == "rebooting"
     cloud.write("cell", sa.delete(operations))
 
 
@@ -351,7 +351,7 @@ def test_task_when_an_operation_begins_meanwhile_then_it_stays(cloud, monkeypatc
         record(cloud, uuid, "soft_reboot", 1, None)
         return found
     monkeypatch.setattr(timeouts.timeouts, "ownerless", meanwhile)
-    assert timeouts.clear_ownerless(cloud.deps) == 0 and cloud.server(uuid).task_state == "rebooting"
+    assert timeouts.clear_stale_tasks(cloud.deps) == 0 and cloud.server(uuid).task_state == "rebooting"
     cloud.write("cell", sa.delete(operations))
 
 

@@ -16,14 +16,14 @@ from nova.db.models import cell as tables
 from nova.db.quota import usage_audits
 from nova.model.quota import periods
 from nova.model.quota.usage import DONE, RUNNING
-from nova.notifications.notifier import Silent
+from nova.notifications.notifier import DisabledNotifier
 from tests.fakes.small_cloud import SmallCloud
 
 NOW = datetime.datetime(2030, 2, 10)
 BEGIN, END = datetime.datetime(2030, 1, 1), datetime.datetime(2030, 2, 1)
 
 
-class Notifier(Silent):
+class Notifier(DisabledNotifier):
     """Hears of servers that exist, and of nothing else."""
 
     def __init__(self) -> None:

@@ -15,4 +15,4 @@ def test_doors_when_a_port_is_in_use_then_the_words_name_it_and_its_option(optio
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(errors.service.CannotStart, match=rf"port {port} of 127.0.0.1 .*{option} \(0: any free"):
-            cloud.open_doors(plan.parse(["--port", "0", option, str(port)]))
+            cloud.bind_listeners(plan.parse(["--port", "0", option, str(port)]))

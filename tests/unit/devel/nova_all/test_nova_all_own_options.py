@@ -8,9 +8,9 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf
-from nova.configuration.trial import ours
+from nova.configuration.validation import ours
 from nova.devel.nova_all import own_options
-from nova.devel.nova_all.home import Home
+from nova.devel.nova_all.state_directory import StateDirectory
 
 
 def read(*files: str) -> cfg.ConfigOpts:
@@ -20,8 +20,8 @@ def read(*files: str) -> cfg.ConfigOpts:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
+def home(tmp_path: Path) -> StateDirectory:
+    return StateDirectory(tmp_path / "home")
 
 
 def value(options: cfg.ConfigOpts, section: str, name: str) -> object:
@@ -29,7 +29,7 @@ def value(options: cfg.ConfigOpts, section: str, name: str) -> object:
 
 
 def test_own_options_when_a_file_overrides_all_of_them_then_each_keeps_its_value_and_is_named(
-        home: Home, tmp_path: Path) -> None:
+        home: StateDirectory, tmp_path: Path) -> None:
     made, theirs = tmp_path / "made.conf", tmp_path / "theirs.conf"
     made.write_text("[DEFAULT]\nstate_path = /home/a$$b\nhost = controller\nhosts_transport_url = local:///x\n"
                     "[database]\nconnection = sqlite:////x\n")
@@ -50,7 +50,8 @@ def test_own_options_when_a_file_overrides_all_of_them_then_each_keeps_its_value
 
 @pytest.mark.parametrize("text", [
     "", "[glance]\nnum_retries = 1\n", "no option\n", "[keystone_authtoken]\npassword=x\n"])
-def test_own_options_when_a_file_overrides_none_then_nothing_is_said(home: Home, tmp_path: Path, text: str) -> None:
+def test_own_options_when_a_file_overrides_none_then_nothing_is_said(
+        home: StateDirectory, tmp_path: Path, text: str) -> None:
     (tmp_path / "theirs.conf").write_text(text)
     assert own_options.keep(home, str(tmp_path / "theirs.conf"), [str(tmp_path / "theirs.conf")]) == (None, "")
     assert own_options.keep(home, "/nosuch", ["/nosuch"]) == (None, "")

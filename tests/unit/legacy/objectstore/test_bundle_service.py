@@ -19,7 +19,7 @@ from nova import errors
 from nova.legacy.objectstore.bundles import service as bundles_service
 from nova.legacy.objectstore.bundles.jobs import BundleJob
 from nova.legacy.objectstore.bundles.service import BundleRules
-from nova.legacy.objectstore.room import DiskRoom
+from nova.legacy.objectstore.disk_space import DiskSpace
 from nova.model.image.bundles import BundleFacts, RegisterBundle
 from tests.fakes.bundle_world import BUCKET, CLOUD_KEY, KEYS, MOST, OWNER, BundleWorld
 from tests.fakes.bundles import Bundle, Keys, bundle, put
@@ -258,12 +258,12 @@ def test_stop_when_jobs_of_a_project_wait_for_their_turn_then_the_next_process_h
     assert [states(glance, one) for one in ids] == [("active", "available")] * 3 and world.left() == []
 
 
-def room_of(world: BundleWorld, monkeypatch: pytest.MonkeyPatch, free: Callable[[Path], int]) -> None:
+def free_resources(world: BundleWorld, monkeypatch: pytest.MonkeyPatch, free: Callable[[Path], int]) -> None:
     """The disk has as much free as ``free`` says of the job's folder."""
-    def lacks(room: DiskRoom, size: int = 0) -> bool:
+    def lacks(room: DiskSpace, size: int = 0) -> bool:
         return free(next((world.folder / "work").iterdir())) < size
 
-    monkeypatch.setattr(DiskRoom, "lacks", lacks)
+    monkeypatch.setattr(DiskSpace, "lacks", lacks)
 
 
 IMAGE_SIZE = len(DATA)
@@ -280,7 +280,7 @@ def test_work_when_the_disk_has_no_room_then_the_job_waits_for_it_and_leaves_not
         free: Callable[[Path], int]) -> None:
     location = world.upload(bundle(DATA, KEYS))
     with monkeypatch.context() as patched:
-        room_of(world, patched, free)
+        free_resources(world, patched, free)
         image_id = world.register(location)
         world.settle()
     assert states(glance, image_id) == ("queued", step) and "s3_reserved_disk_mb" in caplog.text

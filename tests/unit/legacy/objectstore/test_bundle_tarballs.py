@@ -18,7 +18,7 @@ import pytest
 from nova import concurrency, errors
 from nova.legacy.objectstore.bundles.streams import BundleKey, decrypt, read_key
 from nova.legacy.objectstore.bundles.tarball import HEADERS, ExpectedImage, unpack
-from nova.legacy.objectstore.room import DiskRoom
+from nova.legacy.objectstore.disk_space import DiskSpace
 from tests.fakes.bundles import add_file, encrypted, tar_of, tar_with
 
 DATA = bytes(range(256)) * 300
@@ -29,7 +29,7 @@ BLOCK = 512
 def run(tmp_path: Path, packed: bytes, limit: int = LIMIT, **expected: object) -> bytes:
     (tmp_path / "packed").write_bytes(packed)
     (tmp_path / "image").unlink(missing_ok=True)
-    unpack(tmp_path / "packed", tmp_path / "image", ExpectedImage(limit, **expected), DiskRoom(tmp_path, 0))
+    unpack(tmp_path / "packed", tmp_path / "image", ExpectedImage(limit, **expected), DiskSpace(tmp_path, 0))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "packed"]
     return (tmp_path / "image").read_bytes()
 
@@ -190,7 +190,7 @@ def test_unpack_when_something_follows_the_gzip_then_it_is_refused(tmp_path: Pat
 def test_unpack_when_the_disk_has_no_room_for_the_whole_image_then_nothing_of_it_is_written(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 3 * 2 ** 20
-    monkeypatch.setattr(DiskRoom, "lacks", lambda room, more=0: more >= size)  # each piece alone would have room
+    monkeypatch.setattr(DiskSpace, "lacks", lambda room, more=0: more >= size)  # each piece alone would have room
     with pytest.raises(errors.bundle.NoRoom) as caught:
         run(tmp_path, gzip.compress(tar_of(bytes(size))), 2 * size)
     assert str(size) in caught.value.message and not (tmp_path / "image").exists()
@@ -202,7 +202,7 @@ def test_unpack_when_nobody_wants_it_any_more_then_it_ends(tmp_path: Path) -> No
 
     def unwanted() -> None:
         raise Unwanted
-    with pytest.raises(Unwanted), concurrency.while_wanted(unwanted):
+    with pytest.raises(Unwanted), concurrency.cancellable(unwanted):
         run(tmp_path, gzip.compress(tar_of(DATA)))
 
 
@@ -212,7 +212,7 @@ KEY = BundleKey(bytes(range(16)), bytes(range(16, 32)))
 def decrypted(tmp_path: Path, data: bytes, key: BundleKey = KEY) -> bytes:
     (tmp_path / "encrypted").write_bytes(data)
     (tmp_path / "plain").unlink(missing_ok=True)
-    decrypt(tmp_path / "encrypted", tmp_path / "plain", key, DiskRoom(tmp_path, 0))
+    decrypt(tmp_path / "encrypted", tmp_path / "plain", key, DiskSpace(tmp_path, 0))
     return (tmp_path / "plain").read_bytes()
 
 

@@ -18,8 +18,8 @@ import pytest
 from nova import errors
 from nova.legacy.objectstore import files
 from nova.legacy.objectstore import usage as usage_module
+from nova.legacy.objectstore.disk_space import STRIDE
 from nova.legacy.objectstore.names import file_name
-from nova.legacy.objectstore.room import STRIDE
 from nova.legacy.objectstore.s3_errors import S3Error
 from nova.legacy.objectstore.store import ObjectStore, PutObject, StoreLimits
 from nova.legacy.objectstore.uploads import GivenPart, MultipartUploads

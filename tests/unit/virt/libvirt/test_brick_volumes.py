@@ -94,7 +94,7 @@ def test_device_when_it_is_connected_then_the_guest_gets_its_path_and_the_record
     assert device.words["auth_password"] == PASSWORD and (device.protocol, device.tries) == ("ISCSI", 7)
     kept = host.folders.of(UUID).file("volumes.json").read_text()
     assert PASSWORD not in kept and "bob-by-chap" not in kept and "target_iqn" in kept
-    host.connections.let_go(UUID, "vol-1")
+    host.connections.release(UUID, "vol-1")
     [gone] = host.brick.of("disconnect")
     assert gone.found["scsi_wwn"] == "36001" and host.brick.devices == {} and host.records() == []
 
@@ -169,9 +169,9 @@ def test_detach_when_the_device_cannot_be_written_out_then_it_fails_and_can_be_t
     host.connect(iscsi())
     host.brick.fails["disconnect"] = errors.host.Brick(task="disconnect", reason="flush failed")
     with pytest.raises(errors.host.Brick, match="flush failed"):
-        host.connections.let_go(UUID, "vol-1")
+        host.connections.release(UUID, "vol-1")
     assert host.records() == ["vol-1"] and host.brick.devices
-    host.connections.let_go(UUID, "vol-1")
+    host.connections.release(UUID, "vol-1")
     assert host.records() == [] and host.brick.devices == {}
 
 

@@ -41,7 +41,7 @@ def has(rig, order, one) -> tuple[bool, bool]:
 def test_detach_when_the_guest_does_not_hear_at_first_then_it_is_asked_again(quick, guest):
     extra = another(quick.bridge)
     attach(quick.driver, guest, extra)
-    quick.hypervisor.deaf = 2
+    quick.hypervisor.why_not_receiving = 2
     detach(quick.driver, guest, extra)
     assert quick.hypervisor.asked_for == 3 and has(quick, guest, extra) == (False, False)
 
@@ -50,11 +50,11 @@ def test_detach_when_the_guest_never_gives_it_up_then_it_keeps_all_of_it(quick, 
     extra = another(quick.bridge)
     attach(quick.driver, guest, extra)
     quick.links.devices.add(vifs.tap_name(extra))
-    quick.hypervisor.deaf = 99
+    quick.hypervisor.why_not_receiving = 99
     with pytest.raises(errors.guest.KeepsInterface, match=extra.id):
         detach(quick.driver, guest, extra)
     assert has(quick, guest, extra) == (True, True) and vifs.tap_name(extra) in quick.links.devices
-    quick.hypervisor.deaf = 0
+    quick.hypervisor.why_not_receiving = 0
     detach(quick.driver, guest, extra)
     assert has(quick, guest, extra) == (False, False) and vifs.tap_name(extra) not in quick.links.devices
 
@@ -62,7 +62,7 @@ def test_detach_when_the_guest_never_gives_it_up_then_it_keeps_all_of_it(quick, 
 def test_detach_when_a_newer_order_comes_then_it_is_given_up(quick, guest):
     extra = another(quick.bridge)
     attach(quick.driver, guest, extra)
-    quick.hypervisor.deaf = 99
+    quick.hypervisor.why_not_receiving = 99
     with pytest.raises(errors.guest.DetachStopped):
         quick.driver.hot_plug.detach_interface(plug_order(guest, extra, False), lambda: True)
     assert has(quick, guest, extra) == (True, True)

@@ -179,7 +179,7 @@ def test_guest_that_left_and_is_put_aside_has_no_ports(rig, order):
 
 def moved(rig, order):
     rig.driver.live_moves.migrate(prepared(rig, order, rig.other), lambda percent, amounts: None, lambda: False)
-    return rig.other.driver.live_moves.land(move_order(order))
+    return rig.other.driver.live_moves.finish_arrival(move_order(order))
 
 
 def test_guest_that_comes_has_its_ports_from_the_preparation_on_and_keeps_them(rig, order):
@@ -194,7 +194,7 @@ def test_guest_that_comes_has_its_ports_from_the_preparation_on_and_keeps_them(r
     build(rig.other, neighbour)
     assert rig.other.driver.remote_consoles.console_of(neighbour.server_uuid, T.SERIAL).port == 20002
     rig.driver.live_moves.migrate(again, lambda percent, amounts: None, lambda: False)
-    rig.other.driver.live_moves.land(move_order(order))
+    rig.other.driver.live_moves.finish_arrival(move_order(order))
     assert folder.reserved_ports() == ()
     running, kept = rig.other.hypervisor.definitions()[order.server_uuid]
     for text in (running, kept):

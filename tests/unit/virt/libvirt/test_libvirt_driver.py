@@ -64,7 +64,7 @@ class FakeLinks:
 
 
 class Rig:
-    bridge, patience_s = "br100", 2.0
+    bridge, timeout_s = "br100", 2.0
 
     def __init__(self, tmp_path, links: FakeLinks, clock: Clock | None = None, **changes) -> None:
         self.hypervisor, self.links, self.root = FakeHypervisor(), links, tmp_path / "instances"

@@ -493,7 +493,7 @@ def test_landed_guest_when_it_is_started_anew_then_it_has_what_it_runs_with(rig,
     there, uuid = rig.other.hypervisor, order.server_uuid
     live = places(rig.hypervisor.departures[-1].xml)
     there.xml[uuid] = there.xml[uuid].replace(str(rig.other.root), str(rig.root))  # as if libvirt kept the source's
-    rig.other.driver.live_moves.land(move_order(order))
+    rig.other.driver.live_moves.finish_arrival(move_order(order))
     assert {one for one in live if one[0] == "disk"} and places(there.xml[uuid]) == live
     assert str(rig.root) not in there.xml[uuid]
 
@@ -504,7 +504,7 @@ def test_arrival_when_the_guest_holds_something_then_it_is_where_its_destination
     rig.driver.live_moves.migrate(prepared(rig, there, rig.other), nobody, lambda: False)
     xml = rig.hypervisor.departures[-1].xml
     assert '<vcpupin vcpu="0" cpuset="3"' in xml and '<vcpupin vcpu="0" cpuset="0"' not in xml
-    rig.other.driver.live_moves.land(move_order(there))
+    rig.other.driver.live_moves.finish_arrival(move_order(there))
     assert '<vcpupin vcpu="0" cpuset="3"' in rig.other.hypervisor.xml[order.server_uuid]
 
 
@@ -604,7 +604,7 @@ def test_migration_of_an_earlier_process_is_watched_to_its_end(rig, order):
     restarted.live_moves.migrate(live_order, lambda percent, progress: reported.append(percent), lambda: False)
     thread.join(10)
     assert reported == [60] and len(rig.hypervisor.departures) == 1
-    assert rig.other.driver.live_moves.land(move_order(order)) == RUNNING
+    assert rig.other.driver.live_moves.finish_arrival(move_order(order)) == RUNNING
 
 
 def test_call_that_is_lost_while_the_guest_goes_is_a_success(rig, order):
@@ -612,7 +612,7 @@ def test_call_that_is_lost_while_the_guest_goes_is_a_success(rig, order):
     live_order = prepared(rig, order, rig.other)
     rig.hypervisor.migration_lost = True
     rig.driver.live_moves.migrate(live_order, nobody, lambda: False)
-    assert rig.other.driver.live_moves.land(move_order(order)) == RUNNING
+    assert rig.other.driver.live_moves.finish_arrival(move_order(order)) == RUNNING
 
 
 def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_be_undone(rig, order, monkeypatch):
@@ -648,7 +648,7 @@ def test_migration_when_a_host_has_no_post_copy_then_the_guest_goes_without(rig,
     rig.driver.live_moves.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
     assert [one.post_copy for one in rig.hypervisor.departures] == [True, False]
     assert "vm.unprivileged_userfaultfd" in caplog.text
-    assert rig.other.driver.live_moves.land(move_order(order)) == RUNNING
+    assert rig.other.driver.live_moves.finish_arrival(move_order(order)) == RUNNING
 
 
 @pytest.mark.parametrize("no_post_copy", [False, True])
@@ -740,7 +740,7 @@ def test_guest_on_shared_storage_moves_and_stays_where_it_is(shared):
         shared.other.driver.live_moves.prepare_arrival(again, None)
     shared.driver.live_moves.migrate(live_order, nobody, lambda: False)
     assert shared.hypervisor.departures[-1].disks == ()
-    assert shared.other.driver.live_moves.land(move_order(order)) == RUNNING
+    assert shared.other.driver.live_moves.finish_arrival(move_order(order)) == RUNNING
     unbuild(shared, order)  # what is another host's now stays
     assert shared.disk(order).stat().st_ino == inode and shared.driver.guests() == ()
     assert [guest.epoch for guest in shared.other.driver.guests()] == [3]

@@ -193,7 +193,7 @@ def test_guest_that_stops_while_it_is_copied_is_copied_as_it_lies(rig, order):
 
     def stop_then(server_uuid: str, xml: str) -> None:
         begin(server_uuid, xml)
-        rig.hypervisor.stop_now(server_uuid)
+        rig.hypervisor.power_off(server_uuid)
     rig.hypervisor.begin_copy = stop_then
     assert rig.driver.snapshots.take_snapshot(snapshot_order(order)).format == "qcow2"
     assert rig.driver.lifecycle.power_state(order.server_uuid) == SHUTDOWN

@@ -87,4 +87,4 @@ def test_call_when_the_guest_is_not_there_or_libvirt_says_no_then_it_is_told_the
 
 def test_call_that_lasts_when_there_is_no_libvirt_then_it_is_down():
     with pytest.raises(errors.host.LibvirtDown):
-        Opened("qemu+unix:///system?socket=/nonexistent").call_apart("ask", lambda connection: None)
+        Opened("qemu+unix:///system?socket=/nonexistent").call_on_own_connection("ask", lambda connection: None)

@@ -45,8 +45,8 @@ def test_passphrase_when_the_volume_is_connected_then_libvirt_alone_has_it_until
     assert record.encrypted
     for path in host.folders.of(UUID).path.rglob("*"):
         assert not path.is_file() or PASSPHRASE not in path.read_text()
-    host.connections.let_go(UUID, DATA)
-    host.connections.let_go(UUID, DATA)
+    host.connections.release(UUID, DATA)
+    host.connections.release(UUID, DATA)
     assert host.hypervisor.secrets == {} and host.records() == []
 
 
@@ -112,9 +112,9 @@ def test_passphrase_when_two_guests_have_the_volume_then_it_goes_with_the_last(h
 
 def test_passphrase_when_another_volume_of_the_export_goes_then_it_stays(host):
     host.connect(secret(), nfs("plain"))
-    host.connections.let_go(UUID, "plain")
+    host.connections.release(UUID, "plain")
     assert host.hypervisor.secrets
-    host.connections.let_go(UUID, DATA)
+    host.connections.release(UUID, DATA)
     assert host.hypervisor.secrets == {}
 
 

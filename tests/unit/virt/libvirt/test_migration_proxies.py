@@ -104,7 +104,7 @@ def ends() -> Iterator[Ends]:
 
 @pytest.fixture
 def joined(ends: Ends) -> Ends:
-    ends.here.open_tunnel(UUID, ends.there.open_gate(UUID, DEFINITION))
+    ends.here.open_tunnel(UUID, ends.there.open_listener(UUID, DEFINITION))
     return ends
 
 
@@ -191,7 +191,7 @@ def test_memory_when_nothing_was_prepared_then_it_is_not_taken(joined, monkeypat
 def test_memory_when_its_socket_is_another_daemons_then_it_is_not_taken(ends):
     """QEMU may write to that directory: the name may stand for any socket of the host."""
     there = MigrationProxies(settings=ends.there.settings, owner=ends.there.owner, libvirt_uri=ends.there.libvirt_uri)
-    ends.here.open_tunnel(UUID, there.open_gate(UUID, DEFINITION))
+    ends.here.open_tunnel(UUID, there.open_listener(UUID, DEFINITION))
     Caller(ends, Channel.LIBVIRT).ask(preparing(given(ends)))
     plan = ends.there.directory(UUID) / "plan.json"
     assert b'"owner":[%d' % OWNER[0] in plan.read_bytes()
@@ -200,7 +200,7 @@ def test_memory_when_its_socket_is_another_daemons_then_it_is_not_taken(ends):
         ends.here.close(UUID)
         other = MigrationProxies(settings=ends.there.settings, owner=lambda: (64055, 109),
                                  libvirt_uri=ends.there.libvirt_uri)
-        ends.here.open_tunnel(UUID, other.open_gate(UUID, DEFINITION))
+        ends.here.open_tunnel(UUID, other.open_listener(UUID, DEFINITION))
         libvirtd = Caller(ends, Channel.LIBVIRT)
         libvirtd.ask(preparing(given(ends)))
         ends.qemu(Channel.MEMORY)
@@ -220,14 +220,14 @@ def connected(ends: Ends, gate, secret: str, letter: bytes = b"l", certificate: 
 
 @pytest.mark.parametrize(("secret", "letter"), [("0" * 64, b"l"), (None, b"x")])
 def test_gate_when_the_secret_or_the_channel_is_wrong_then_nothing_reaches_libvirtd(ends, secret, letter):
-    gate = ends.there.open_gate(UUID, DEFINITION)
+    gate = ends.there.open_listener(UUID, DEFINITION)
     assert connected(ends, gate, gate.secret if secret is None else secret, letter) == b""
     assert ends.libvirtd.heard == b""
     assert connected(ends, gate, gate.secret), "who knows it comes in"
 
 
 def test_gate_when_nobody_says_anything_then_others_come_in_all_the_same(ends):
-    gate = ends.there.open_gate(UUID, DEFINITION)
+    gate = ends.there.open_listener(UUID, DEFINITION)
     silent = [socket.create_connection((gate.address, gate.port)) for _ in range(20)]
     assert connected(ends, gate, gate.secret)
     for one in silent:
@@ -236,7 +236,7 @@ def test_gate_when_nobody_says_anything_then_others_come_in_all_the_same(ends):
 
 def test_tunnel_when_the_gate_is_another_one_then_it_tells_no_secret(ends):
     """Whoever took the gate's port has not its certificate."""
-    gate, other = ends.there.open_gate(UUID, DEFINITION), ends.here.open_gate("another", DEFINITION)
+    gate, other = ends.there.open_listener(UUID, DEFINITION), ends.here.open_listener("another", DEFINITION)
     try:
         ends.here.open_tunnel(UUID, msgspec.structs.replace(gate, port=other.port))
         assert Caller(ends, Channel.LIBVIRT).say(opening().encode()) == b""
@@ -255,21 +255,21 @@ def test_tunnel_when_the_destination_is_gone_then_the_source_ends_at_once_and_sa
 
 
 def test_gate_when_it_is_opened_again_then_it_is_the_same_until_the_guest_is_another(ends):
-    first = ends.there.open_gate(UUID, DEFINITION)
-    assert ends.there.open_gate(UUID, DEFINITION) == first
-    other = ends.there.open_gate(UUID, DEFINITION.replace("<os>", "<vcpu>2</vcpu><os>"))
+    first = ends.there.open_listener(UUID, DEFINITION)
+    assert ends.there.open_listener(UUID, DEFINITION) == first
+    other = ends.there.open_listener(UUID, DEFINITION.replace("<os>", "<vcpu>2</vcpu><os>"))
     assert other.secret != first.secret and other.certificate != first.certificate
 
 
 def test_gate_when_its_process_was_killed_then_another_one_is_opened(ends):
-    first = ends.there.open_gate(UUID, DEFINITION)
+    first = ends.there.open_listener(UUID, DEFINITION)
     os.kill(pid_files.running(ends.there.directory(UUID) / PID_FILE), signal.SIGKILL)
     assert eventually(lambda: not lives(ends.there), 5)
-    assert ends.there.open_gate(UUID, DEFINITION).secret != first.secret
+    assert ends.there.open_listener(UUID, DEFINITION).secret != first.secret
 
 
 def test_tunnel_when_it_is_opened_again_then_the_migration_goes_on(joined):
-    gate = joined.there.open_gate(UUID, DEFINITION)
+    gate = joined.there.open_listener(UUID, DEFINITION)
     libvirtd = Caller(joined, Channel.LIBVIRT)
     libvirtd.ask(opening())
     joined.here.open_tunnel(UUID, gate)
@@ -286,7 +286,7 @@ def test_process_when_its_directory_is_gone_then_it_ends(joined):
 def test_sockets_when_our_umask_is_strict_then_qemus_user_reaches_them_all_the_same(ends):
     before = os.umask(0o077)
     try:
-        ends.here.open_tunnel(UUID, ends.there.open_gate(UUID, DEFINITION))
+        ends.here.open_tunnel(UUID, ends.there.open_listener(UUID, DEFINITION))
     finally:
         os.umask(before)
     for one in (ends.here, ends.there):
@@ -297,7 +297,7 @@ def test_sockets_when_our_umask_is_strict_then_qemus_user_reaches_them_all_the_s
 
 
 def test_gate_when_somebody_speaks_a_letter_at_a_time_then_the_connection_ends_in_time(ends, monkeypatch):
-    gate = ends.there.open_gate(UUID, DEFINITION)
+    gate = ends.there.open_listener(UUID, DEFINITION)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_verify_locations(cadata=gate.certificate)
@@ -330,4 +330,4 @@ def test_gate_when_no_port_is_free_then_it_is_a_refusal_that_names_them(ends):
         busy = MigrationProxies(owner=lambda: OWNER, settings=MoveSettings(
             migrations_path=ends.there.settings.migrations_path, migration_ports=(port, port)))
         with pytest.raises(errors.move.Proxy, match=f"no port of {port} to {port} is free"):
-            busy.open_gate(UUID, DEFINITION)
+            busy.open_listener(UUID, DEFINITION)

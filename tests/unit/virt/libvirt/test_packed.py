@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.numa.topology import PackedCell, PackedDevice, Packing
+from nova.model.numa.topology import CellClaim, DeviceClaim, TopologyClaim
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.guest.numa_requirements import PROMISES
 from nova.virt.libvirt.xml.domain import domain_xml
@@ -20,13 +20,13 @@ GOLDEN = Path(__file__).parent / "golden"
 FLOATING = facts(floating=(0, 8))
 
 
-def cell(number: int = 0, **changes) -> PackedCell:
-    return PackedCell(**{"id": number, "host_cell": number, "vcpus": (0, 1), "memory_mb": 512, "pins": {0: 3, 1: 11},
-                         **changes})
+def cell(number: int = 0, **changes) -> CellClaim:
+    return CellClaim(**{"id": number, "host_cell": number, "vcpus": (0, 1), "memory_mb": 512, "pins": {0: 3, 1: 11},
+                        **changes})
 
 
-def packing(*cells: PackedCell, **changes) -> Packing:
-    return Packing(cells=cells or (cell(),), **changes)
+def packing(*cells: CellClaim, **changes) -> TopologyClaim:
+    return TopologyClaim(cells=cells or (cell(),), **changes)
 
 
 def xml_of(packing_=None, host=FLOATING, specs=None, properties=None, **changes) -> str:
@@ -45,7 +45,7 @@ def pins_of(tree: ET.Element) -> dict[str, str]:
 TWO_CELLS = packing(
     cell(0, vcpus=(0, 1), memory_mb=1024, page_kb=2048, siblings=((0, 1),)),
     cell(1, vcpus=(2, 3), memory_mb=1024, page_kb=1048576, pins={2: 5, 3: 13}, siblings=((2, 3),)),
-    locked=True, devices=(PackedDevice(address="0000:81:10.2", request=0, alias="nic", kind="type-VF"),))
+    locked=True, devices=(DeviceClaim(address="0000:81:10.2", request=0, alias="nic", kind="type-VF"),))
 REALTIME = packing(
     cell(0, vcpus=(0, 1, 2, 3), memory_mb=512, pins={1: 3, 2: 11, 3: 2}, shared=(0, 8)), realtime=(1, 2),
     emulator="share")
@@ -105,8 +105,8 @@ def test_threads_when_processors_share_cores_then_the_guest_knows():
 
 
 def test_device_when_it_is_not_managed_then_libvirt_leaves_it_alone():
-    held = (PackedDevice(address="0000:3b:00.0", request=0, managed=False),)
-    device = tree_of(Packing(devices=held)).find("devices/hostdev")
+    held = (DeviceClaim(address="0000:3b:00.0", request=0, managed=False),)
+    device = tree_of(TopologyClaim(devices=held)).find("devices/hostdev")
     assert device.get("managed") == "no"
     assert device.find("source/address").attrib == {"domain": "0x0000", "bus": "0x3b", "slot": "0x00",
                                                     "function": "0x0"}
@@ -116,8 +116,9 @@ def test_device_when_it_is_not_managed_then_libvirt_leaves_it_alone():
     (packing(cell(vcpus=(0,), pins={0: 1})), "1 processors"), (packing(cell(), cell(1)), "4 processors"),
     (packing(cell(memory_mb=256)), "256 MB"), (packing(cell(pins={5: 1})), "does not have"),
     (packing(realtime=(2,)), "does not have"),
-    (Packing(devices=(PackedDevice(address="0000:81:10.2", request=0, kind="vdpa"),)), "vdpa"),
-    (Packing(devices=(PackedDevice(address="0000:81:10.2", request=0, kind="type-VF", id="port"),)), "for a port")])
+    (TopologyClaim(devices=(DeviceClaim(address="0000:81:10.2", request=0, kind="vdpa"),)), "vdpa"),
+    (TopologyClaim(devices=(DeviceClaim(address="0000:81:10.2", request=0, kind="type-VF", id="port"),)),
+     "for a port")])
 def test_packing_that_does_not_fit_its_flavor_is_refused(held, why):
     with pytest.raises(errors.host.BadPacking, match=why):
         xml_of(held)
@@ -129,7 +130,7 @@ ASKED = {"hw:cpu_policy": "dedicated", "hw_cpu_policy": "mixed", "hw:cpu_realtim
          "hw_mem_page_size": "2048", "hw:numa_nodes": "1", "hw_numa_nodes": "1", "hw:locked_memory": "yes",
          "hw_locked_memory": "true", "pci_passthrough:alias": "gpu:1"}
 KEEPS_ALL = packing(cell(page_kb=2048), realtime=(1,), locked=True,
-                    devices=(PackedDevice(address="0000:3b:00.0", request=0),))
+                    devices=(DeviceClaim(address="0000:3b:00.0", request=0),))
 
 
 def test_every_promise_has_a_case():

@@ -12,7 +12,7 @@ import pytest
 from nova import errors
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.guest.serial_ports import SerialLines, is_free
+from nova.virt.libvirt.guest.serial_ports import SerialPortAllocator, is_free
 from nova.virt.libvirt.settings.consoles import SerialSettings, console_settings_of, ports_of
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.test_libvirt_driver import conf_of
@@ -27,7 +27,8 @@ class Host:
         self.hypervisor, self.busy = hypervisor or FakeHypervisor(), set(busy)
         self.folders = Folders(path / "instances")
         settings = SerialSettings(listen="127.0.0.1", first=first, last=last, sockets=sockets)
-        self.lines = SerialLines(settings, self.hypervisor, self.folders, lambda address, port: port not in self.busy)
+        self.lines = SerialPortAllocator(settings, self.hypervisor, self.folders,
+                                         lambda address, port: port not in self.busy)
 
     def define(self, server_uuid: str, count: int = 1, power: PowerState = SHUTDOWN) -> tuple[int, ...]:
         """As the driver does."""
@@ -148,7 +149,7 @@ def test_choose_when_defining_fails_then_the_lock_is_open_and_nothing_is_kept(ho
 
 
 def test_choose_when_serial_ports_are_not_served_then_there_are_none(host):
-    with SerialLines(None, host.hypervisor, host.folders).choose(uuids(1)[0], 4) as lines:
+    with SerialPortAllocator(None, host.hypervisor, host.folders).choose(uuids(1)[0], 4) as lines:
         assert lines == ()
 
 

@@ -9,7 +9,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.orders import UUID
 
 
-class Room:
+class Capacities:
     def __init__(self, tmp_path) -> None:
         self.hypervisor, self.folder = FakeHypervisor(), Folder(tmp_path / UUID)
         self.folder.make()
@@ -22,7 +22,7 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path):
-    return Room(tmp_path)
+    return Capacities(tmp_path)
 
 
 def test_secret_is_made_once_and_kept(room):

@@ -78,7 +78,7 @@ def test_prepare_when_the_uplink_is_missing_names_it(links):
 def test_prepare_of_a_multi_host_network_leaves_the_bridge_to_nova_network_here(links):
     wanted = interface(multi_host=True, should_create_vlan=True, vlan=100)
     with pytest.raises(errors.host.NoLocalBridge, match="nova-network"):
-        bridge.prepare(wanted, settings(vlan_interface="eth0"), patience_s=0)
+        bridge.prepare(wanted, settings(vlan_interface="eth0"), timeout_s=0)
     links.there.add("br100")
     bridge.prepare(wanted, settings(vlan_interface="eth0"))
     assert links.made == []

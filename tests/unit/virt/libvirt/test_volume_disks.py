@@ -164,28 +164,28 @@ ALL, NONE = (True, True, True), (False, False, False)
 
 def test_detach_when_the_guest_does_not_hear_at_first_then_it_is_asked_again(quick, guest, one):
     attach(quick.driver, guest, one)
-    quick.hypervisor.deaf = 2
+    quick.hypervisor.why_not_receiving = 2
     detach(quick.driver, guest, one)
     assert quick.hypervisor.asked_for == 3 and has(quick, guest, one) == NONE
 
 
 def test_detach_when_the_guest_never_gives_it_up_then_it_keeps_all_of_it_until_a_later_detach(quick, guest, one):
     attach(quick.driver, guest, one)
-    quick.hypervisor.deaf = 99
+    quick.hypervisor.why_not_receiving = 99
     with pytest.raises(errors.guest.KeepsVolume, match=f"{one.device.volume_id} within 60 s"):
         detach(quick.driver, guest, one)
     assert has(quick, guest, one) == ALL
-    quick.hypervisor.deaf = 0
+    quick.hypervisor.why_not_receiving = 0
     detach(quick.driver, guest, one)
     assert has(quick, guest, one) == NONE
 
 
 def test_detach_when_the_guest_gave_it_up_late_then_the_next_does_the_rest_without_asking(quick, guest, one):
     attach(quick.driver, guest, one)
-    quick.hypervisor.deaf = 99
+    quick.hypervisor.why_not_receiving = 99
     with pytest.raises(errors.Conflict):
         detach(quick.driver, guest, one)
-    quick.hypervisor.deaf, asked = 0, quick.hypervisor.asked_for
+    quick.hypervisor.why_not_receiving, asked = 0, quick.hypervisor.asked_for
     running = quick.hypervisor.definitions_of(guest.server_uuid).running
     late = ET.tostring(disk_xml.find(running, one.device.volume_id), encoding="unicode")
     quick.hypervisor.detach_device(guest.server_uuid, late, True)
@@ -208,7 +208,7 @@ def test_volume_when_its_guest_gave_it_up_late_then_the_host_sees_that_while_the
 
 def test_detach_when_a_newer_order_comes_then_it_is_given_up(quick, guest, one):
     attach(quick.driver, guest, one)
-    quick.hypervisor.deaf = 99
+    quick.hypervisor.why_not_receiving = 99
     with pytest.raises(errors.guest.KeepsVolumeStopped):
         quick.driver.volumes.detach_volume(volume_order(guest, one, False), lambda: True)
     assert has(quick, guest, one) == ALL
@@ -368,7 +368,7 @@ def test_live_migration_when_a_volume_was_plugged_in_then_it_goes_by_its_name_an
         rig.driver.live_moves.migrate(live, lambda percent, amounts: None, lambda: False)
         assert "vde" not in rig.hypervisor.departures[0].disks
         rig.driver.volumes.disconnect(uuid)
-        assert other.live_moves.land(move) == PowerState.RUNNING
+        assert other.live_moves.finish_arrival(move) == PowerState.RUNNING
         for text in rig.other.hypervisor.definitions_of(uuid):
             disk = disk_xml.find(text, there.device.volume_id)
             assert disk_xml.target_of(disk) == "vde"

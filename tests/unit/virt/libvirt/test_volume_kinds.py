@@ -171,7 +171,7 @@ def test_export_when_several_guests_use_it_then_it_is_mounted_once_and_unmounted
     assert host.runner.ran == [("mount", "-t", "nfs", "-o", "nosuid,vers=4", "--", EXPORT, mount)] and source == EXPORT
     [first, second] = host.folders.of(UUID).volumes()
     assert (first.path, second.path) == (f"{mount}/vol-1", f"{mount}/vol-2")
-    host.connections.let_go(UUID, "vol-1")
+    host.connections.release(UUID, "vol-1")
     host.connections.disconnect(UUID)
     assert host.runner.mounted and host.records() == []
     host.connections.disconnect(OTHER)

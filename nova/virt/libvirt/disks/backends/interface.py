@@ -66,15 +66,15 @@ class PooledBackend(Backend, Protocol):
         """Replace the disk's content with that of a raw file, and make this host its owner."""
 
     def keep(self, folder: Folder, disk: DiskRecord) -> None:
-        """Keep the disk's current state. Until ``take_back`` or ``let_go``, no host removes the disk."""
+        """Keep the disk's current state. Until ``take_back`` or ``release``, no host removes the disk."""
 
     def take_back(self, folder: Folder, disk: DiskRecord) -> None:
         """Restore the kept state, and make this host the disk's owner."""
 
-    def let_go(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
+    def release(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
         """Drop the kept state. Removes the disk if no other host owns it and it is not ``used`` here."""
 
-    def disown(self, folder: Folder, disk: DiskRecord) -> None:
+    def clear_owner(self, folder: Folder, disk: DiskRecord) -> None:
         """End this host's ownership of the disk. Does nothing if it is another host's."""
 
     def renew(self, folder: Folder, disk: DiskRecord) -> None:

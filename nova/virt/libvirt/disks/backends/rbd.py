@@ -85,7 +85,7 @@ class RbdDisks:
         self._remove(_name(disk) + PART)
         notes = self._rbd.notes(_name(disk))
         if KEPT in notes:
-            self.disown(folder, disk)
+            self.clear_owner(folder, disk)
         elif notes.get(OWNER, NOBODY) in (NOBODY, folder.host):
             if self._snapshots is not None:
                 self._snapshots.abandon(_name(disk))
@@ -133,14 +133,14 @@ class RbdDisks:
         self._rbd.roll_back(_name(disk), AS_IT_WAS)
         self._forget(disk)
 
-    def let_go(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
+    def release(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
         owner = self._rbd.notes(_name(disk)).get(OWNER, NOBODY)
         if owner in (NOBODY, folder.host) and not used:
             self._remove(_name(disk))
         else:
             self._forget(disk)
 
-    def disown(self, folder: Folder, disk: DiskRecord) -> None:
+    def clear_owner(self, folder: Folder, disk: DiskRecord) -> None:
         if self._rbd.notes(_name(disk)).get(OWNER) == folder.host:
             self._rbd.note(_name(disk), OWNER, NOBODY)
 
