@@ -128,7 +128,7 @@ def _advice_on_opening(text: str) -> Iterator[str]:
 
 def _sentences(text: str) -> Iterator[str]:
     """Yield each sentence of plain paragraphs and items, without code and tables."""
-    for paragraph in re.split(r"\n\s*\n|\n\s*[*-] ", text):
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+|\n\s*[*-] ", text):
         if not paragraph.startswith((" ", "=", "+", "|")):
             yield from re.split(r"(?<=[.?!;:])\s+", re.sub(r"\s+", " ", paragraph).strip())
 
