@@ -225,7 +225,7 @@ class HostService:
 
     def report_strangers(self, host: HostName, report: OrphanReport) -> tuple[OrphanRemoval, ...]:
         """Store reported orphans and return those to remove, if an operator ordered it. Raises host.NotYours,
-        stranger.BadReport."""
+        orphan.BadReport."""
         _same(host, report.host)
         return self.strangers.report(host, report)
 

@@ -23,8 +23,8 @@ INSTALLS = {"novnc": "Debian's package novnc, or the npm package @novnc/novnc",
 
 class ProxyPages(NamedTuple):
     """The pages of a proxy. ``files``: the library's directory; None: it does not exist. ``own``: assets under
-    :data:`paper.OWN`, by name. ``page``: nova's own entry page; None: the library's. ``lacks``: the missing software
-    and the packages that provide it; empty: nothing is missing."""
+    :data:`own_pages.OWN`, by name. ``page``: nova's own entry page; None: the library's. ``lacks``: the missing
+    software and the packages that provide it; empty: nothing is missing."""
 
     files: StaticFiles | None = None
     own: Mapping[str, Asset] = {}

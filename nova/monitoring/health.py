@@ -22,9 +22,9 @@ class Collector(Protocol):
 
 
 class HealthChecks(NamedTuple):
-    """Health checks of a worker. ``checks``: by name, functions that raise while the daemon cannot work. ``deaf``:
-    returns why the process must be replaced; empty while it receives RPC. ``collectors``: metrics that are read on
-    demand, not counted."""
+    """Health checks of a worker. ``checks``: by name, functions that raise while the daemon cannot work.
+    ``why_not_receiving``: why the process must be replaced; empty while it receives RPC. ``collectors``: metrics that
+    are read on demand, not counted."""
 
     checks: Mapping[str, Callable[[], object]] = {}
     why_not_receiving: Callable[[], str] = lambda: ""
@@ -38,7 +38,7 @@ class CheckResult(NamedTuple):
 
 
 class Health:
-    """Health of one daemon, as seen by one of its workers. ``vitals``: that worker's health checks, once it has
+    """Health of one daemon, as seen by one of its workers. ``health_checks``: that worker's health checks, once it has
     started."""
 
     def __init__(self, binary: str, host: str, workers: Workers, clock: Callable[[], float] = time.monotonic) -> None:

@@ -68,7 +68,7 @@ class HostView:
     kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # cached values
 
     def with_taken(self, need: Resources, fit: object = None) -> HostView:
-        """Return the host after one more server of this size; ``taking``: its claim by requirements."""
+        """Return the host after one more server of this size; ``fit``: its claim by requirements."""
         return dataclasses.replace(self, free_vcpus=self.free_vcpus - need.vcpus,
                                    free_memory_mb=self.free_memory_mb - need.memory_mb,
                                    free_disk_gb=self.free_disk_gb - need.disk_gb, pending=self.pending + 1, kept={},
@@ -128,7 +128,7 @@ def _number(text: str) -> float | None:
 
 
 class Load(NamedTuple):
-    """Load of a host beyond its state: the amounts of ``servers`` that are selected but not claimed; ``takings``: the
+    """Load of a host beyond its state: the amounts of ``servers`` that are selected but not claimed; ``fits``: the
     claims of servers with requirements among them; ``busy`` (see :class:`HostView`)."""
 
     vcpus: int = 0

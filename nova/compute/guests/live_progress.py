@@ -55,7 +55,7 @@ class ProgressWatch:
 
 class LiveProgress:
     """Sends progress reports: at the first call, at each step, after a while, and at the end. ``note`` is the driver's
-    listener. A conductor that was unavailable gets the newest numbers when it is back. ``look`` is called
+    listener. A conductor that was unavailable gets the newest numbers when it is back. ``refresh`` is called
     periodically."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host, server_uuid: str, epoch: int,

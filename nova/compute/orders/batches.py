@@ -83,8 +83,8 @@ class _Job(NamedTuple):
 
 
 class Batches:
-    """Runs batches, each of one kind of order, in the host's pools. ``do``: kind -> handler; ``hurry`` is called with a
-    destroy before it waits for its turn."""
+    """Runs batches, each of one kind of order, in the host's pools. ``do``: kind -> handler; ``expedite`` is called
+    with a destroy before it waits for its turn."""
 
     def __init__(self, do: Mapping[OrderKind, Do], expedite: Callable[[GuestOrder, Work, BatchPermission], None],
                  orders: Orders, conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:

@@ -17,8 +17,8 @@ ASKS_EVERY = 4  # interval after which a host learns of cleanups, newer peers, a
 
 
 class Heartbeats:
-    """Sends a heartbeat, once an interval. ``conductor``: a ConductorHostRPC client; ``beat``: the message; ``heard``:
-    handles an answer; ``hearing``: the RPC watchdog of the bus from which orders arrive."""
+    """Sends a heartbeat, once an interval. ``conductor``: a ConductorHostRPC client; ``beat``: the message;
+    ``on_heartbeat``: handles an answer; ``watchdog``: the RPC watchdog of the bus from which orders arrive."""
 
     def __init__(self, conductor: ConductorHostRPC, beat: Heartbeat, on_heartbeat: Callable[[Alive], object],
                  watchdog: RpcWatchdog) -> None:

@@ -53,7 +53,7 @@ class GuestTakeovers:
 
     def adopt_stranger(self, stranger_id: int, change: bool) -> GuestTakeover:
         """Import an orphaned guest, or only show the result if ``change`` is false. A refusal changes nothing. Raises
-        stranger.NotFound, Known, NotAdoptable; network.AddressTaken."""
+        orphan.NotFound, Known, NotAdoptable; network.AddressTaken."""
         with self.deps.cell.reading() as tx:
             row = rows.get(tx, stranger_id)
         found = self._found(row, self._server(row))
@@ -67,7 +67,7 @@ class GuestTakeovers:
     # -- checks
 
     def _server(self, row: AnyRow) -> ServerRow | None:
-        """Return the row of the guest's live server, or None if it has no record. Raises stranger.NotAdoptable,
+        """Return the row of the guest's live server, or None if it has no record. Raises orphan.NotAdoptable,
         Known."""
         if row.kind != OrphanKind.GUEST.value or row.what == orphans.NO_DOMAIN:
             raise _refused(row, "it is not a guest")

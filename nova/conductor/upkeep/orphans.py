@@ -65,7 +65,7 @@ class Orphans:
 
     def report(self, host: HostName, report: OrphanReport) -> tuple[OrphanRemoval, ...]:
         """Store the orphans that the host found, and return the orphans that it may remove now. Raises
-        stranger.BadReport."""
+        orphan.BadReport."""
         _check(host, report.found)
         found = {OrphanKey(host, one.kind, one.server_uuid): OrphanFacts(one.server_uuid, _what(one), one.epoch)
                  for one in report.found}
@@ -129,8 +129,8 @@ class Orphans:
 
     def remove_stranger(self, stranger_id: int) -> Orphan:
         """Order the removal of an orphan. Its host removes it when it is up; allocations and ports are released
-        immediately. Repeating it is harmless. Raises stranger.NotFound; stranger.Known if a record explains it by now;
-        stranger.NotRemovable."""
+        immediately. Repeating it is harmless. Raises orphan.NotFound; orphan.Known if a record explains it by now;
+        orphan.NotRemovable."""
         with self.deps.cell.reading() as tx:
             row = orphans.get(tx, stranger_id)
         at_once = {OrphanKind.ALLOCATION.value: self._give_back, OrphanKind.PORT.value: self._let_go}

@@ -106,7 +106,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
 
 
 class _Node:
-    """A node's provider, locked. ``beyond``: read only for claims with requirements."""
+    """A node's provider, locked. ``tree_facts``: read only for claims with requirements."""
 
     def __init__(self, row: AnyRow) -> None:
         self.id, self.uuid, self.host, self.name = row.id, row.uuid, row.host, row.name

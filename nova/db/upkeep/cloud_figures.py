@@ -59,7 +59,7 @@ class Capacity(NamedTuple):
 
 class CellFigures(NamedTuple):
     """The figures of a cell. ``services``: (binary, state) -> count, where the state is up, down or disabled;
-    ``servers``: vm_state -> count; ``beats``: the compute hosts with the oldest heartbeats; ``leases``: (valid,
+    ``servers``: vm_state -> count; ``heartbeats``: the compute hosts with the oldest heartbeats; ``leases``: (valid,
     expired); ``strangers``: kind of orphan -> count; ``mode``: the recorded security mode."""
 
     operations: tuple[OpenOperations, ...]

@@ -96,7 +96,7 @@ def forget_host(tx: Connection, host: str) -> None:
 
 
 def get(tx: Connection, key: int) -> AnyRow:
-    """Return an open orphan. Raises stranger.NotFound."""
+    """Return an open orphan. Raises orphan.NotFound."""
     row = tx.execute(sa.select(strangers).where(strangers.c.id == key, OPEN)).one_or_none()
     if row is None:
         raise errors.orphan.NotFound(id=key)
