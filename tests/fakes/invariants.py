@@ -202,4 +202,4 @@ def audited(cloud: LivingCloud) -> list[str]:
     """Return the findings of nova-manage placement audit."""
     stores = allocation_audit.Stores(cloud.api, cloud.cell)
     return [f"audit: {one.words()}" for uuid in allocation_audit.review(stores)
-            for one in allocation_audit.judge(stores, uuid).differences]
+            for one in allocation_audit.audit(stores, uuid).differences]

@@ -216,8 +216,8 @@ def exported() -> set[str]:
               for suffix in {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}[
                   family.type]}
     figures = CellFigures(operations=(OpenOperations("a", 1, (0, 0, 0), 1.0),), cleanups=(HostCleanups("h", 1, 1.0),),
-                          services={("b", "up"): 1}, beats=(HostAge("h", 1.0),), leases=(1, 0), shortest_lease_s=1.0,
-                          servers={"active": 1}, strangers={"guest": 0})
+                          services={("b", "up"): 1}, heartbeats=(HostAge("h", 1.0),), leases=(1, 0),
+                          shortest_lease_s=1.0, servers={"active": 1}, strangers={"guest": 0})
     names |= {family.name for family in (*cloud_figures._of_cell(figures),
                                          *cloud_figures._of_capacity((Capacity(None, "VCPU", 1.0, 1),), "nova"))}
     process = ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds")

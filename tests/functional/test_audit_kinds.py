@@ -61,12 +61,12 @@ def place(stores: Stores, host: str, count: int) -> tuple[int, list[str]]:
 
 def found(stores: Stores, **given: Any) -> list[tuple[str, str]]:
     return sorted((one.kind, one.server) for uuid in allocation_audit.review(stores, **given)
-                  for one in allocation_audit.judge(stores, uuid).differences)
+                  for one in allocation_audit.audit(stores, uuid).differences)
 
 
 def cure(stores: Stores, *kinds: str) -> None:
     for uuid in allocation_audit.review(stores):
-        assert allocation_audit.judge(stores, uuid, kinds or allocation_audit.ALL).failed is None
+        assert allocation_audit.audit(stores, uuid, kinds or allocation_audit.ALL).failed is None
 
 
 def test_review_when_each_kind_is_there_then_each_is_found_and_cured(stores: Stores, host: str) -> None:
@@ -114,7 +114,7 @@ def test_judge_when_it_cures_beside_claims_and_deletes_then_what_is_held_is_what
 
     def heal(number: int) -> None:
         for uuid in uuids[number::2]:
-            assert allocation_audit.judge(stores, uuid, allocation_audit.ALL).failed is None
+            assert allocation_audit.audit(stores, uuid, allocation_audit.ALL).failed is None
 
     gone = uuids[::3]
     acts: list[Any] = [lambda number=number: heal(number % 2) for number in range(4)]

@@ -138,11 +138,11 @@ def test_what_periodic_tasks_look_for_is_found_and_judged_by_the_databases_clock
     cell.transact(lambda tx: tx.execute(sa.update(tables.migrations).values(created_at=now - old)))
     what = timeouts.IdleServersQuery(VmState.RESCUED, ("rescue",), "unrescue")
     with cell.reading() as tx:
-        found = timeouts.resting(tx, what, 10)
+        found = timeouts.idle_servers(tx, what, 10)
         after = what._replace(after=(found[0].updated_at, found[0].id))
         ages = [(services.as_time(row.clock) - row.updated_at).total_seconds() for row in found]
         assert [row.uuid for row in found] == [rescued, young] and ages[0] > 499 and abs(ages[1]) < 60
-        assert [row.uuid for row in timeouts.resting(tx, after, 10)] == [young]
+        assert [row.uuid for row in timeouts.idle_servers(tx, after, 10)] == [young]
         assert [row.uuid for row in timeouts.building(tx, 400, 10)] == [built]
         assert [row.uuid for row in timeouts.ownerless(tx, 10)] == [lost]
         moves = timeouts.abandoned(tx, 10)

@@ -93,7 +93,7 @@ def test_download_when_the_proxy_dies_on_the_way_then_it_goes_on_with_the_next(c
 def test_download_with_another_hosts_ticket_then_it_is_refused(cloud: Cloud, tmp_path: Path) -> None:
     image_id = cloud.glance.add(b"not yours")
     stolen = client(cloud, "host2", ticket_for(cloud, "host1", image_id))
-    with pytest.raises(errors.HostRefused, match="knows another secret"):
+    with pytest.raises(errors.HostRefused, match="has a different secret"):
         stolen.show(image_id)
 
 

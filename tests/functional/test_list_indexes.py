@@ -106,8 +106,8 @@ RESCUED = timeouts.IdleServersQuery(VmState.RESCUED, ("rescue",), "unrescue")
 
 
 @pytest.mark.parametrize(("look", "index"), [
-    (lambda tx: timeouts.resting(tx, RESCUED, 50), "ix_servers_vm_state"),
-    (lambda tx: timeouts.resting(tx, RESCUED._replace(after=(CHANGED, 7)), 50), "ix_servers_vm_state"),
+    (lambda tx: timeouts.idle_servers(tx, RESCUED, 50), "ix_servers_vm_state"),
+    (lambda tx: timeouts.idle_servers(tx, RESCUED._replace(after=(CHANGED, 7)), 50), "ix_servers_vm_state"),
     (lambda tx: timeouts.building(tx, 600, 50), "ix_servers_vm_state"),
     (lambda tx: timeouts.ownerless(tx, 50), "ix_servers_tasks")],
     ids=["resting", "next page", "building", "ownerless"])

@@ -149,4 +149,4 @@ def test_demonstration_when_killed_then_networks_and_ports_are_there_again_and_n
 def test_networking_when_guests_are_libvirts_then_a_sentence_says_that_it_cannot_be() -> None:
     done = run(*NEUTRON, "--driver", "libvirt")
     assert done.returncode == 2
-    assert "--networking neutron is for fake guests" in done.stderr
+    assert "--networking neutron requires fake guests" in done.stderr

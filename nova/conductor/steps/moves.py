@@ -81,6 +81,7 @@ class MoveStep(Step):
 
 
 def each(ops: Sequence[Op], change: AnyColumn) -> Mapping[str, AnyColumn]:
+    """Return the changes that ``change`` gives for each op, as columns with a value for each server."""
     changes: dict[str, PerServer] = {}
     for op in ops:
         for name, value in change(op).items():

@@ -55,4 +55,4 @@ def test_daemons_when_several_are_counted_then_the_states_add_up_by_binary(cell:
 def test_heartbeats_when_a_host_is_disabled_then_its_age_says_so(cell: Database) -> None:
     report(cell, "lost", 900)
     report(cell, "repaired", 9000, disabled=True)
-    assert [(beat.host, beat.enabled) for beat in told(cell).beats] == [("repaired", False), ("lost", True)]
+    assert [(beat.host, beat.enabled) for beat in told(cell).heartbeats] == [("repaired", False), ("lost", True)]
