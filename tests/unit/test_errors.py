@@ -38,6 +38,12 @@ def test_from_wire_when_the_kind_is_known_then_it_is_raised_as_it(kind):
     assert errors.KINDS[kind].code != "some.code"  # the class keeps its own
 
 
+@pytest.mark.parametrize(("former", "code"), kinds.FORMER_CODES.items())
+def test_from_wire_when_the_code_is_of_the_former_release_then_it_is_todays(former, code):
+    assert former not in {row.code for row in ROWS} and code in {row.code for row in ROWS}
+    assert errors.from_wire("not_found", former, "words", {}).code == code
+
+
 def test_from_wire_when_the_kind_is_unknown_then_it_is_a_bug_with_the_message():
     error = errors.from_wire("of_tomorrow", "some.code", "words", {})
     assert (type(error), str(error), error.status) == (errors.Bug, "words", 500)
