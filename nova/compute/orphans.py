@@ -13,7 +13,7 @@ import threading
 
 from nova import errors
 from nova.compute.host import Host
-from nova.compute.reconcile import HostInventory
+from nova.compute.reconcile import GuestManagers
 from nova.model.guest.orphans import MOST_ORPHANS, FoundOrphan, OrphanKind, OrphanRemoval, OrphanReport
 from nova.model.server.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -28,8 +28,8 @@ Found = dict[tuple[OrphanKind, str], FoundOrphan]
 class OrphanReports:
     """Reports orphans to the conductors; runs one check at a time."""
 
-    def __init__(self, desk: HostInventory, conductor: ConductorHostRPC, host: Host) -> None:
-        self._desk, self._conductor, self._host = desk, conductor, host
+    def __init__(self, managers: GuestManagers, conductor: ConductorHostRPC, host: Host) -> None:
+        self._managers, self._conductor, self._host = managers, conductor, host
         self._before: Found = {}
         self._reported: OrphanReport | None = None
         self._lock = threading.Lock()
@@ -57,32 +57,32 @@ class OrphanReports:
     def _found(self) -> Found:
         """Return guests (including half-built ones) and source copies that are not in the conductor's list, except
         those with an order in progress."""
-        driver, fences = self._desk.driver, self._desk.fences
+        driver, fences = self._managers.driver, self._managers.fences
         states = {guest.server_uuid: guest.power_state for guest in driver.guests()}
         copies = driver.cold_moves.kept_sources() if driver.cold_moves is not None else frozenset()
-        guests = {*states, *self._desk.markers.all()}
+        guests = {*states, *self._managers.markers.all()}
         expected = self._conductor.expected_guests(self._host.name, tuple(sorted(guests | copies)))
         known = {guest.server_uuid for guest in expected}
         strange = [(OrphanKind.GUEST, uuid) for uuid in guests - known]
         strange += [(OrphanKind.SOURCE_COPY, uuid) for uuid in copies - known]
         return {(kind, uuid): FoundOrphan(kind=kind, server_uuid=uuid, epoch=fences.known(uuid).epoch,
                                           power_state=states.get(uuid, PowerState.NOSTATE))
-                for kind, uuid in sorted(strange) if not self._desk.orders.busy(uuid)}
+                for kind, uuid in sorted(strange) if not self._managers.orders.busy(uuid)}
 
     def _remove(self, one: OrphanRemoval) -> bool:
         """Remove an orphan, and return whether it is gone. A failure is logged; the removal is retried when it is
         requested again."""
         uuid = one.server_uuid
         try:
-            with self._desk.orders.alone(uuid):
-                if self._desk.fences.known(uuid).epoch != one.epoch:
+            with self._managers.orders.alone(uuid):
+                if self._managers.fences.known(uuid).epoch != one.epoch:
                     LOG.warning("keeping the orphan: a newer order arrived for its server", extra={"server": uuid})
                     return False
                 if one.kind is OrphanKind.SOURCE_COPY:
-                    self._desk.guests.forget(uuid)
+                    self._managers.guests.forget(uuid)
                 else:
-                    self._desk.guests.remove(uuid, keep_disks=one.keep_disks)
-                    self._desk.fences.note(uuid, one.epoch, destroyed=True)
+                    self._managers.guests.remove(uuid, keep_disks=one.keep_disks)
+                    self._managers.fences.note(uuid, one.epoch, destroyed=True)
             LOG.warning("removed an orphaned %s at an operator's request", one.kind, extra={"server": uuid})
         except Exception:
             LOG.exception("could not remove an orphaned %s", one.kind, extra={"server": uuid})

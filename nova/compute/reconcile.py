@@ -33,7 +33,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class HostInventory:
+class GuestManagers:
     """The objects that manage the host's guests, passed around together."""
 
     driver: Driver
@@ -49,13 +49,13 @@ class Reconciler:
     """Reconciles guests with records. ``options``: resume_guests_state_on_host_boot, running_deleted_instance_action
     and its timeout."""
 
-    def __init__(self, desk: HostInventory, conductor: ConductorHostRPC, options: Options, host: Host) -> None:
-        self._desk, self._conductor, self._options, self._host = desk, conductor, options, host
+    def __init__(self, managers: GuestManagers, conductor: ConductorHostRPC, options: Options, host: Host) -> None:
+        self._managers, self._conductor, self._options, self._host = managers, conductor, options, host
 
     def at_start(self) -> None:
         """Reconcile before orders are accepted. Guests in the middle of an operation are left to that operation."""
-        states = {guest.server_uuid: guest.power_state for guest in self._desk.driver.guests()}
-        have = {*states, *self._desk.markers.all()}
+        states = {guest.server_uuid: guest.power_state for guest in self._managers.driver.guests()}
+        have = {*states, *self._managers.markers.all()}
         source_copies = self._source_copies()
         expected = self._expected(have | source_copies)
         for guest in expected:
@@ -69,14 +69,14 @@ class Reconciler:
         down = [guest for guest in settled if guest.vm_state == VmState.ACTIVE
                 and states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.RUNNING]
         self._resume(down, states)
-        self._desk.events.report_all([guest.server_uuid for guest in down if guest.server_uuid not in states])
+        self._managers.events.report_all([guest.server_uuid for guest in down if guest.server_uuid not in states])
 
     def _tell_of_options(self, here: Sequence[ExpectedGuest]) -> None:
         """Warn of options that changed while guests exist here, so that an operator learns of it before the next order
         fails."""
-        if self._desk.driver.kept_orders is None:
+        if self._managers.driver.kept_orders is None:
             return
-        orders = [(guest, self._desk.driver.kept_orders.kept_order(guest.server_uuid)) for guest in here]
+        orders = [(guest, self._managers.driver.kept_orders.kept_order(guest.server_uuid)) for guest in here]
         lost = [guest.server_uuid for guest, order in orders if order is None]
         if lost:
             LOG.warning("%d guests on this host have no directory in [DEFAULT]instances_path, so orders to them will "
@@ -94,10 +94,10 @@ class Reconciler:
         action = self._options.running_deleted_instance_action
         if action == "noop":
             return 0
-        have = {guest.server_uuid for guest in self._desk.driver.guests()} | set(self._desk.markers.all())
+        have = {guest.server_uuid for guest in self._managers.driver.guests()} | set(self._managers.markers.all())
         have |= self._source_copies()
         found = [guest for guest in self._expected(have) if self._is_due(guest) and guest.server_uuid in have
-                 and not self._desk.orders.busy(guest.server_uuid)]
+                 and not self._managers.orders.busy(guest.server_uuid)]
         for guest in found:
             LOG.warning("guest %s is still on this host although it was deleted or moved away (action: %s)",
                         guest.instance_name, action, extra={"server": guest.server_uuid})
@@ -114,7 +114,7 @@ class Reconciler:
     def _source_copies(self) -> frozenset[str]:
         """Return the servers with a source copy here. A source copy waits for its operation or its confirmation, unless
         a record marks the guest as gone."""
-        moves = self._desk.driver.cold_moves
+        moves = self._managers.driver.cold_moves
         return moves.kept_sources() if moves is not None else frozenset()
 
     def _expected(self, have: Iterable[str]) -> tuple[ExpectedGuest, ...]:
@@ -126,20 +126,20 @@ class Reconciler:
         if uuid not in have:
             return
         try:
-            with self._desk.orders.alone(uuid):
+            with self._managers.orders.alone(uuid):
                 if self._newer(guest):
                     return
-                self._desk.guests.remove(uuid)
-                self._desk.fences.note(uuid, guest.epoch, destroyed=True)
+                self._managers.guests.remove(uuid)
+                self._managers.fences.note(uuid, guest.epoch, destroyed=True)
             LOG.info("removed guest %s, which was deleted or moved away", guest.instance_name, extra={"server": uuid})
         except Exception:
             LOG.exception("guest %s was deleted or moved away, but could not be removed", guest.instance_name,
                           extra={"server": uuid})
 
     def _shut_down(self, guest: ExpectedGuest) -> None:
-        lifecycle = self._desk.driver.lifecycle
+        lifecycle = self._managers.driver.lifecycle
         try:
-            with self._desk.orders.alone(guest.server_uuid):
+            with self._managers.orders.alone(guest.server_uuid):
                 if not self._newer(guest) and lifecycle.power_state(guest.server_uuid) == PowerState.RUNNING:
                     lifecycle.shut_down(guest.server_uuid, 0)
         except Exception:
@@ -147,7 +147,7 @@ class Reconciler:
 
     def _newer(self, guest: ExpectedGuest) -> bool:
         """True if the guest here was built after the epoch of the record, so the guest has come back."""
-        return self._desk.fences.known(guest.server_uuid).built > guest.epoch
+        return self._managers.fences.known(guest.server_uuid).built > guest.epoch
 
     def _report_orphans(self, have: set[str], expected: tuple[ExpectedGuest, ...]) -> None:
         for uuid in sorted(have - {guest.server_uuid for guest in expected}):
@@ -184,9 +184,9 @@ class Reconciler:
 
     def _start(self, guest: ExpectedGuest) -> None:
         try:
-            with self._desk.orders.alone(guest.server_uuid):
+            with self._managers.orders.alone(guest.server_uuid):
                 self._connect(guest.server_uuid)
-                self._desk.driver.lifecycle.start(guest.server_uuid)
+                self._managers.driver.lifecycle.start(guest.server_uuid)
             LOG.info("restarted guest %s", guest.instance_name, extra={"server": guest.server_uuid})
         except Exception:
             LOG.exception("guest %s ran before this start and could not be restarted", guest.instance_name,
@@ -197,9 +197,9 @@ class Reconciler:
         filter. The conductor has just sent the filter rules; those of the kept order are outdated. This does not wait
         for network events: they arrive only when orders are accepted, and it is unknown which interfaces the network
         service still considers connected."""
-        driver = self._desk.driver
+        driver = self._managers.driver
         order = driver.kept_orders.kept_order(server_uuid) if driver.kept_orders is not None else None
         if order is not None:
-            self._desk.guard.guard(msgspec.structs.replace(order, firewall=None))
+            self._managers.guard.guard(msgspec.structs.replace(order, firewall=None))
             driver.interfaces.plug(order)
             GuestVolumes(driver, self._host.name).connect(order)

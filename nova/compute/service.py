@@ -38,7 +38,7 @@ from nova.compute.orders.with_firewall import NoGuard, guarding
 from nova.compute.orders.with_hairpin import TurnOn, reflecting, turn_on
 from nova.compute.orphans import LOOK_S, OrphanReports
 from nova.compute.periodic import Periodic, PeriodicJob
-from nova.compute.reconcile import HostInventory, Reconciler
+from nova.compute.reconcile import GuestManagers, Reconciler
 from nova.compute.reports import identity
 from nova.compute.reports.build_stats import BuildHealth, counting
 from nova.compute.reports.cleanups import Cleanups
@@ -141,9 +141,10 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         table = {kind: around(kind, kind.handler(by)) for kind in order_table.KINDS}
         self._batches = Batches(table, guests.expedite, self._orders, parts.conductor, host, _limits(parts.options))
         self._cleanups = Cleanups(guests, moves, self._orders, self._fences, parts.conductor, host)
-        desk = HostInventory(parts.driver, guests, self._orders, self._fences, markers, self._events, self._firewall)
-        self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
-        self._orphans = OrphanReports(desk, parts.conductor, host)
+        managers = GuestManagers(parts.driver, guests, self._orders, self._fences, markers, self._events,
+                                 self._firewall)
+        self._reconciler = Reconciler(managers, parts.conductor, parts.options, host)
+        self._orphans = OrphanReports(managers, parts.conductor, host)
         self._periodic = Periodic(self._jobs(), host.clock)
 
     # --- lifecycle
