@@ -67,7 +67,7 @@ def _flat_refusal(host: HostView, group: RequestGroup, root_forbidden: Sequence[
     if group.member_of or group.not_member_of:
         mine = {*host.state.own_aggregates, *host.state.aggregate_uuids}
         if not mine.isdisjoint(group.not_member_of) or any(mine.isdisjoint(any_of) for any_of in group.member_of):
-            return "not in an aggregate that is asked for"
+            return "not in a requested aggregate"
     for name, amount in group.resources.items():
         if name not in PLAIN:
             lack = _lack(host.state, host.fits, name, amount)

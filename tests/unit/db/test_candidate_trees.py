@@ -112,6 +112,6 @@ def test_beyond_when_all_trees_are_asked_for_then_no_ids_are_bound(api: Database
     plant(api, chooser)
     event.listen(api.engine, "before_cursor_execute", lambda *args: bound.append(len(args[3])))
     with api.reading() as tx:
-        found = provider_trees.beyond(tx)
+        found = provider_trees.tree_facts(tx)
     assert sum(len(one.children) for one in found.values()) > 5 and max(bound) <= 1
     assert any(each.traits for one in found.values() for each in one.children)

@@ -96,10 +96,10 @@ def held(api: Database) -> Counter[tuple[str, str]]:
     (requirements_of(RequestGroup(resources=PLAIN, forbidden=("HW_CPU_X86_AVX2",))), "without HW_CPU_X86_AVX2"),
     (requirements_of(RequestGroup(resources={**PLAIN, "VGPU": 1})), "no VGPU"),
     (requirements_of(RequestGroup(resources={**PLAIN, "PCPU": 5})), "not enough PCPU"),
-    (requirements_of(RequestGroup(resources=PLAIN, member_of=((new_uuid(),),))), "not in an aggregate"),
+    (requirements_of(RequestGroup(resources=PLAIN, member_of=((new_uuid(),),))), "not in a requested aggregate"),
     (requirements_of(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 3})), "not enough SRIOV_NET_VF"),
     (requirements_of(*[RequestGroup(suffix=str(number), resources={"SRIOV_NET_VF": 1}) for number in range(3)],
-                     group_policy="isolate"), "do not fit together"),
+                     group_policy="isolate"), "no combination of its providers fits"),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_claim_when_a_requirement_is_not_met_then_it_is_refused_in_words_and_nothing_is_held(api, requirements, why):
     refused = claim(api, report(api, node()), requirements)
@@ -150,14 +150,14 @@ def test_claim_when_it_is_repeated_then_nothing_is_taken_twice(api):
     assert [claim(api, provider, pinned(2, 1), uuid, epoch) for epoch in (1, 1, 2)] == [None] * 3  # 1: a lost COMMIT
     assert held(api)["host1", "PCPU"] == 2
     with api.reading() as tx:
-        assert len(provider_trees.beyond(tx, [provider])[provider].packings) == 1
+        assert len(provider_trees.tree_facts(tx, [provider])[provider].packings) == 1
 
 
 def test_claim_when_processors_and_devices_are_pinned_then_each_is_given_once_until_none_is_left(api):
     provider = report(api, node())
     assert [claim(api, provider, pinned(2, 1)) for _ in range(2)] == [None, None]
     with api.reading() as tx:
-        packings = provider_trees.beyond(tx, [provider])[provider].packings
+        packings = provider_trees.tree_facts(tx, [provider])[provider].packings
     pins = [cpu for one in packings for cell in one.cells for cpu in cell.pins.values()]
     assert sorted(pins) == [0, 1, 2, 3]
     assert len({device.address for one in packings for device in one.devices}) == 2
@@ -171,7 +171,7 @@ def test_claim_when_devices_are_reported_as_providers_then_what_is_given_away_is
     [uuid] = add_ledger(api)
     assert claim(api, provider, pinned(1, 1), uuid) is None
     with api.reading() as tx:
-        [device] = provider_trees.beyond(tx, [provider])[provider].packings[0].devices
+        [device] = provider_trees.tree_facts(tx, [provider])[provider].packings[0].devices
         assert audits.held(tx, [uuid]) == {uuid: {NodeHolder("host1", "host1", uuid): {"PCPU": 1, **PLAIN}}}
     assert held(api)[f"host1_{device.address}", "CUSTOM_PCI_10DE_1EB8"] == 1
     assert claim(api, provider, pinned(1, 1)) is None
@@ -248,7 +248,7 @@ def test_report_when_a_child_or_class_is_gone_then_it_goes_unless_something_is_a
     claim(api, provider, pinned())
     report(api, node(children=(), inventories=()), version=2)
     with api.reading() as tx:
-        [child] = provider_trees.beyond(tx, [provider])[provider].children
+        [child] = provider_trees.tree_facts(tx, [provider])[provider].children
         assert (child.name, child.amounts["SRIOV_NET_VF"].capacity) == ("nic1", 0)
     assert "capacity of 0 SRIOV_NET_VF, but 1 are in use" in caplog.text
     assert "provider host1 has a capacity of 0 PCPU, but 1 are in use" in caplog.text
@@ -267,7 +267,7 @@ def test_report_when_the_api_gave_traits_and_classes_then_they_stay(api):
                                                         max_unit=2, reported=False))))
     report(api, node(traits=("HW_CPU_X86_SSE",)), version=2)
     with api.reading() as tx:
-        beyond = provider_trees.beyond(tx, [provider], whole=True)[provider]
+        beyond = provider_trees.tree_facts(tx, [provider], whole=True)[provider]
     assert beyond.traits == ("CUSTOM_GOLD", "HW_CPU_X86_SSE")
     gold = requirements_of(RequestGroup(resources={**PLAIN, "CUSTOM_TOKEN": 2}, required=(("CUSTOM_GOLD",),)))
     assert claim(api, provider, gold) is None
@@ -277,7 +277,7 @@ def test_report_when_it_is_older_then_nothing_changes(api):
     provider = report(api, node(), version=5)
     report(api, node(vcpus=1, children=(), traits=()), version=4)
     with api.reading() as tx:
-        assert len(provider_trees.beyond(tx, [provider])[provider].children) == 2
+        assert len(provider_trees.tree_facts(tx, [provider])[provider].children) == 2
 
 
 # -- all of it, in any order
@@ -335,7 +335,7 @@ def _change(api: Database, living: dict[str, str | None], what: str, server: str
 
 def _check(api: Database, keys: list[int]) -> None:
     with api.reading() as tx:
-        beyond = provider_trees.beyond(tx, keys)
+        beyond = provider_trees.tree_facts(tx, keys)
     for key in keys:
         packings = beyond[key].packings if key in beyond else ()
         pins = [cpu for one in packings for cell in one.cells for cpu in cell.pins.values()]
@@ -388,7 +388,7 @@ def test_report_when_amounts_are_beyond_reason_then_what_is_kept_harms_nobody(ap
     provider = report(api, node(inventories=wild, children=(ChildProvider(
         name="wild", uuid=new_uuid(), inventories=wild),)))
     with api.reading() as tx:
-        [child] = provider_trees.beyond(tx, [provider])[provider].children
+        [child] = provider_trees.tree_facts(tx, [provider])[provider].children
     kept = child.amounts["CUSTOM_GOLD"]
     assert kept.capacity == capacity < 2**63 and kept.step_size >= 1 and 1 <= kept.min_unit <= kept.max_unit < 2**31
     msgspec.msgpack.encode(child)

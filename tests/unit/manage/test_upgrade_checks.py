@@ -153,5 +153,5 @@ def test_cinder_when_there_are_credentials_then_it_is_asked(
 
 def test_options_when_some_are_not_read_then_they_are_told_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Finding(BAD, "[DEFAULT]bindir is not read", "take it out")
-    monkeypatch.setattr(upgrade_checks.written, "unread", lambda _options: found)
+    monkeypatch.setattr(upgrade_checks.config_options, "unread", lambda _options: found)
     assert upgrade_checks.unread(None) == UpgradeFinding(Result.SUCCESS, "[DEFAULT]bindir is not read. Take it out.")

@@ -28,7 +28,7 @@ class Daemon:
     def needs(self, error: Exception | None = None) -> Daemon:
         def look() -> None:
             self.looked = next(self.looks)
-            self.left_s = context.patience().left_s
+            self.left_s = context.deadline().left_s
             if error:
                 raise error
         self.health.health_checks = HealthChecks({"database": look})

@@ -31,7 +31,7 @@ def test_make_when_no_driver_is_named_then_it_is_silent(driver: Any) -> None:
 
 
 def test_make_when_there_is_no_such_driver_then_it_refuses_and_names_those_there_are() -> None:
-    with pytest.raises(errors.daemon.NotificationsNoSuchDriver, match="There are: log, messaging, messagingv2"):
+    with pytest.raises(errors.daemon.NotificationsNoSuchDriver, match="Known drivers: log, messaging, messagingv2"):
         oslo.make(configured(driver=["messagingv3"]), "ctl")
 
 
