@@ -200,7 +200,7 @@ def test_action_with_a_huge_name_is_400_in_few_words(alone: WholeApiClient) -> N
     (b'{"server": {"name": "a\\u0000"}}', "server.name holds a NUL character"),
     (b'{"server": {"networks": [{}, {"x": 99999999999999999999}]}}', "server.networks[1].x is an integer beyond"),
     (b'{"server": {"name": 1, "name": 2}}', "The key 'name' is there more than once"),
-    (b'{"server": {"name": "\xe9"}}', "not valid UTF-8"),
+    (b'{"server": {"name": "\xe9"}}', "not encoded in UTF-8"),
     (b"[" * 200 + b"]" * 200, "nested too deeply: at most 50 levels"),
 ])
 def test_body_when_refused_says_where_and_why(alone: WholeApiClient, raw: bytes, words: str) -> None:

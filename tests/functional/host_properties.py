@@ -39,6 +39,6 @@ PROPERTIES = (
     Property("Floods of one host do not stop others.", ALONE,
              ("test_conductors_when_a_host_sends_20000_messages",)),
     Property("A host gets images by ticket alone.", ALONE, ("test_image_proxy_live",)),
-    Property("Nobody learns the secret of a host as it joins.", ALONE,
+    Property("No observer learns a host's secret when it joins.", ALONE,
              ("test_conductor_when_it_has_options_of_bounded_mode",)),
 )

@@ -25,7 +25,7 @@ MUTATIONS: dict[str, Mutation] = {
         "            self._end_connections(address, old.fixed)\n", "            LOG.debug(address)\n"),
     "OSSN-0022": Mutation(
         "nova/compute/reconcile.py",
-        "            self._desk.guard.guard(msgspec.structs.replace(order, firewall=None))\n", ""),
+        "            self._managers.guard.guard(msgspec.structs.replace(order, firewall=None))\n", ""),
     "OSSN-0026": Mutation(
         "nova/manage/doctor/__init__.py", "if found.st_mode & 0o022 and not", "if found.st_mode & 0o002 and not"),
     "OSSN-0027": Mutation(

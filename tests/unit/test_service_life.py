@@ -45,11 +45,11 @@ class Daemon:
         while kind.startswith("waits") and not os.path.exists(marker):
             time.sleep(0.05)
 
-    def vitals(self):
+    def health_checks(self):
         first = not os.path.exists(marker)
         if kind == "deaf" and first:
             open(marker, "w").close()
-            return health.HealthChecks(deaf=lambda: "nothing came in for 200 s")
+            return health.HealthChecks(why_not_receiving=lambda: "nothing came in for 200 s")
         if kind == "stuck" and first:
             open(marker, "w").close()
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -154,7 +154,7 @@ def test_files_when_they_are_read_again_and_are_wrong_then_an_error_says_so_and_
     path.write_text(text)
     service.reload_levels(options)
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert len(said) == 1 and str(path) in said[0] and "nothing was changed" in said[0] and CANARY not in said[0]
+    assert len(said) == 1 and str(path) in said[0] and "all options are unchanged" in said[0] and CANARY not in said[0]
     assert options.debug is False
 
 
@@ -166,7 +166,7 @@ def test_files_when_they_are_gone_as_they_are_read_again_then_nothing_changes(
     options(["--config-file", str(path)], project="nova", default_config_dirs=[])
     path.unlink()
     service.reload_levels(options)
-    assert any("nothing was changed" in record.getMessage() for record in caplog.records) and options.debug is True
+    assert any("all options are unchanged" in record.getMessage() for record in caplog.records) and options.debug is True
 
 
 @pytest.mark.parametrize("name", ["transport_url", "hosts_transport_url"])

@@ -43,7 +43,7 @@ def test_claim_when_there_is_room_for_some_then_just_those_get_it(api):
     results = claim(api, provider, *uuids)
     assert [results[uuid] is None for uuid in uuids] == [True, True, True, False, False]
     refused = results[uuids[3]]
-    assert isinstance(refused, errors.ClaimConflict) and "has 0 VCPU left, 1 are needed" in refused.message
+    assert isinstance(refused, errors.ClaimConflict) and "has 0 VCPU left, but 1 are needed" in refused.message
     assert claimed(api) == dict.fromkeys(uuids[:3], 1)
 
 
@@ -58,7 +58,7 @@ def test_claim_when_one_server_wants_more_than_the_host_is_then_overcommit_does_
     provider, [uuid] = add_provider(api, vcpus=2, cpu_allocation_ratio=16.0), add_ledger(api)
     wanted = claims.Claim(uuid, 1, provider, Resources(vcpus=3, memory_mb=1, disk_gb=0))
     refused = api.transact(lambda tx: claims.claim(tx, [wanted]))[0][uuid]
-    assert isinstance(refused, errors.ClaimConflict) and "has 2 VCPU left, 3 are needed" in refused.message
+    assert isinstance(refused, errors.ClaimConflict) and "has 2 VCPU left, but 3 are needed" in refused.message
 
 
 def test_claim_when_the_provider_is_gone_then_it_is_a_conflict(api):

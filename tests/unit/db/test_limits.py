@@ -131,7 +131,7 @@ def test_network_when_an_address_is_a_servers_then_it_and_its_pool_stay(cell: Da
     before = count(cell, tables.fixed_addresses)
     server, wanted = new_uuid(), (RequestedNetwork(network_id=network),)
     cell.transact(lambda tx: networks.bind(tx, [networks.AddressRequest(server, "vm", wanted)]))
-    with pytest.raises(errors.network.InUse, match="1 addresses"):
+    with pytest.raises(errors.network.InUse, match="1 of its addresses"):
         cell.transact(lambda tx: networks.delete(tx, network))
     assert count(cell, tables.fixed_addresses) == before
     cell.transact(lambda tx: networks.unbind(tx, [server]))

@@ -165,7 +165,7 @@ def test_key_of_when_a_host_changes_its_secret_then_it_is_the_one_that_the_condu
     one = ticket(IMAGE)
     assert key_of(one, ("the next one", SECRET, "the one before")) == host_key(SECRET, one.id)
     assert one.key_id not in host_key(SECRET, one.id)
-    with pytest.raises(errors.image.TicketNotProven, match="another secret"):
+    with pytest.raises(errors.image.TicketNotProven, match="a different secret"):
         key_of(one, ("the next one",))
 
 

@@ -16,9 +16,9 @@ def network(number: int, bridge: str | None = "br100", **fields: Any) -> Network
 
 
 def test_check_when_the_bridge_serves_another_then_it_names_bridge_and_network() -> None:
-    with pytest.raises(errors.network.BridgeHasNetwork, match="Network n0: the bridge br100 has network n1 already"):
+    with pytest.raises(errors.network.BridgeHasNetwork, match="Network n0: the bridge br100 already has network n1"):
         bridges.check([network(0)], [network(1)])
-    with pytest.raises(errors.network.BridgeHasNetwork, match="has network n3 already"):
+    with pytest.raises(errors.network.BridgeHasNetwork, match="already has network n3"):
         bridges.check([network(3, "br7"), network(4, "br7")], [network(1)])
 
 

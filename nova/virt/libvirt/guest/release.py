@@ -43,7 +43,7 @@ class Releases:
     clock: Clock
 
     @property
-    def stop_timeout_s(self) -> float:
+    def total_timeout_s(self) -> float:
         """Return the total time that a guest has, in seconds."""
         return self.attempts * self.timeout_s
 

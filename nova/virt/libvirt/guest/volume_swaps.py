@@ -94,7 +94,7 @@ class LibvirtVolumeSwaps(VolumeParts):
             if disk is not None:
                 self.jobs.stop(uuid, xml.target_of(disk))
             if not self._has(order, new):
-                self.connections.let_go(uuid, new.volume_id)
+                self.connections.release(uuid, new.volume_id)
         except errors.NovaError as error:
             LOG.warning("could not stop the copy of volume %s: %s", order.disk.device.volume_id, error,
                         extra={"server": uuid})

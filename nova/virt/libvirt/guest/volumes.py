@@ -69,11 +69,11 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         find = partial(_find, volume_id)
         released = self.releases.ask(uuid, find, stopped)
         if released is Released.NO:
-            raise errors.guest.KeepsVolume(uuid=uuid, volume=volume_id, seconds=self.releases.timeout_s)
+            raise errors.guest.KeepsVolume(uuid=uuid, volume=volume_id, seconds=self.releases.total_timeout_s)
         if released is Released.STOPPED:
             raise errors.guest.KeepsVolumeStopped(uuid=uuid, volume=volume_id)
         self.releases.drop(uuid, find)
-        self.connections.let_go(uuid, volume_id)
+        self.connections.release(uuid, volume_id)
         if folder.exists():
             folder.keep_order(order.build)
         return self.state_or_none(uuid)
@@ -124,7 +124,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         try:
             self.releases.take_back(uuid, find)
             if all(find(text) is None for text in self.releases.definitions(uuid) if text is not None):
-                self.connections.let_go(uuid, volume_id)
+                self.connections.release(uuid, volume_id)
         except errors.NovaError as error:
             LOG.warning("could not undo the failed attach of a volume: %s", error, extra={"server": uuid})
 

@@ -78,7 +78,7 @@ class VolumeConnections:
                 with self._shared(record):
                     brick.extend(record, self.tools)
 
-    def let_go(self, server_uuid: str, volume_id: str) -> None:
+    def release(self, server_uuid: str, volume_id: str) -> None:
         """Disconnect one volume of a guest that stays; does nothing if it is not connected. Raises HostRefused if it
         could not be flushed or removed; it is then still connected."""
         folder = self.folders.of(server_uuid)

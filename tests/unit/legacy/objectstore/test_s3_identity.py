@@ -154,7 +154,7 @@ def test_object_when_it_cannot_be_written_then_the_client_learns_what_it_may_kno
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(NewFile, "encrypt", fail)
+        patched.setattr(NewFile, "seal", fail)
         answer = s3.call("PUT", "/bucket/key", b"new")
     assert (answer[0], code(answer)) == (status, name) and b"/b/.lock" not in answer[2]
     assert s3.call("GET", "/bucket/key")[2] == b"precious" and not any((tmp_path / "new").iterdir())

@@ -417,7 +417,7 @@ def test_volume_that_is_gone_is_said_at_the_start(rig):
     build(rig, wanted)
     rig.driver.lifecycle.destroy(wanted.server_uuid)
     del rig.lvm.volumes[f"{wanted.server_uuid}_disk"]
-    with pytest.raises(errors.Conflict, match="disks of guest"):
+    with pytest.raises(errors.Conflict, match="isks of guest"):
         rig.driver.lifecycle.start_new(wanted)
 
 
