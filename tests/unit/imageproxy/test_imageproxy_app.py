@@ -307,7 +307,7 @@ def test_show_when_one_of_two_proxies_is_away_then_the_other_is_asked(glance: Fa
 def test_show_when_the_host_has_another_secret_then_another_host_is_to_be_tried(glance: FakeGlance, proxy: RunningProxy,
                                                                                 ) -> None:
     image_id = glance.add(b"x")
-    with pytest.raises(errors.HostRefused, match="knows another secret") as refused:
+    with pytest.raises(errors.HostRefused, match="has a different secret") as refused:
         proxy.client(image_id, secret="not what it registered with").show(image_id)
     assert refused.value.code == "image.ticket_not_proven"
 

@@ -58,7 +58,8 @@ class LibvirtHotPlug:
         find = self._find(order)
         released = self.releases.ask(uuid, find, stopped)
         if released is Released.NO:
-            raise errors.guest.KeepsInterface(uuid=uuid, interface=order.interface.id, seconds=self.releases.total_timeout_s)
+            raise errors.guest.KeepsInterface(uuid=uuid, interface=order.interface.id,
+                                              seconds=self.releases.total_timeout_s)
         if released is Released.STOPPED:
             raise errors.guest.DetachStopped(uuid=uuid, interface=order.interface.id)
         self.releases.drop(uuid, find)
