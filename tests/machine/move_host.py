@@ -96,7 +96,7 @@ class Calls:
     def land(self, order: MoveOrder) -> str:
         for _ in range(100):
             try:
-                return str(self._driver.live_moves.land(order))
+                return str(self._driver.live_moves.finish_arrival(order))
             except errors.Conflict:
                 time.sleep(0.1)
         raise TimeoutError("it never lands")
