@@ -55,7 +55,7 @@ def main(tokens: str, *arguments: str) -> int:
         bus = local.LocalBus()
         bus.serve(ConsoleAuthRPC, _Whole(ports, options.host))
         proxy = console_proxy.Proxy(options, parts, sock)
-        proxy.gate.auth = bus.client(ConsoleAuthRPC)
+        proxy.access.auth = bus.client(ConsoleAuthRPC)
         return proxy
 
     return service.run(options, BINARY, make)

@@ -81,7 +81,7 @@ class Fleet:
         service._periodic.stop()  # its own thread: here the jobs are done by our clock
         for job in service._periodic._jobs:
             self._later(self._rng.random() * job.pause_s, job.pause_s, job.do)
-        self._later(self._rng.random() * BEAT_S, BEAT_S, Heartbeats(client, name, "nova-compute", service.heard))
+        self._later(self._rng.random() * BEAT_S, BEAT_S, Heartbeats(client, name, "nova-compute", service.on_heartbeat))
 
     def serve(self) -> None:
         """The conductor's and the scheduler's own rounds."""
