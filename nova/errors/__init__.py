@@ -49,11 +49,12 @@ from nova.errors.kinds import (
     PeerTooOld,
     Unavailable,
     WrongState,
+    code_on_wire,
     from_wire,
 )
 
 __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
            "NoValidHost", "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable",
-           "WrongState", "aggregate", "api", "bundle", "cert", "config", "console", "daemon", "dns", "flavor",
-           "floating", "from_wire", "guest", "host", "image", "metadata", "move", "network", "placement", "quota",
-           "security_group", "server", "service", "orphan", "volume"]
+           "WrongState", "aggregate", "api", "bundle", "cert", "code_on_wire", "config", "console", "daemon", "dns",
+           "flavor", "floating", "from_wire", "guest", "host", "image", "metadata", "move", "network", "orphan",
+           "placement", "quota", "security_group", "server", "service", "volume"]

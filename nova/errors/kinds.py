@@ -130,7 +130,8 @@ KINDS: dict[str, type[NovaError]] = {
 }
 
 
-#: Codes of the previous release -> today's. Its daemons send them during an upgrade; drop them in the next release.
+#: Codes of the previous release -> today's. They stay on the wire in this release, because daemons of the previous one
+#: compare them during an upgrade; the next release sends today's, and reads both.
 FORMER_CODES = {
     "console.can_not_tell": "console.cannot_tell", "host.can_not": "host.cannot",
     "network.can_not_add": "network.cannot_add", "service.can_not_start": "service.cannot_start",
@@ -139,6 +140,12 @@ FORMER_CODES = {
     "stranger.not_adoptable": "orphan.not_adoptable", "stranger.not_found": "orphan.not_found",
     "stranger.not_removable": "orphan.not_removable",
 }
+_ON_WIRE = {code: former for former, code in FORMER_CODES.items()}
+
+
+def code_on_wire(code: str) -> str:
+    """Return the code by which peers of the previous release know the error."""
+    return _ON_WIRE.get(code, code)
 
 
 def from_wire(kind: str, code: str, message: str, data: dict[str, object]) -> NovaError:

@@ -86,4 +86,4 @@ def error_to_wire(error: errors.NovaError) -> tuple[str, str, str, dict[str, Any
     """Return the error in its wire form: data values that are not JSON scalars are converted to text."""
     data = {key: value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
             for key, value in error.data.items()}
-    return error.kind, error.code, error.message, data
+    return error.kind, errors.code_on_wire(error.code), error.message, data

@@ -12,6 +12,7 @@ import pytest
 
 from nova import errors
 from nova.errors import kinds
+from nova.rpc import codec
 from tests.docs_parts.errors import by_noun
 
 SOURCES = sorted((Path(errors.__file__).parents[1]).rglob("*.py"))
@@ -42,6 +43,13 @@ def test_from_wire_when_the_kind_is_known_then_it_is_raised_as_it(kind):
 def test_from_wire_when_the_code_is_of_the_former_release_then_it_is_todays(former, code):
     assert former not in {row.code for row in ROWS} and code in {row.code for row in ROWS}
     assert errors.from_wire("not_found", former, "words", {}).code == code
+
+
+@pytest.mark.parametrize(("former", "code"), kinds.FORMER_CODES.items())
+def test_error_to_wire_when_the_former_release_had_another_code_then_its_peers_get_that(former, code):
+    [row] = [row for row in ROWS if row.code == code]
+    sent = codec.error_to_wire(row("words"))
+    assert sent[1] == former and errors.from_wire(*sent).code == code
 
 
 def test_from_wire_when_the_kind_is_unknown_then_it_is_a_bug_with_the_message():
