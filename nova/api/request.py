@@ -80,8 +80,8 @@ class Links:
 
 @dataclass
 class Request(APIRequest):
-    """One request. ``version``: N of 2.N. ``legacy``: the request came under /v2. ``route_path``: without the
-    project."""
+    """An API request as handlers see it. ``version``: N of 2.N. ``legacy``: the request came under /v2. ``route_path``:
+    without the project."""
 
     site: ComputeSite
     row: Route

@@ -12,7 +12,8 @@ Codes = int | tuple[tuple[str | None, str | None, int], ...]
 
 @dataclass(frozen=True)
 class Route(APIRoute):
-    """One operation. ``code``: success code, or (since, until, code) rows. ``legacy``: only under /v2."""
+    """An operation of the compute API. ``code``: success code, or (since, until, code) rows. ``legacy``: only under
+    /v2."""
 
     since: str = "2.1"
     code: Codes = 200

@@ -22,7 +22,7 @@ Getter = Callable[[Any, "Request"], Any]
 
 @dataclass(frozen=True)
 class Out:
-    """One row: the field's name and its source: an attribute's name, or ``(value, request) -> shown``.
+    """A field of an answer: its name and its source: an attribute's name, or ``(value, request) -> shown``.
 
     ``flag``: shown only if rendered with this flag (by policy), or for ``no FLAG`` only without it. ``optional``: the
     getter may return LEFT_OUT. ``type``: a shape (see :func:`answers`) for the API's description, if neither the

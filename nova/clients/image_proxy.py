@@ -90,7 +90,7 @@ class HeldTickets:
 
 
 class _Ask(NamedTuple):
-    """One request. ``stream``: the caller reads the body of the answer."""
+    """A request to the image proxy. ``stream``: the caller reads the body of the answer."""
 
     method: str
     image_id: str

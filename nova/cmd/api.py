@@ -211,9 +211,9 @@ def taken_signatures(names: Collection[str]) -> Library:
 
 
 class Api:
-    """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis.
-    ``registers``: whether this worker registers, as one of them does. ``taken``: signatures taken by all workers; None:
-    a single worker."""
+    """A worker process of nova-api, serving the sockets that its parent bound. ``applications``: by name in
+    enabled_apis. ``registers``: whether this worker registers, as one of them does. ``taken``: signatures taken by all
+    workers; None: a single worker."""
 
     def __init__(self, options: Options, sockets: dict[str, Library], registers: bool = True,
                  taken: Library = None) -> None:

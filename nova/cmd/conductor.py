@@ -155,7 +155,7 @@ def connections(options: Options) -> DatabaseConnections:
 
 
 class Conductor:
-    """One worker process."""
+    """A worker process of nova-conductor."""
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.clients import cinder, glance, key_manager, session

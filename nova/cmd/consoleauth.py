@@ -40,7 +40,7 @@ def _is_set(options: Options, section: str, name: str) -> bool:
 
 
 class ConsoleAuth:
-    """One worker process."""
+    """A worker process of nova-consoleauth."""
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.console.service import ConsoleAuthService

@@ -37,7 +37,8 @@ def bind(options: Options) -> socket.socket:
 
 
 class ImageProxyDaemon:
-    """One worker process, serving the socket that its parent bound. ``seen``: requests seen by all workers."""
+    """A worker process of nova-imageproxy, serving the socket that its parent bound. ``seen``: requests seen by all
+    workers."""
 
     def __init__(self, options: Options, sock: socket.socket, seen: Library) -> None:
         from nova import http_server

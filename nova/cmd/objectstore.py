@@ -76,9 +76,9 @@ def application(options: Options, kept: Library, asked: Library, taken: Library)
 
 
 class ObjectStoreDaemon:
-    """One worker process, serving the socket that its parent bound. ``upkeep``: whether this worker does the upkeep and
-    creates images from bundles, as one of them does. ``taken``: signatures taken by all workers; None: a single
-    worker."""
+    """A worker process of nova-objectstore, serving the socket that its parent bound. ``upkeep``: whether this worker
+    does the upkeep and creates images from bundles, as one of them does. ``taken``: signatures taken by all workers;
+    None: a single worker."""
 
     def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True, taken: Library = None) -> None:
         from nova import http_server

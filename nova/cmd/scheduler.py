@@ -13,7 +13,7 @@ BINARY = "nova-scheduler"
 
 
 class Scheduler:
-    """One worker process."""
+    """A worker process of nova-scheduler."""
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.rpc.buses import control_bus

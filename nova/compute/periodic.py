@@ -33,7 +33,7 @@ class PeriodicJob:
 
 
 class Periodic:
-    """One thread that runs the jobs when they are due, one after another. A failed job is logged and runs again
+    """A thread that runs the jobs when they are due, one after another. A failed job is logged and runs again
     later."""
 
     def __init__(self, jobs: list[PeriodicJob], clock: HostClock) -> None:

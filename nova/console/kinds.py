@@ -10,7 +10,7 @@ T = ConsoleType
 
 
 class ConsoleKind(NamedTuple):
-    """One proxy. ``host`` and ``port`` are options of ``[section]``."""
+    """A kind of console proxy. ``host`` and ``port`` are options of ``[section]``."""
 
     binary: str
     about: str  # for --help

@@ -130,9 +130,8 @@ _BUFFERS = _Buffers()
 
 
 class _Way:
-    """One direction. ``open``: the source may send more; ``broken``: it failed. ``lost``: the sink is unreachable.
-    ``ended``: the sink knows that the data are complete.
-    """
+    """A direction of a relayed session. ``open``: the source may send more; ``broken``: it failed. ``lost``: the sink
+    is unreachable. ``ended``: the sink knows that the data are complete. """
 
     def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
         self.source, self.sink = source, sink
@@ -217,7 +216,7 @@ class _Down(_Way):
 
 
 class _Session:
-    """One session. "Down" is from the console to the browser, "up" is the user's input."""
+    """A relayed console session. "Down" is from the console to the browser, "up" is the user's input."""
 
     def __init__(self, front: StreamEnd, target: StreamEnd, times: Times, control: Control) -> None:
         self.front, self.target, self.times, self.control = front, target, times, control

@@ -47,8 +47,8 @@ class SessionLimits(NamedTuple):
 
 
 class Session:
-    """One connection to a console. ``control``: lets another thread end it (``end(code, words)``; ``ending`` is None
-    until then). ``redeemed``: its token was checked again for this session."""
+    """An open connection to a console. ``control``: lets another thread end it (``end(code, words)``; ``ending`` is
+    None until then). ``redeemed``: its token was checked again for this session."""
 
     def __init__(self, grant: ConsoleConnection, token_hash: str, control: Json) -> None:
         self.grant, self.token_hash, self.control = grant, token_hash, control

@@ -1,4 +1,4 @@
-"""One side of a console: a non-blocking byte stream over TCP, a unix socket or TLS, with deadlines for its waits.
+"""A side of a console session: a non-blocking byte stream over TCP, a unix socket or TLS, with deadlines for its waits.
 
 Both sides of a relay are :class:`StreamEnd`; a browser's side is framed, and has its own class
 (:mod:`nova.console.websocket`). The code works with native and green threads: sockets do not block, and all waits use a

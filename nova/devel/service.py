@@ -77,7 +77,7 @@ class FakeAnswer(NamedTuple):
 
 @dataclass
 class FakeCall:
-    """One request for a handler. ``named``: the path's parameters; ``raw``: the body, unless the row streams;
+    """A request for a handler. ``named``: the path's parameters; ``raw``: the body, unless the row streams;
     ``token``: X-Auth-Token."""
 
     http: webob.Request

@@ -61,7 +61,7 @@ class TransferSlots:
 
 
 class Transfer:
-    """One running transfer: the bytes and the host. Its end is logged."""
+    """A running transfer of an image: the bytes and the host. Its end is logged."""
 
     def __init__(self, ticket: TicketFacts, give_back: Callable[[], None]) -> None:
         self._ticket, self._give_back = ticket, give_back

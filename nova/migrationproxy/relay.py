@@ -23,7 +23,7 @@ class StreamFilter(Protocol):
 
 
 class _End:
-    """One end of a relay: a non-blocking socket, and the data to write to it."""
+    """An end of a relay: a non-blocking socket, and the data to write to it."""
 
     def __init__(self, connection: socket.socket, filter_: StreamFilter | None) -> None:
         connection.setblocking(False)

@@ -1,4 +1,4 @@
-"""One dnsmasq for each network: its command line, its files, and the check of the running process.
+"""dnsmasq of each network: its command line, its files, and the check of the running process.
 
 dnsmasq outlives nova-network. It is found again by its PID file and command line. It gets SIGHUP when its files
 changed, and is replaced only if its command line or environment would differ today. Operators know its arguments from

@@ -10,9 +10,9 @@ from nova.web.schema import Query
 
 @dataclass(frozen=True)
 class PlacementRoute(APIRoute):
-    """One operation. ``body_since`` and ``body_until``: the versions in which the body is read. ``looks_first``: the
-    handler checks the policy rule, since the query names the project. ``silent_since``: from that version on a success
-    has no body, so that the Accept header does not matter."""
+    """An operation of Placement's API. ``body_since`` and ``body_until``: the versions in which the body is read.
+    ``looks_first``: the handler checks the policy rule, since the query names the project. ``silent_since``: from that
+    version on a success has no body, so that the Accept header does not matter."""
 
     query: Query = Query(refuse_unknown="1.0")
     body_since: str | None = None

@@ -33,7 +33,7 @@ class Old:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its check, the operations that check it (ids of the API contract), and the condition, if any."""
+    """A policy rule: its check, the operations that check it (ids of the API contract), and the condition, if any."""
 
     name: str
     check: str

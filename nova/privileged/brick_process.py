@@ -1,5 +1,6 @@
-"""One call of os-brick: ``python -m nova.privileged.brick_process``. The request is on standard input, the answer on
-standard output (:class:`nova.privileged.brick.BrickRequest`, ``BrickAnswer``), the library's log on standard error.
+"""A call of os-brick in a process of its own: ``python -m nova.privileged.brick_process``. The request is on standard
+input, the answer on standard output (:class:`nova.privileged.brick.BrickRequest`, ``BrickAnswer``), the library's log
+on standard error.
 
 No value that may be a secret appears in an answer or a log line.
 """

@@ -31,7 +31,7 @@ SHARE = 2
 
 
 class Asking(NamedTuple):
-    """One message, with the timeout for its reply; ``monitor``: seconds between its heartbeats."""
+    """An outgoing message, with the timeout for its reply; ``monitor``: seconds between its heartbeats."""
 
     contract: type[Contract]
     method: Method

@@ -37,7 +37,7 @@ class Timeout(enum.Enum):
 
 
 class Method(typing.NamedTuple):
-    """One call of a contract, with the properties from its decorator and annotations."""
+    """A call of a contract, with the properties from its decorator and annotations."""
 
     name: str
     timeout: Timeout

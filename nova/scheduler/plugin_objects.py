@@ -16,7 +16,7 @@ ZONE = "availability_zone"  # the key of an aggregate's metadata
 
 @dataclasses.dataclass
 class PluginAggregate:
-    """One of a host's aggregates."""
+    """An aggregate of a host."""
 
     uuid: str
     name: str

@@ -56,7 +56,7 @@ class _Class(msgspec.Struct, gc=False):
 
 
 class _Column:
-    """One weigher's distinct values among the hosts, with the lowest and the highest."""
+    """A weigher's distinct values among the hosts, with the lowest and the highest."""
 
     __slots__ = ("counts", "sorted")
 

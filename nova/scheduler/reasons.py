@@ -34,7 +34,7 @@ class Reason(NamedTuple):
 
 
 class _Refusals(NamedTuple):
-    """One filter's refusals among the hosts that passed all filters before it."""
+    """A filter's refusals among the hosts that passed all filters before it."""
 
     filter: Filter
     reasons: Counter[str]

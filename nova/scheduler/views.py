@@ -45,7 +45,7 @@ class HostAggregates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostView:
-    """One node of a host at one moment. Free amounts include the allocation ratio, reservations and decisions that are
+    """A node of a host at one moment. Free amounts include the allocation ratio, reservations and decisions that are
     not claimed yet; they can be negative. Memory in MB, disk in GB."""
 
     host: str

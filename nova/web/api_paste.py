@@ -103,7 +103,8 @@ def _found(conf: cfg.ConfigOpts) -> Path | None:
 
 
 class _File:
-    """One ``api-paste.ini``. ``strategy``: selects among the pipelines that depend on the authentication strategy."""
+    """A parsed ``api-paste.ini``. ``strategy``: selects among the pipelines that depend on the authentication
+    strategy."""
 
     def __init__(self, path: Path, strategy: str) -> None:
         self._path, self._strategy = path, strategy

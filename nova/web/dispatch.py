@@ -33,7 +33,7 @@ class Site:
 
 @dataclass
 class APIRequest:
-    """One request: its operation, the values of the path's parameters, and the version, N of MAJOR.N. ``query`` and
+    """An API request: its operation, the values of the path's parameters, and the version, N of MAJOR.N. ``query`` and
     ``body`` are available to the handler, after their validation.
     """
 

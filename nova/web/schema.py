@@ -25,7 +25,7 @@ BODY = "(body)"
 
 @dataclass(frozen=True)
 class Field:
-    """One row of a table of fields."""
+    """A field: a row of a table of fields."""
 
     path: str
     spec: Spec

@@ -117,7 +117,7 @@ class BuildTools:
 
 @dataclass
 class Build:
-    """One guest that is being built: the order, and the results of its steps."""
+    """A guest that is being built: the order, and the results of its steps."""
 
     order: BuildOrder
     tools: BuildTools

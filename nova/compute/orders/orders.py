@@ -43,7 +43,7 @@ def _supersedes(key: Key, done: Key) -> bool:
 
 
 class Work:
-    """One order, in progress or finished (``outcome`` is set). Its handler calls ``check`` between its steps.
+    """An order, in progress or finished (``outcome`` is set). Its handler calls ``check`` between its steps.
 
     Thousands of finished orders are remembered; they no longer have an event to wait for.
     """

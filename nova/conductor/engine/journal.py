@@ -18,7 +18,7 @@ LEASE_S = 20
 
 
 class Journal:
-    """One runner process's lease, and the journal rows that it owns.
+    """The lease of a runner process, and the journal rows that it owns.
 
     ``leases`` is the cell's database over a separate connection, so that a busy connection pool cannot delay the
     renewal.

@@ -145,7 +145,7 @@ Result = Mapping[str, object] | errors.NovaError  # fields of OperationProgress 
 
 @dataclasses.dataclass
 class Op:
-    """One server's operation as this runner holds it. ``secrets`` are only in memory, never in the journal."""
+    """A server's operation as this runner holds it. ``secrets`` are only in memory, never in the journal."""
 
     entry: Entry
     server: ServerRow  # as it was read, with the changes of the operation's own steps

@@ -19,7 +19,7 @@ from nova.model.server.states import ACTIONS, TaskState
 
 
 class Step:
-    """One part of a workflow. ``do`` and ``undo`` are idempotent; ``undo`` is safe if ``do`` never ran.
+    """A step of a workflow. ``do`` and ``undo`` are idempotent; ``undo`` is safe if ``do`` never ran.
 
     ``pure`` steps change nothing outside: their intent is not written. ``within`` does the step's part in the cell
     database, in the same transaction that writes its intent, and returns the changes of the servers' rows. ``when``

@@ -14,7 +14,7 @@ from nova.rpc.interface import Contract, Method
 
 
 class HostBus(NamedTuple):
-    """One bus, and the keys of the hosts on it. ``shared``: control daemons use this bus too."""
+    """A message bus to hosts, and the keys of the hosts on it. ``shared``: control daemons use this bus too."""
 
     bus: AnyBus
     keys: EnrolledKeys

@@ -96,7 +96,7 @@ class HostCalls:
 
 
 class _Call:
-    """One call, sent once or more; the first answer counts. An unanswered earlier attempt is not an error."""
+    """A call to a host, sent once or more; the first answer counts. An unanswered earlier attempt is not an error."""
 
     def __init__(self, host: str, name: str, ask: Callable[..., object], arguments: Mapping[str, object],
                  reconnections: int) -> None:

@@ -32,7 +32,7 @@ AT_ONCE = 20  # ports created by one request, which takes some seconds
 
 @dataclasses.dataclass
 class WantedPorts:
-    """One server's wanted ports, by their place among its requested networks."""
+    """The wanted ports of a server, by their place among its requested networks."""
 
     op: Op
     requested: tuple[RequestedNetwork, ...]

@@ -36,7 +36,7 @@ class HostUpdate(Batch):
 
 
 class HostQueues:
-    """One queue for each network host. ``network``: a NetworkRPC client."""
+    """Queues of updates, one for each network host. ``network``: a NetworkRPC client."""
 
     def __init__(self, network: NetworkRPC) -> None:
         self.network = network

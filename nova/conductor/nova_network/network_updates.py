@@ -30,7 +30,7 @@ ALL = ""  # key of all readings: states are read for all hosts in one step
 
 
 class _Round(Batch):
-    """One read of networks' states, and its result. ``hosts``: for networks that each host serves for its own guests,
+    """A read of networks' states, and its result. ``hosts``: for networks that each host serves for its own guests,
     the hosts to notify. ``everywhere``: such networks whose hosts are all notified."""
 
     def __init__(self) -> None:

@@ -42,8 +42,9 @@ class RowsChanged(NamedTuple):
 
 
 class DataMigration(NamedTuple):
-    """One migration. ``name``: fixed, because it names the row with its progress. ``page``: converts the rows behind a
-    key (as text; empty for the first page); repeating it is harmless. ``left``: whether any row needs it."""
+    """An online data migration. ``name``: fixed, because it names the row with its progress. ``page``: converts the
+    rows behind a key (as text; empty for the first page); repeating it is harmless. ``left``: whether any row needs
+    it."""
 
     name: str
     page: Callable[[Stores, str], RowsChanged]

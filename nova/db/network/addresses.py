@@ -200,7 +200,7 @@ def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
 
 
 class _Pool:
-    """One network's free addresses and the servers' existing interfaces, read once. ``held``: reuse existing
+    """A network's free addresses and the servers' existing interfaces, read once. ``held``: reuse existing
     interfaces."""
 
     def __init__(self, tx: Connection, row: AnyRow, requests: Sequence[AddressRequest], held: bool = True) -> None:

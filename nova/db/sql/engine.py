@@ -67,7 +67,7 @@ class DatabaseBusy(DatabaseUnavailable):
 
 
 class Database:
-    """One schema's engine. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock).
+    """The engine of a schema. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock).
 
     Connections are in autocommit mode, and a transaction is an explicit BEGIN and COMMIT. So a read costs no round trip
     except for its statements; switching a connection's mode back and forth would cost five.

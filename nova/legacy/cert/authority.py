@@ -118,7 +118,7 @@ basicConstraints = critical, CA:FALSE
 
 
 class Authority:
-    """One self-signed authority. ``subject``: for its first certificate; it never changes.
+    """A self-signed certificate authority. ``subject``: for its first certificate; it never changes.
 
     Safe for concurrent use by several processes. All methods raise OSError, and cert.Damaged for an unreadable file.
     """

@@ -14,8 +14,8 @@ CENTURY = 2050  # from this year on, times have a year of four digits (RFC 5280,
 
 
 class IndexEntry(NamedTuple):
-    """One line. ``ends``, ``revoked``: times in the format of :func:`stamp`; ``revoked`` is empty except for status R.
-    """
+    """A line of ``index.txt``. ``ends``, ``revoked``: times in the format of :func:`stamp`; ``revoked`` is empty except
+    for status R. """
 
     status: str
     ends: str

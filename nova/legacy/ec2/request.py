@@ -76,7 +76,7 @@ class Rehearsal:
 
 @dataclass
 class Ec2Request:
-    """One request. ``version``: the API version, as the client wrote it.
+    """An EC2 request. ``version``: the API version, as the client wrote it.
 
     ``said``: id -> EC2 id, of this request; error messages use them.
     """

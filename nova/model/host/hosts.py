@@ -28,7 +28,7 @@ class HostUptime(Value):
 
 
 class Node(Value):
-    """One node (hypervisor) of a host. Memory in MB, disk in GB. ``capabilities`` are for the scheduler's filters."""
+    """A node (hypervisor) of a host. Memory in MB, disk in GB. ``capabilities`` are for the scheduler's filters."""
 
     name: str
     uuid: str
@@ -141,7 +141,7 @@ class NodeStamp(Value):
 
 
 class AggregateMembers(Value):
-    """One aggregate for the scheduler. ``name`` is for custom filters and weighers of operators."""
+    """An aggregate for the scheduler. ``name`` is for custom filters and weighers of operators."""
 
     hosts: tuple[str, ...] = ()
     metadata: Mapping[str, str] = {}

@@ -26,7 +26,7 @@ class DatabaseConnections(Value):
 
 
 class Service(Value):
-    """One row per (host, binary). The conductor sets ``up``, based on the database's clock and forced_down.
+    """A service: a row per (host, binary). The conductor sets ``up``, based on the database's clock and forced_down.
 
     ``unknown``: its cell does not answer, so only host and binary are valid. ``clock_off_s``: seconds by which its
     clock is ahead of the conductors' clocks (negative: behind), if the difference is large enough to matter.

@@ -8,7 +8,7 @@ from nova.model.base import Time, Value
 
 
 class Image(Value):
-    """One image. ``properties`` are the custom ones, as text; ``size_bytes`` is 0 while unknown."""
+    """An image of Glance. ``properties`` are the custom ones, as text; ``size_bytes`` is 0 while unknown."""
 
     id: str
     name: str | None = None

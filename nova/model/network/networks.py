@@ -104,7 +104,7 @@ class FixedAddressRow(Value):
 
 
 class RequestedNetwork(Value):
-    """One entry of ``networks`` in a create request."""
+    """An entry of ``networks`` in a create request."""
 
     network_id: str | None = None
     port_id: str | None = None
@@ -195,7 +195,7 @@ class Interface(Value):
 
 
 class DhcpHost(Value):
-    """One entry of dnsmasq's hosts file: an allocated address of a network."""
+    """An entry of dnsmasq's hosts file: an allocated address of a network."""
 
     network_uuid: str
     mac: str

@@ -37,7 +37,7 @@ class Amount(Value):
 
 
 class ProviderState(Value):
-    """One provider of a tree, with its usage. ``parent_id`` None: the tree's root."""
+    """A provider of a tree, with its usage. ``parent_id`` None: the tree's root."""
 
     id: int
     uuid: str
@@ -251,7 +251,7 @@ class CandidateQuery(Value):
 
 
 class Candidate(Value):
-    """One way to meet a request. ``mappings``: suffix -> uuids of the providers that meet the group."""
+    """An allocation candidate for a request. ``mappings``: suffix -> uuids of the providers that meet the group."""
 
     allocations: tuple[ProviderAllocation, ...]
     mappings: Mapping[str, tuple[str, ...]] = {}

@@ -11,7 +11,7 @@ from nova.model.scheduling.decisions import NoHost
 
 
 class ActionEvent(Value):
-    """One step of an operation, done or undone. ``result`` is Success, Error, or None while it runs."""
+    """A step of an operation, done or undone. ``result`` is Success, Error, or None while it runs."""
 
     event: str
     started_at: Time

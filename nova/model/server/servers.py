@@ -164,7 +164,7 @@ class ServerQuery(Value):
 
 
 class Condition(Value):
-    """One filter of a list: ``column`` is a public name of a field of the servers table.
+    """A filter of a server list: ``column`` is a public name of a field of the servers table.
 
     ``op``: eq, in, not_in, regex, is_null, ge, le. Values are text, or a list of text for in and not_in.
     """

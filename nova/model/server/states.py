@@ -148,7 +148,7 @@ IDLE: frozenset[TaskState | None] = frozenset({None})
 
 
 class Action(NamedTuple):
-    """One row of the table. ``name`` is the instance action's name; ``task`` the task_state at its start.
+    """An action on servers. ``name`` is the instance action's name; ``task`` the task_state at its start.
 
     ``result`` is the vm_state after success (None: unchanged), ``failed`` after failure (None: unchanged).
     """

@@ -52,7 +52,7 @@ class WantedVolumes(NamedTuple):
 
 
 class FoundDevice(NamedTuple):
-    """One device of a request. ``volume``: its existing volume."""
+    """A block device of a request. ``volume``: its existing volume."""
 
     device: BlockDevice
     image: Image | None = None

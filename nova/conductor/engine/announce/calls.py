@@ -63,7 +63,7 @@ def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[
 
 
 class _Call:
-    """One call with notifications."""
+    """A call whose start and end are notified."""
 
     def __init__(self, deps: Deps, row: Row, args: tuple[object, ...]) -> None:
         self.deps, self.row, self.args = deps, row, args

@@ -47,7 +47,7 @@ SPARE_BYTES = 64 << 20
 
 
 class SnapshotPlan(NamedTuple):
-    """One snapshot. ``part``: the file that QEMU or qemu-img writes."""
+    """A snapshot of a guest's disk. ``part``: the file that QEMU or qemu-img writes."""
 
     uuid: str
     folder: Folder

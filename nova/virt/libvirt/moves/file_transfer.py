@@ -69,7 +69,7 @@ class FromHost:
 
 
 class OnlyImage(NamedTuple):
-    """One image of the cache. A source may name any image of a disk, but its guest may only see its own."""
+    """An image of the image cache. A source may name any image of a disk, but its guest may only see its own."""
 
     images: LocalImages
     image_id: str

@@ -1,4 +1,4 @@
-"""One live migration on its source: sent by one thread, watched by another.
+"""A live migration on its source: sent by one thread, watched by another.
 
 The result is where the guest runs, not what the migrate call returns: the call may be lost with libvirtd's connection,
 or with the nova-compute that made it.

@@ -31,7 +31,7 @@ def downtimes(settings: MoveSettings, gib: int) -> tuple[tuple[float, int], ...]
 
 
 class MigrationWatch:
-    """One migration of ``amount_bytes`` (memory, and copied disks), with the settings at its start."""
+    """A live migration of ``amount_bytes`` (memory, and copied disks), with the settings at its start."""
 
     def __init__(self, settings: MoveSettings, amount_bytes: int) -> None:
         settings = settings.now()

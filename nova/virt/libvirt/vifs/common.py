@@ -50,7 +50,7 @@ class VifRequirements(NamedTuple):
 
 
 class VifKind(Protocol):
-    """One kind of interface: a module of this package."""
+    """A kind of interface: a module of this package."""
 
     def record(self, interface: Interface) -> PlugRecord:
         """Return the record by which the interface is unplugged later. Raises host.VifData."""

@@ -84,7 +84,7 @@ class Use(NamedTuple):
 
 
 class VolumeKind(Protocol):
-    """One kind of volume: a module of this package."""
+    """A kind of volume: a module of this package."""
 
     def record(self, plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
         """Return ``plain`` with the connection data, without secrets. Raises host.VolumeData."""

@@ -91,7 +91,7 @@ class RbdAccess(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DiskSpec:
-    """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from".
+    """A disk or CD drive. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from".
 
     ``path`` is a file, a block device, or (with ``rbd``) pool/image. ``alias``: finds the disk in a definition.
     ``chain``: the backing chain is known (``backing``, or none); else libvirt probes it. ``luks``: uuid of the libvirt
