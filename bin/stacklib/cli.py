@@ -125,6 +125,15 @@ def _add_up(sub) -> None:
         "--computes", type=_count, default=1, metavar="N",
         help="number of nova-compute processes of the fake driver (default: 1)",
     )  # fmt: skip
+    _add_cloud_options(made)
+    _add_service_options(made)
+    made.add_argument("--no-demo", dest="demo", action="store_false",
+                      help="do not create the image, the flavors and the demo server")  # fmt: skip
+    made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
+
+
+def _add_cloud_options(made) -> None:
+    """Add the options of nova itself: its database, its credentials, and its security mode."""
     made.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     made.add_argument(
         "--auth",
@@ -135,6 +144,16 @@ def _add_up(sub) -> None:
     made.add_argument(
         "--shared-storage", action="store_true", help="keep guests' disks in one directory that all sandbox hosts share"
     )
+    made.add_argument(
+        "--as-upstream",
+        action="store_true",
+        help="use upstream security mode, configured as by a deployment tool of OpenStack Nova: one nova.conf for all "
+        "control daemons, with one transport_url and the database URLs, and no host enrolment",
+    )
+
+
+def _add_service_options(made) -> None:
+    """Add the options of the services next to nova's core: networks, volumes, the dashboard, and EC2."""
     made.add_argument(
         "--neutron",
         nargs="?",
@@ -164,15 +183,6 @@ def _add_up(sub) -> None:
         help=f"add the EC2 API on port {PORTS['ec2']} of the controller, for `aws ec2`; nova-objectstore (S3, port "
         f"{PORTS['s3']}) and nova-cert, for bundled images; `openstack ec2 credentials create` creates keys",
     )
-    made.add_argument(
-        "--as-upstream",
-        action="store_true",
-        help="use upstream security mode, configured as by a deployment tool of OpenStack Nova: one nova.conf for all "
-        "control daemons, with one transport_url and the database URLs, and no host enrolment",
-    )
-    made.add_argument("--no-demo", dest="demo", action="store_false",
-                      help="do not create the image, the flavors and the demo server")  # fmt: skip
-    made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
 
 def _count(text: str) -> int:

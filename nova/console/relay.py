@@ -131,7 +131,7 @@ _BUFFERS = _Buffers()
 
 class _Way:
     """A direction of a relayed session. ``open``: the source may send more; ``broken``: it failed. ``lost``: the sink
-    is unreachable. ``ended``: the sink knows that the data are complete. """
+    is unreachable. ``ended``: the sink knows that the data are complete."""
 
     def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
         self.source, self.sink = source, sink

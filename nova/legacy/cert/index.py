@@ -15,7 +15,7 @@ CENTURY = 2050  # from this year on, times have a year of four digits (RFC 5280,
 
 class IndexEntry(NamedTuple):
     """A line of ``index.txt``. ``ends``, ``revoked``: times in the format of :func:`stamp`; ``revoked`` is empty except
-    for status R. """
+    for status R."""
 
     status: str
     ends: str
