@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,18 +27,22 @@ class QuickDatabase(Database):
 
     def __init__(self, path: Any) -> None:
         super().__init__(f"sqlite:///{path}")
+        self._configured: Engine | None = None
+        self._configuring = threading.Lock()
 
     @property
     def engine(self) -> Engine:
-        if self._engine is None:
-            self._engine = made = super().engine
-            event.listen(made, "connect", _do_not_sync)
-            if not _FIRST:
-                made.connect().close()  # the dialect now has the data that it reads from a first connection
-                _FIRST.append(made)
-            made.dialect = _FIRST[0].dialect
-            made.update_execution_options(compiled_cache=_COMPILED)
-        return self._engine
+        with self._configuring:  # no thread connects while another one adds a listener
+            made = super().engine
+            if made is not self._configured:
+                event.listen(made, "connect", _do_not_sync)
+                if not _FIRST:
+                    made.connect().close()  # the dialect now has the data that it reads from a first connection
+                    _FIRST.append(made)
+                made.dialect = _FIRST[0].dialect
+                made.update_execution_options(compiled_cache=_COMPILED)
+                self._configured = made
+            return made
 
 
 def _do_not_sync(connection: Any, _record: Any) -> None:
