@@ -145,7 +145,7 @@ def test_rescue_that_dies_on_its_way_is_cleaned_by_unrescue_and_goes_on_when_rep
     assert rig.driver.rescuing.unrescue(order) == RUNNING == rig.driver.rescuing.unrescue(order)
 
 
-@pytest.mark.parametrize("call", ["stop_now", "undefine", "define", "start"])
+@pytest.mark.parametrize("call", ["power_off", "undefine", "define", "start"])
 def test_unrescue_that_dies_on_its_way_ends_when_repeated(rig, order, tmp_path, call):
     rescue_images(rig, tmp_path)
     rescue(rig, order)
