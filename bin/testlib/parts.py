@@ -89,6 +89,7 @@ CHECKS = {
     "mypy": ("mypy",),
     "layers": ("lint-imports", "--no-cache"),
     "sizes": ("python", "tests/sizes.py"),
+    "stories": ("python", "-m", "tests.stories"),
     "turns": ("python", "bin/test", "turns", "--check"),
 }
 

@@ -67,6 +67,7 @@ class FakeVolumes:
         self.being_snapshot = AVAILABLE  # the status of created snapshots
         self.being_reimaged = ""  # the status of volumes during a reimage
         self.kind = "fake"  # type of connections
+        self.data: dict[str, Any] = {}  # additional data of connections
         self._lock = threading.RLock()
 
     # -- for tests
@@ -284,4 +285,4 @@ class FakeVolumes:
 
     def _connection(self, attachment: VolumeAttachment, connector: Mapping[str, Any]) -> VolumeConnection:
         return VolumeConnection(kind=self.kind, data={"host": connector["host"], "volume_id": attachment.volume_id,
-                                                      "auth_password": SECRET})
+                                                      "auth_password": SECRET, **self.data})
