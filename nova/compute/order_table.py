@@ -16,7 +16,7 @@ from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.volumes import VolumeOrders
-from nova.compute.orders.kind import OrderKind, ResourceUse
+from nova.compute.orders.kind import Order, OrderKind, ResourceUse
 from nova.model.base import HostName
 from nova.model.guest.orders import Outcome
 from nova.rpc.contracts.compute import ComputeRPC
@@ -103,12 +103,12 @@ class TakesOrders:
     """Mixin for ``ComputeService`` that accepts orders; its methods, one for each row of the table, are generated
     below."""
 
-    def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: OrderKind, host: HostName, orders: tuple[Order, ...]) -> tuple[Outcome, ...]:
         raise NotImplementedError
 
 
-def _call(kind: OrderKind) -> Callable[[TakesOrders, HostName, tuple[object, ...]], tuple[Outcome, ...]]:
-    def call(self: TakesOrders, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
+def _call(kind: OrderKind) -> Callable[[TakesOrders, HostName, tuple[Order, ...]], tuple[Outcome, ...]]:
+    def call(self: TakesOrders, host: HostName, orders: tuple[Order, ...]) -> tuple[Outcome, ...]:
         return self._order(kind, host, orders)
     return call
 

@@ -31,7 +31,7 @@ from nova.compute.host import Host
 from nova.compute.order_table import OrderHandlers, TakesOrders
 from nova.compute.orders.batches import Batches, Do, OrderLimits
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.kind import OrderKind
+from nova.compute.orders.kind import Order, OrderKind, OrderT
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.resource_claims import ResourceClaims, holding
 from nova.compute.orders.with_firewall import NoGuard, guarding
@@ -134,7 +134,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         by = self.handlers = OrderHandlers(guests, GuestActions(tools, guests), SnapshotsOfGuests(tools), moves,
                                            self._live, Plugging(tools), volumes)
 
-        def around(kind: OrderKind, do: Do) -> Do:
+        def around(kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
             """Wrap the handler of an order of this kind, the outermost wrapper last."""
             done = guarding(self._firewall, kind, reflecting(parts.hairpins, kind, do))
             return holding(holds, kind, counting(self._condition, kind, done))
@@ -251,7 +251,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
 
     # --- internals
 
-    def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: OrderKind, host: HostName, orders: tuple[Order, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
         self._hold([ticket for order in orders for ticket in tickets_of(order)])
         return self._batches.run(kind, orders)

@@ -8,8 +8,7 @@ stored and shown to them. Services do not read the records; nova-manage and nova
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from nova.conf.base import Options
 from nova.db.host import cell_mappings, services
@@ -17,14 +16,13 @@ from nova.db.placement import audits
 from nova.db.sql.engine import Database
 from nova.manage import cell_urls
 from nova.manage.cell_urls import CellUrls, filled
-from nova.manage.command import Argument, Command, Run, argument
+from nova.manage.command import Argument, Command, Run, Table, argument
 from nova.model.host.cells import CELL, CELL0, NAME, CellMapping
 
 #: The one cell of a cloud without a record of it.
 THE_CELL = CellMapping(uuid=CELL, name=NAME)
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 #: (the configuration, a schema) -> its database.
 DatabaseOf = Callable[[Options, str], Database]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nova.conf.base import Options
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Run = Callable[[Options, argparse.Namespace], int]
 #: Configuration -> a client of the conductor, created when a command runs.
 ConductorOf = Callable[[Options], "ConductorRPC"]
+#: (the headings, the rows of cells) -> None: prints a table.
+Table = Callable[[Sequence[str], Sequence[Sequence[object]]], None]
 
 
 class Argument(NamedTuple):

@@ -7,11 +7,10 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.command import JSON, Command, ConductorOf, argument
+from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json, write_private
 from nova.model.host.services import EnrolledHost, ServiceQuery
 from nova.model.placement import accepted_capacity
@@ -20,7 +19,6 @@ from nova.rpc import host_rights
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 #: Program name -> name by which the service registers.
 REGISTERS = {"nova-api-metadata": "nova-metadata"}

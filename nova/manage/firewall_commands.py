@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from nova.manage.command import Command, ConductorOf, argument
+from nova.manage.command import Command, ConductorOf, Table, argument
 from nova.model.network.security_groups import NewSecurityRule
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def show(conductor: ConductorRPC, say: Say, table: Table) -> int:

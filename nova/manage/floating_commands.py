@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from nova.manage.command import Command, ConductorOf, Run, argument
+from nova.manage.command import Command, ConductorOf, Run, Table, argument
 from nova.model.network.floating import FloatingQuery, FloatingRange
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:

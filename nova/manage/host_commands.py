@@ -8,10 +8,10 @@ import contextlib
 import getpass
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+from nova.manage.command import Table
 from nova.manage.drain_plan import DOWN, DrainRequest, Move, Stay, Wait, plan
 from nova.manage.host_drain import STAYS, Case, Drain, DrainClock, pages
 from nova.model.host.services import Service, ServiceQuery, ServiceUpdate
@@ -23,7 +23,6 @@ COMPUTE = "nova-compute"
 DRAINED = "drained by "  # start of a drain's disabled reason: undrain enables only such hosts
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 class BadSkipFile(Exception):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from nova import context, errors
 from nova.manage.drain_plan import ACTION, COLD, LIVE, OFFLOAD, DrainRequest, Stay, Wait, plan
@@ -282,7 +281,7 @@ class Drain:
     def _begin(self, case: Case) -> None:
         case.phase, case.ours, case.since = MOVES, True, self._clock.monotonic()
         case.tries += 1
-        orders: dict[str, Callable[[], Any]] = {
+        orders: dict[str, Callable[[], object]] = {
             LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.request.to)),
             COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.request.to)),
             OFFLOAD: lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action=ACTION[OFFLOAD]))}

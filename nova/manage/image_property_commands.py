@@ -9,22 +9,21 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from nova import errors
 from nova.api.views.image_properties import KNOWN
+from nova.conf.base import Options
 from nova.db.server import servers
 from nova.db.sql.engine import Connection, Database
-from nova.manage.command import Command, argument
+from nova.manage.command import Command, Run, argument
 from nova.manage.databases import synced
 from nova.model.image import image_properties
 from nova.model.image.images import Image
 from nova.model.server.states import VmState
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 MACHINE = "hw_machine_type"
 NO_SERVER, NO_PROPERTY, BAD_STATE = 2, 3, 3
@@ -114,8 +113,8 @@ def without_machine(cell: Database) -> list[str]:
         return [one.uuid for one in servers.properties_of_images(tx) if MACHINE not in one.properties]
 
 
-def _run(work: Callable[[Database, argparse.Namespace], int], say: Say) -> Any:
-    def run(options: Any, given: argparse.Namespace) -> int:
+def _run(work: Callable[[Database, argparse.Namespace], int], say: Say) -> Run:
+    def run(options: Options, given: argparse.Namespace) -> int:
         try:
             return work(synced(options, "cell"), given)
         except PropertyRefused as refused:

@@ -17,7 +17,7 @@ from nova.conf.base import Options
 from nova.db import flavors
 from nova.db.quota import class_usage, quotas
 from nova.db.sql.engine import Connection, Database
-from nova.manage.command import Command, argument
+from nova.manage.command import Command, Table, argument
 from nova.manage.databases import synced
 from nova.model.base import Page
 from nova.model.flavor.flavors import Flavor, FlavorQuery
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from nova.clients.keystone import Keystone
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[object]]], None]
 
 UNREGISTERED = 3
 PAGE = 500  # flavors

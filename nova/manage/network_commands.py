@@ -6,18 +6,16 @@ from __future__ import annotations
 import argparse
 import ipaddress
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.command import Command, ConductorOf, Run, argument
+from nova.manage.command import Command, ConductorOf, Run, Table, argument
 from nova.model.base import Scope
 from nova.model.network.networks import Network, NetworkChange, NewNetwork
 from nova.model.quota.quotas import QuotaUpdate
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 _NUMBERS = (

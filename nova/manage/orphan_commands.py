@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from nova.manage.command import JSON, Command, ConductorOf, argument
+from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json
 from nova.model.guest.orphans import Orphan, OrphanKind
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 SIGHTINGS = 2  # a host reports an orphan that it has seen twice
 LOOK_S = 3.0  # seconds in which most hosts complete a check

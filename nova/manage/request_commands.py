@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
+from nova.manage.command import Table
 from nova.manage.output import write_json
 from nova.model.server.actions import InstanceAction, PlacementTrace
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 DETAILS = 200  # characters of a step's failure
 

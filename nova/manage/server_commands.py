@@ -7,11 +7,11 @@ The conductor's admission uses the same tables (:mod:`nova.model.server.states`,
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from nova.conf.base import Options
-from nova.manage.command import JSON, Command, ConductorOf, argument
+from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json
 from nova.model.base import Value
 from nova.model.numa import pci_aliases
@@ -23,7 +23,6 @@ from nova.model.server.states import ACTIONS, ON_ITS_HOST, Action
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 #: Actions that start automatically, or as a part of another one: not available to users.
 INNER = frozenset({"create", "create_image_stopped", "stop_deleted", "extend_volume", "snapshot_volume",

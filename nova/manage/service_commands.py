@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from nova import errors
-from nova.manage.command import JSON, Command, ConductorOf, argument
+from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json
 from nova.model.host.services import Service, ServiceQuery
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 NOTHING = 3
 

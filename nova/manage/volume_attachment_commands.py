@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.command import JSON, Command, ConductorOf, argument
+from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json
 from nova.model.base import Scope
 from nova.model.server.servers import ServerQuery
@@ -24,7 +24,6 @@ from nova.model.volumes import Connector
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 NO_SERVER, NOT_ATTACHED, NOT_OFF, BAD_CONNECTOR = 2, 3, 4, 5
 #: Code of the conductor's error -> exit status.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from nova.manage.command import Command, ConductorOf, Run, argument
+from nova.manage.command import Command, ConductorOf, Run, Table, argument
 from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
-Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:

@@ -6,10 +6,8 @@ If the process is root, they run in it. A daemon that is not root sends them to 
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load ``sys_admin_pctxt``, the oslo.privsep context, under the name that sudoers files and filters of deployment
     tools use. The library is loaded only on access."""
     if name != "sys_admin_pctxt":

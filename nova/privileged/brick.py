@@ -88,9 +88,9 @@ class Brick:
 
     def __init__(self, runner: CommandRunner, host: HostWords, clock: Callable[[], float] = time.monotonic) -> None:
         self._runner, self._host, self._clock = runner, host, clock
-        self._known: tuple[Mapping[str, Json], float] = ({}, -KNOWN_S)
+        self._known: tuple[Mapping[str, object], float] = ({}, -KNOWN_S)
 
-    def properties(self) -> Mapping[str, Json]:
+    def properties(self) -> Mapping[str, object]:
         """Return the connector properties for back ends, without initiators that the host does not have."""
         known, at = self._known
         if self._clock() - at >= KNOWN_S:
@@ -99,10 +99,10 @@ class Brick:
             self._known = known, self._clock()
         return known
 
-    def connect(self, device: BrickDevice) -> Mapping[str, Json]:
+    def connect(self, device: BrickDevice) -> Mapping[str, object]:
         """Connect the volume to this host, and return the library's data of the device: its ``path``, ``scsi_wwn`` and
         more. Idempotent."""
-        found: Mapping[str, Json] = self.ask("connect", device)
+        found: Mapping[str, object] = self.ask("connect", device)
         return found
 
     def disconnect(self, device: BrickDevice, force: bool = False) -> None:

@@ -12,13 +12,59 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from nova import decoding
-from nova.model.base import Json, Library
 from nova.privileged.brick import BrickAnswer, BrickDevice, BrickRequest
+
+
+class VolumeConnector(Protocol):
+    """os-brick's connector of one protocol."""
+
+    def connect_volume(self, connection_properties: dict[str, object]) -> Mapping[str, object]:
+        """Connect the volume; return the library's data of the device."""
+
+    def disconnect_volume(self, connection_properties: dict[str, object], device_info: dict[str, object] | None,
+                          force: bool, ignore_errors: bool) -> None:
+        """Flush and disconnect the volume."""
+
+    def extend_volume(self, connection_properties: dict[str, object]) -> int | None:
+        """Rescan the device; return its size in bytes, if it is known."""
+
+
+class ConnectorMaker(Protocol):
+    """``os_brick.initiator.connector.InitiatorConnector``."""
+
+    def factory(self, protocol: str, root_helper: str, *, use_multipath: bool, device_scan_attempts: int,
+                transport: str = ...) -> VolumeConnector:
+        """Return the connector of a protocol."""
+
+
+class ConnectorModule(Protocol):
+    """``os_brick.initiator.connector``."""
+
+    @property
+    def InitiatorConnector(self) -> ConnectorMaker:
+        """The maker of connectors."""
+
+    def get_connector_properties(self, root_helper: str, my_ip: str, multipath: bool, enforce_multipath: bool
+                                 ) -> Mapping[str, object]:
+        """Return the host's properties for back ends."""
+
+
+class BrickLibrary(Protocol):
+    """The parts of os-brick that calls use. ``guard``: locks the back end's shared targets."""
+
+    connector: ConnectorModule
+    guard: Callable[[Mapping[str, object]], AbstractContextManager[object]]
+
+    def connector_of(self, request: BrickRequest, device: BrickDevice) -> VolumeConnector:
+        """Return the connector for a device."""
+
 
 SHORTEST_SECRET = 4
 #: Name parts of connection data whose values must not be shown.
@@ -31,12 +77,12 @@ def is_secret(name: str) -> bool:
     return any(part in name.lower() for part in SECRET_NAMES)
 
 
-def without_secrets(words: Mapping[str, Json]) -> dict[str, Json]:
+def without_secrets(words: Mapping[str, object]) -> dict[str, object]:
     """Return the connection data that may be kept."""
     return {name: value for name, value in words.items() if not is_secret(name)}
 
 
-def hide(text: str, words: Mapping[str, Json]) -> str:
+def hide(text: str, words: Mapping[str, object]) -> str:
     """Return the text without the secrets in ``words``."""
     values = {str(value) for name, value in words.items() if is_secret(name) and value}
     for value in sorted(values, key=len, reverse=True):
@@ -45,7 +91,7 @@ def hide(text: str, words: Mapping[str, Json]) -> str:
     return text
 
 
-def answer(request: BrickRequest, library: Callable[[BrickRequest], Library]) -> BrickAnswer:
+def answer(request: BrickRequest, library: Callable[[BrickRequest], BrickLibrary]) -> BrickAnswer:
     """Return the answer to a request. ``library``: initializes os-brick, and returns its parts."""
     words = request.device.words if request.device is not None else {}
     try:
@@ -56,30 +102,30 @@ def answer(request: BrickRequest, library: Callable[[BrickRequest], Library]) ->
         return BrickAnswer(error=hide(reason, words)[:LONGEST_REASON].rstrip("."))
 
 
-def _properties(brick: Library, request: BrickRequest) -> Json:
+def _properties(brick: BrickLibrary, request: BrickRequest) -> object:
     return brick.connector.get_connector_properties(
         "", request.address, request.multipath, request.enforce_multipath)
 
 
-def _connect(brick: Library, request: BrickRequest) -> Json:
+def _connect(brick: BrickLibrary, request: BrickRequest) -> object:
     device = _device(request)
     with _turn(brick, device):
         return brick.connector_of(request, device).connect_volume(dict(device.words))
 
 
-def _disconnect(brick: Library, request: BrickRequest) -> None:
+def _disconnect(brick: BrickLibrary, request: BrickRequest) -> None:
     device = _device(request)
     with _turn(brick, device):
         brick.connector_of(request, device).disconnect_volume(
             dict(device.words), dict(device.found) or None, force=request.force, ignore_errors=request.force)
 
 
-def _extend(brick: Library, request: BrickRequest) -> Json:
+def _extend(brick: BrickLibrary, request: BrickRequest) -> object:
     device = _device(request)
     return brick.connector_of(request, device).extend_volume(dict(device.words))
 
 
-CALLS: Mapping[str, Callable[[Library, BrickRequest], Json]] = {
+CALLS: Mapping[str, Callable[[BrickLibrary, BrickRequest], object]] = {
     "properties": _properties, "connect": _connect, "disconnect": _disconnect, "extend": _extend}
 
 
@@ -90,7 +136,7 @@ def _device(request: BrickRequest) -> BrickDevice:
 
 
 @contextlib.contextmanager
-def _turn(brick: Library, device: BrickDevice) -> Iterator[None]:
+def _turn(brick: BrickLibrary, device: BrickDevice) -> Iterator[None]:
     """Lock the back end's shared targets on this host against all other processes that attach or detach there,
     including Cinder's."""
     if device.shared_targets is False or not device.service_uuid:
@@ -119,9 +165,10 @@ class OsBrick:
         for name in ("default", "brick_privsep_hide_output"):  # root needs no privileged daemon
             if hasattr(privileged, name):
                 getattr(privileged, name).set_client_mode(False)
-        self.connector, self.guard = connector, utils.guard_connection
+        self.connector: ConnectorModule = connector
+        self.guard: Callable[[Mapping[str, object]], AbstractContextManager[object]] = utils.guard_connection
 
-    def connector_of(self, request: BrickRequest, device: BrickDevice) -> Library:
+    def connector_of(self, request: BrickRequest, device: BrickDevice) -> VolumeConnector:
         """Return the connector for a protocol. Raises ValueError or similar if this release of the library has none."""
         more = {"transport": device.transport} if device.transport else {}
         return self.connector.InitiatorConnector.factory(
@@ -131,7 +178,7 @@ class OsBrick:
 class HidingFormatter(logging.Formatter):
     """Log formatter that hides secrets; without ``stacks``, each record is one line."""
 
-    def __init__(self, words: Mapping[str, Json], stacks: bool = False) -> None:
+    def __init__(self, words: Mapping[str, object], stacks: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s %(message)s")
         self._words, self._stacks = words, stacks
 

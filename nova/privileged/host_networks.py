@@ -5,9 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from nova.model.base import Library
 from nova.privileged.links import IPV4, IPV6, SCOPES
-from nova.privileged.netlink import conversation
+from nova.privileged.netlink import NetlinkMessage, conversation
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
@@ -26,7 +25,7 @@ def networks() -> tuple[str, ...]:
     return tuple(sorted(conversation("all devices", work)))
 
 
-def _network(found: Library) -> str:
+def _network(found: NetlinkMessage) -> str:
     """Return the network of an address. For a point-to-point address, that is the other end, to which the kernel has a
     route."""
     address = found.get_attr("IFA_ADDRESS") or found.get_attr("IFA_LOCAL")

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nova import errors
-from nova.model.base import Library
 from nova.model.network.addressing import generate_mac
 from nova.privileged import files
 from nova.privileged.client import forwarded
-from nova.privileged.netlink import conversation, ignoring, index_of, index_or_none
+from nova.privileged.netlink import NetlinkMessage, conversation, ignoring, index_of, index_or_none
 from nova.privileged.taps import Tap, make_tap
 
 if TYPE_CHECKING:
@@ -212,8 +211,9 @@ def ensure_route(device: str, route: LinkRoute) -> None:
 
 # --- inside one netlink conversation ----------------------------------------------------------------------------------
 
-def _link(ip: IPRoute, index: int) -> Library:
-    return ip.get_links(index)[0]
+def _link(ip: IPRoute, index: int) -> NetlinkMessage:
+    found: NetlinkMessage = ip.get_links(index)[0]
+    return found
 
 
 def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[int | None, str | None]) -> None:
@@ -244,7 +244,7 @@ def _lives_on(ip: IPRoute, index: int) -> bool:
     return any(found["scope"] == SCOPES["global"] and found["index"] in devices for found in ip.get_addr(family=IPV6))
 
 
-def _reflects(link: Library) -> bool | None:
+def _reflects(link: NetlinkMessage) -> bool | None:
     """Return whether hairpin mode is on; None if the link is not a bridge port."""
     info = link.get_attr("IFLA_LINKINFO")
     if info is None or info.get_attr("IFLA_INFO_SLAVE_KIND") != "bridge":
@@ -252,7 +252,7 @@ def _reflects(link: Library) -> bool | None:
     return bool(info.get_attr("IFLA_INFO_SLAVE_DATA").get_attr("IFLA_BRPORT_MODE"))
 
 
-def _up(ip: IPRoute, link: Library, mtu: int | None = None) -> None:
+def _up(ip: IPRoute, link: NetlinkMessage, mtu: int | None = None) -> None:
     if mtu and link.get_attr("IFLA_MTU") != mtu:
         ip.link("set", index=link["index"], mtu=mtu)
     if not link["flags"] & IFF_UP:

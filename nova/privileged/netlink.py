@@ -8,22 +8,53 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, TypeVarTuple, overload
 
 from nova import concurrency, errors
-from nova.model.base import Library
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
+T = TypeVar("T")
+Given = TypeVarTuple("Given")
 
-def conversation(device: str, work: Callable[..., object], *args: object) -> Library:
+
+class NetlinkMessage(Protocol):
+    """pyroute2's message about a device or an address, or the nested attributes of one: header fields by index, and the
+    attributes that are used here."""
+
+    def __getitem__(self, field: Literal["index", "flags", "prefixlen", "scope"]) -> int: ...
+
+    @overload
+    def get_attr(self, name: Literal["IFLA_LINKINFO"]) -> NetlinkMessage | None:
+        """Return the attributes of a software device; None for a card."""
+
+    @overload
+    def get_attr(self, name: Literal["IFLA_INFO_DATA", "IFLA_INFO_SLAVE_DATA"]) -> NetlinkMessage:
+        """Return the attributes that every device of the checked kind has."""
+
+    @overload
+    def get_attr(self, name: Literal["IFLA_MTU", "IFLA_MASTER", "IFLA_BR_STP_STATE", "IFLA_BR_FORWARD_DELAY",
+                                     "IFLA_BRPORT_MODE", "IFLA_LINK", "IFLA_VLAN_ID"]) -> int | None:
+        """Return a number; None without the attribute."""
+
+    @overload
+    def get_attr(self, name: Literal["IFLA_IFNAME"]) -> str:
+        """Return the name of the device."""
+
+    @overload
+    def get_attr(self, name: Literal["IFLA_ADDRESS", "IFLA_INFO_KIND", "IFLA_INFO_SLAVE_KIND", "IFA_ADDRESS",
+                                     "IFA_LOCAL"]) -> str | None:
+        """Return a text; None without the attribute."""
+
+
+def conversation(device: str, work: Callable[[IPRoute, *Given], T], *args: *Given) -> T:
     """Call ``work`` with a connection of its own and these arguments, and return its result. Raises host.Link, which
     names ``device``."""
     from pyroute2 import IPRoute  # takes 12 MB, which hosts without networks of their own save
     from pyroute2.netlink.exceptions import NetlinkError
 
-    def converse() -> object:
+    def converse() -> T:
         with IPRoute() as ip:
             return work(ip, *args)
     try:

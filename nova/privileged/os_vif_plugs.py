@@ -21,13 +21,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from oslo_config import cfg
 
 from nova import errors
 from nova.conf.base import Options
-from nova.model.base import Library
 from nova.privileged.client import forwarded
 
 LOG = logging.getLogger(__name__)
@@ -57,6 +56,16 @@ class VifPort:
     filtered: bool = True
 
 
+class VifLibrary(Protocol):
+    """``os_vif``: its calls, with os-vif's objects of a port and its guest."""
+
+    def plug(self, vif: object, instance_info: object) -> None:
+        """Plug a port."""
+
+    def unplug(self, vif: object, instance_info: object) -> None:
+        """Unplug a port."""
+
+
 class Plugs(Protocol):
     def plug(self, port: VifPort, server_uuid: str) -> None:
         """Plug the port on this host, except for the guest's tap. Idempotent. Raises host.NotPlugged."""
@@ -72,7 +81,7 @@ class OsVif:
     def __init__(self, locks: Path, conf: Options = cfg.CONF) -> None:
         self._locks, self._conf = locks, conf
         self._one_at_a_time = threading.Lock()
-        self._library: Any = None
+        self._library: VifLibrary | None = None
 
     @forwarded("os_vif.plug")
     def plug(self, port: VifPort, server_uuid: str) -> None:
@@ -95,7 +104,7 @@ class OsVif:
             reason = str(cause).strip().rstrip(".") or type(cause).__name__
             raise errors.host.NotPlugged(id=port.id, what=what, bridge=port.bridge, reason=reason) from error
 
-    def _load(self) -> Library:
+    def _load(self) -> VifLibrary:
         import os_vif
         from oslo_concurrency import lockutils
         from vif_plug_ovs.ovs import OvsPlugin
@@ -123,7 +132,7 @@ class OsVif:
         return ("env", "PYTHONWARNINGS=ignore", str(Path(sys.executable).parent / "privsep-helper"), *words)
 
 
-def _guest(server_uuid: str) -> Library:
+def _guest(server_uuid: str) -> object:
     from os_vif.objects.instance_info import InstanceInfo
 
     return InstanceInfo(uuid=server_uuid, name=server_uuid)

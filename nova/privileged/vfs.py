@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from nova.model.base import Library
 from nova.privileged import netlink
 from nova.privileged.client import forwarded
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
 
 SYSFS = Path("/sys")
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -42,7 +44,7 @@ def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
 @forwarded("vfs.set_up")
 def set_up(function: Function, mac: str, vlan: int) -> None:
     """Set its MAC address and VLAN (0: none), which the guest cannot change."""
-    def work(ip: Library) -> None:
+    def work(ip: IPRoute) -> None:
         ip.link("set", index=netlink.index_of(ip, function.parent),
                 vf={"vf": function.number, "mac": mac, "vlan": vlan})
     netlink.conversation(function.parent, work)

@@ -8,11 +8,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import concurrency, errors, metrics
 from nova.compute.host import Host
-from nova.compute.orders.kind import POOLS, OrderKind
+from nova.compute.orders.kind import POOLS, Order, OrderKind, OrderT
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
 from nova.compute.orders.permission import BatchPermission
@@ -22,9 +22,8 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
-Order = Any  # a value with server_uuid and fence
 #: Handler of one order: returns the guest's power state, or a whole outcome if there is more to report. Raises errors.
-Do = Callable[[Any, Work, BatchPermission], PowerState | Outcome]
+Do = Callable[[OrderT, Work, BatchPermission], PowerState | Outcome]
 
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
@@ -133,7 +132,7 @@ class Batches:
     def _run(self, job: _Job, reporter: Reporter) -> None:
         kind, began = job.work.key.kind, time.monotonic()
         metrics.ORDERS_WAITING.labels(kind.pool).dec()
-        if kind.closes:
+        if kind.closes and isinstance(job.order, GuestOrder):
             self._hurry(job.order, job.work, job.permission)
         outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
         seconds = time.monotonic() - began

@@ -5,7 +5,34 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from nova.model.base import HostName
+from nova.model.guest.orders import (
+    BuildOrder,
+    GuestOrder,
+    InterfaceOrder,
+    LiveOrder,
+    MoveOrder,
+    Outcome,
+    PasswordOrder,
+    RebuildOrder,
+    RescueOrder,
+    SnapshotOrder,
+    VolumeOrder,
+    VolumeSnapshotOrder,
+)
+from nova.rpc.contracts.compute import ComputeRPC
+
+if TYPE_CHECKING:
+    from nova.compute.order_table import OrderHandlers
+    from nova.compute.orders.batches import Do
+
+#: An order of any kind.
+Order = (BuildOrder | GuestOrder | InterfaceOrder | LiveOrder | MoveOrder | PasswordOrder | RebuildOrder | RescueOrder
+         | SnapshotOrder | VolumeOrder | VolumeSnapshotOrder)
+#: The orders of one kind.
+OrderT = TypeVar("OrderT", bound=Order)
 
 #: Pool name -> number of its orders that run at the same time, if the operator set no limit.
 POOLS = {
@@ -26,14 +53,14 @@ class ResourceUse(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OrderKind:
+class OrderKind(Generic[OrderT]):
     """A kind of order. ``name``: the action on a guest, as used in logs and errors. ``call``: the method of
     ComputeRPC."""
 
     name: str
-    call: Callable[..., Any]
-    #: Selects the handler of the order: ``nova.compute.order_table.OrderHandlers`` -> ``Do``.
-    handler: Callable[[Any], Any]
+    call: Callable[[ComputeRPC, HostName, tuple[OrderT, ...]], tuple[Outcome, ...]]
+    #: Selects the handler of the order.
+    handler: Callable[[OrderHandlers], Do[OrderT]]
     pool: str = "orders"
     #: Creates a guest on this host; an older record of its removal is then no longer valid.
     makes: bool = False
@@ -60,9 +87,16 @@ class OrderKind:
     counts: bool = False
     place: ResourceUse | None = None
     #: True if the guest continues in memory in its place, so that its claim needs no check.
-    in_memory: Callable[[Any], bool] = lambda order: False
+    in_memory: Callable[[OrderT], bool] = lambda order: False
     #: Redefines a guest first if its claim has changed.
     redefines: bool = False
 
     def __str__(self) -> str:
         return self.name
+
+
+def build_of(order: Order) -> BuildOrder | None:
+    """Return the facts to define the order's guest; None if the order has none."""
+    if isinstance(order, BuildOrder):
+        return order
+    return None if isinstance(order, PasswordOrder) else order.build

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import msgspec
 
 from nova import errors
-from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import OrderKind, ResourceUse
+from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import OrderKind, OrderT, ResourceUse, build_of
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, Outcome
@@ -74,14 +74,14 @@ class ResourceClaims:
         return self._offered(node).topology if node is not None else None
 
 
-def holding(holds: ResourceClaims, kind: OrderKind, do: Do) -> Do:
+def holding(holds: ResourceClaims, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
     """Wrap a handler: hold the guest's claim while it runs. A guest that is here and whose order has no claim keeps its
     own; a guest that continues in memory in its place needs no check."""
     if kind.place is None:
         return do
 
-    def taking(order: Order, work: Work, permission: BatchPermission) -> PowerState | Outcome:
-        build = order if isinstance(order, BuildOrder) else order.build
+    def taking(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
+        build = build_of(order)
         if build is None:
             return do(order, work, permission)
         if kind.place is ResourceUse.SAME:

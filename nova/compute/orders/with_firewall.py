@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import OrderKind
+from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import OrderKind, OrderT, build_of
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchPermission
 from nova.model.guest.orders import BuildOrder, Outcome
@@ -41,14 +41,15 @@ class NoGuard:
         return ()
 
 
-def guarding(guard: Guard, kind: OrderKind, do: Do) -> Do:
+def guarding(guard: Guard, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
     """Wrap a handler: apply the guest's packet filter rules before it runs."""
     if not kind.starts:
         return do
 
-    def guarded(order: Order, work: Work, permission: BatchPermission) -> PowerState | Outcome:
-        if order.build is not None:
+    def guarded(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
+        build = build_of(order)
+        if build is not None:
             work.check()
-            guard.guard(order.build)
+            guard.guard(build)
         return do(order, work, permission)
     return guarded

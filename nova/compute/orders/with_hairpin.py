@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from nova import errors
-from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import OrderKind
+from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import OrderKind, OrderT, build_of
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchPermission
-from nova.model.guest.orders import BuildOrder, Outcome
+from nova.model.guest.orders import Outcome
 from nova.model.network.networks import Interface
 from nova.model.server.states import PowerState
 
@@ -27,7 +26,7 @@ LOG = logging.getLogger(__name__)
 ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
 #: Enable hairpin mode on the devices that exist. Raises Unavailable.
-TurnOn = Callable[[Iterable[str]], Any]
+TurnOn = Callable[[Iterable[str]], object]
 
 
 def devices(interfaces: Iterable[Interface]) -> tuple[str, ...]:
@@ -35,14 +34,14 @@ def devices(interfaces: Iterable[Interface]) -> tuple[str, ...]:
     return tuple(one.device for one in interfaces if one.device and one.type == "bridge" and one.status is None)
 
 
-def reflecting(how: TurnOn | None, kind: OrderKind, do: Do) -> Do:
+def reflecting(how: TurnOn | None, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
     """Wrap a handler: afterwards, the guest can reach itself by its floating address. None: not on this host."""
     if how is None or not kind.plugs:
         return do
 
-    def reflected(order: Order, work: Work, permission: BatchPermission) -> PowerState | Outcome:
+    def reflected(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
         done = do(order, work, permission)
-        build = order if isinstance(order, BuildOrder) else order.build
+        build = build_of(order)
         state = done.power_state if isinstance(done, Outcome) else done
         taps = devices(build.interfaces) if build is not None and state in ALIVE else ()
         if taps:

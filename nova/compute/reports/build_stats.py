@@ -10,7 +10,7 @@ import msgspec
 
 from nova import errors
 from nova.compute.orders.batches import Do
-from nova.compute.orders.kind import OrderKind
+from nova.compute.orders.kind import OrderKind, OrderT
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchPermission
 from nova.compute.reports.monitors import Monitor
@@ -62,12 +62,12 @@ class BuildHealth:
         return msgspec.structs.replace(node, metrics=metrics, failed_builds=self._failed)
 
 
-def counting(condition: BuildHealth, kind: OrderKind, do: Do) -> Do:
+def counting(condition: BuildHealth, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
     """Wrap a handler: count a build's success or failure."""
     if not kind.counts:
         return do
 
-    def counted(order: object, work: Work, permission: BatchPermission) -> PowerState | Outcome:
+    def counted(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
         try:
             done = do(order, work, permission)
         except NOT_OURS:

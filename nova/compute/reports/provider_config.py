@@ -8,17 +8,18 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import yaml
 
 from nova import errors
-from nova.model.base import Json
 from nova.model.host.hosts import Node
 from nova.model.placement.providers import ClassInventory
+
+T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
@@ -99,12 +100,12 @@ class _File:
     def _wrong(self, key: str, reason: str) -> errors.Invalid:
         return errors.config.Provider(path=self._path, key=key, reason=reason)
 
-    def _must(self, value: object, kind: type, key: str, word: str) -> Json:
+    def _must(self, value: object, kind: type[T], key: str, word: str) -> T:
         if not isinstance(value, kind):
             raise self._wrong(key, f"must be {word}")
         return value
 
-    def providers(self, content: Json) -> Iterator[ProviderConfig]:
+    def providers(self, content: object) -> Iterator[ProviderConfig]:
         whole = self._must(content, dict, "the file", "an object")
         self._no_others(whole, {"meta", "providers"}, "")
         meta = self._must(whole.get("meta"), dict, "meta", "an object with schema_version")
@@ -114,7 +115,7 @@ class _File:
         for at, one in enumerate(self._must(whole.get("providers", []), list, "providers", "a list")):
             yield self._provider(self._must(one, dict, f"providers[{at}]", "an object"), f"providers[{at}]")
 
-    def _provider(self, given: dict[str, Json], key: str) -> ProviderConfig:
+    def _provider(self, given: dict[str, object], key: str) -> ProviderConfig:
         self._no_others(given, {"identification", "inventories", "traits"}, f"{key}.")
         return ProviderConfig(
             self._identification(given.get("identification"), f"{key}.identification"),
@@ -122,7 +123,7 @@ class _File:
                   for one, where in self._additional(given, "inventories", key)),
             tuple(self._custom(one, where) for one, where in self._additional(given, "traits", key)), self._path)
 
-    def _identification(self, given: Json, key: str) -> str:
+    def _identification(self, given: object, key: str) -> str:
         found = self._must(given, dict, key, "an object with uuid or name")
         if len(found) != 1 or set(found) - {"uuid", "name"}:
             raise self._wrong(key, "must have either uuid or name")
@@ -135,14 +136,14 @@ class _File:
         except ValueError:
             raise self._wrong(f"{key}.uuid", f"must be a UUID or {THIS_NODE}") from None
 
-    def _additional(self, given: dict[str, Json], what: str, key: str) -> Iterator[tuple[Json, str]]:
+    def _additional(self, given: dict[str, object], what: str, key: str) -> Iterator[tuple[object, str]]:
         found = self._must(given.get(what, {}), dict, f"{key}.{what}", "an object")
         self._no_others(found, {"additional"}, f"{key}.{what}.")
         where = f"{key}.{what}.additional"
         for at, one in enumerate(self._must(found.get("additional", []), list, where, "a list")):
             yield one, f"{where}[{at}]"
 
-    def _inventory(self, given: Json, key: str) -> ClassInventory:
+    def _inventory(self, given: object, key: str) -> ClassInventory:
         found = self._must(given, dict, key, "an object")
         if len(found) != 1:
             raise self._wrong(key, "must have one resource class")
@@ -150,20 +151,20 @@ class _File:
         if len(self._custom(name, key)) > LONGEST_CLASS:
             raise self._wrong(key, f"must be a name with at most {LONGEST_CLASS} characters, but is {name!r}")
         where = f"{key}.{name}"
-        self._no_others(self._must(amounts, dict, where, "an object"), set(AMOUNTS), f"{where}.")
-        if "total" not in amounts:
+        given_amounts = self._must(amounts, dict, where, "an object")
+        self._no_others(given_amounts, set(AMOUNTS), f"{where}.")
+        if "total" not in given_amounts:
             raise self._wrong(where, "must have a total")
-        values = {each: self._amount(value, each, f"{where}.{each}") for each, value in amounts.items()}
-        return ClassInventory(resource_class=name, **{"max_unit": values["total"], **values})
+        values = {each: self._amount(value, each, f"{where}.{each}") for each, value in given_amounts.items()}
+        return msgspec.convert({"resource_class": name, "max_unit": values["total"], **values}, ClassInventory)
 
-    def _amount(self, value: Json, name: str, key: str) -> Json:
+    def _amount(self, value: object, name: str, key: str) -> int | float:
         kind, least = AMOUNTS[name]
-        number: Callable[[Any], Any] = float if kind is float else int
-        fits = isinstance(value, int | float if kind is float else int) and not isinstance(value, bool)
-        if not fits or not least <= value <= MOST:  # (.nan is in no range)
+        if (not isinstance(value, int | float) or isinstance(value, bool) or (kind is int and isinstance(value, float))
+                or not least <= value <= MOST):  # (.nan is in no range)
             raise self._wrong(key, f"must be {'a number' if kind is float else 'an integer'} between {least} and "
                                    f"{MOST}, inclusive")
-        return number(value)
+        return float(value) if kind is float else int(value)
 
     def _custom(self, name: object, key: str) -> str:
         if not isinstance(name, str) or not CUSTOM.fullmatch(name):

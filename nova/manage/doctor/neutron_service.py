@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding
-from nova.model.base import Library
+
+if TYPE_CHECKING:
+    from nova.clients.session import Credentials
 
 WANTED = {"binding-extended": "live migrations bind their ports on both hosts",
           "quota_details": "a request for more ports than the project may have is refused immediately"}
@@ -38,7 +42,7 @@ def neutron(options: Options) -> Finding:
     return Finding(OK, f"Neutron accepts the credentials of [neutron]; it has {len(found)} extensions")
 
 
-def _roles(credentials: Library) -> set[str] | None:
+def _roles(credentials: Credentials) -> set[str] | None:
     """Return the roles of nova's user; None if the plugin does not report them."""
     access = getattr(credentials.auth, "get_access", None)
     return set(access(credentials.session).role_names) if access is not None else None

@@ -9,14 +9,17 @@ import socket
 import ssl
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nova import errors
 from nova.cmd.tool_ending import described
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host, of_database
-from nova.model.base import Library
 from nova.model.security.security_modes import SecurityMode
+
+if TYPE_CHECKING:
+    from nova.rpc.transport import Bus
 
 LONGEST_PAGE = 1 << 16  # bytes
 
@@ -56,7 +59,7 @@ def unproven(options: Options, host: str, took: str) -> Finding | None:
                    "set [oslo_messaging_rabbit]ssl_ca_file to the authority of its certificate")
 
 
-def the_bus(options: Options) -> tuple[Library, str]:
+def the_bus(options: Options) -> tuple[Bus, str]:
     """Return the bus that this host's services use, and the option with its URL. Raises config.Missing,
     host.DamagedSecret; host.SecretNotMade if the secret does not exist yet: only services create it, as their user."""
     from nova.rpc.host_secret import FILE, HostSecret
@@ -70,7 +73,7 @@ def the_bus(options: Options) -> tuple[Library, str]:
     return Bus(options, options.host), Bus.option
 
 
-def round_trip(options: Options, bus: Library) -> str:
+def round_trip(options: Options, bus: Bus) -> str:
     """Call a conductor, and through it the database, by the contract that this host may use. Return a suffix for the
     finding's text."""
     from nova.rpc.contracts.conductor import ConductorRPC

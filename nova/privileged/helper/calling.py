@@ -15,7 +15,7 @@ import re
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -103,8 +103,9 @@ class HelperCall:
         return path
 
 
-Handler = Callable[..., Any]
-TABLE: dict[str, Handler] = {}
+#: A handler of a call: its result must be serializable.
+Handler = TypeVar("Handler", bound=Callable[..., object])
+TABLE: dict[str, Callable[..., object]] = {}
 
 
 def call(name: str) -> Callable[[Handler], Handler]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from nova.model.base import Library
 from nova.privileged import announcements, dnsmasq, files, kernel_switches, links, netlink, ovs, processes, vfs
 from nova.privileged.helper import arguments as types
 from nova.privileged.helper.calling import HelperCall, call
 from nova.privileged.links import Vlan
 from nova.privileged.taps import Tap
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
 
 #: Software devices. A physical card of the host is never deleted.
 DELETABLE = frozenset({"bridge", "vlan", "tun", "veth"})
@@ -57,7 +59,7 @@ def release(call: HelperCall, interface: types.Device) -> None:
 
 @call("links.delete")
 def delete(call: HelperCall, device: types.Device) -> None:
-    def kind_of(ip: Library) -> str | None:
+    def kind_of(ip: IPRoute) -> str | None:
         found = ip.link_lookup(ifname=device)
         if not found:
             return None

@@ -129,7 +129,7 @@ class LibvirtHypervisor(Protocol):
     def noted(self, server_uuid: str, namespace: str) -> bool:
         """Return whether a domain has metadata in that namespace."""
 
-    def stats(self, server_uuid: str) -> Mapping[str, object]:
+    def stats(self, server_uuid: str) -> Mapping[str, int | str]:
         """Return a domain's statistics, by the names of virConnectGetAllDomainStats. Raises guest.NotDefined."""
 
     def define(self, xml: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import libvirt
 
 from nova import errors
-from nova.model.base import Library
 from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.connection.objects import Domain
 from nova.virt.libvirt.hypervisor import BlockJob
 
 #: The target exists with its full size, and the job is transient: the persistent definition need not be removed first.
@@ -45,14 +45,14 @@ class BlockJobs(Link):
 
 # --- run in a native thread: only libvirt calls
 
-def _job(domain: Library, target: str) -> BlockJob | None:
+def _job(domain: Domain, target: str) -> BlockJob | None:
     if not domain.isActive():
         return None
     found = domain.blockJobInfo(target, 0)
     return BlockJob(found["cur"], found["end"]) if found else None
 
 
-def _end(domain: Library, target: str, pivot: bool) -> None:
+def _end(domain: Domain, target: str, pivot: bool) -> None:
     if pivot:
         domain.blockJobAbort(target, libvirt.VIR_DOMAIN_BLOCK_JOB_ABORT_PIVOT)
     else:

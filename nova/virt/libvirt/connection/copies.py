@@ -5,8 +5,8 @@ from __future__ import annotations
 import libvirt
 
 from nova import errors
-from nova.model.base import Library
 from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.connection.objects import Domain
 from nova.virt.libvirt.hypervisor import CopyState
 
 ENDED = frozenset({libvirt.VIR_DOMAIN_JOB_COMPLETED, libvirt.VIR_DOMAIN_JOB_FAILED, libvirt.VIR_DOMAIN_JOB_CANCELLED})
@@ -34,12 +34,12 @@ class Copies(Link):
 
 # --- run in a native thread: only libvirt calls
 
-def _begin(domain: Library, xml: str) -> None:
+def _begin(domain: Domain, xml: str) -> None:
     domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)  # clears the statistics of an earlier job
     domain.backupBegin(xml, None, 0)
 
 
-def _under_way(domain: Library) -> str | None:
+def _under_way(domain: Domain) -> str | None:
     try:
         return domain.backupGetXMLDesc()
     except libvirt.libvirtError as error:
@@ -48,19 +48,19 @@ def _under_way(domain: Library) -> str | None:
         raise
 
 
-def _progress(domain: Library) -> CopyState:
+def _progress(domain: Domain) -> CopyState:
     """Return the state of the copy job. Statistics of an ended job stay until the guest stops or begins another job."""
     if not domain.isActive():
         return CopyState(ended=True, failure="the guest stopped")
     now = domain.jobStats()
     if now.get("type") in (libvirt.VIR_DOMAIN_JOB_BOUNDED, libvirt.VIR_DOMAIN_JOB_UNBOUNDED):
-        return CopyState(done_bytes=now.get(libvirt.VIR_DOMAIN_JOB_DISK_PROCESSED, 0))
+        return CopyState(done_bytes=int(now.get(libvirt.VIR_DOMAIN_JOB_DISK_PROCESSED, 0)))
     end = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED)
     if end.get(libvirt.VIR_DOMAIN_JOB_SUCCESS) == 1 or end.get("type") == libvirt.VIR_DOMAIN_JOB_COMPLETED:
         return CopyState(ended=True)
-    return CopyState(ended=True, failure=end.get(libvirt.VIR_DOMAIN_JOB_ERRMSG) or "its job ended early")
+    return CopyState(ended=True, failure=str(end.get(libvirt.VIR_DOMAIN_JOB_ERRMSG) or "its job ended early"))
 
 
-def _stop(domain: Library) -> None:
+def _stop(domain: Domain) -> None:
     if _under_way(domain) is not None:
         unless(domain.abortJob, lambda: _under_way(domain) is None)

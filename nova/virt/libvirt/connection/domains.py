@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import libvirt
 
 from nova import errors
-from nova.model.base import Library
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.connection.link import Link, reason_of, unless
+from nova.virt.libvirt.connection.objects import Connect, Domain
 from nova.virt.libvirt.hypervisor import Definitions
 
 P = PowerState
@@ -49,7 +49,7 @@ class Domains(Link):
         except errors.guest.NotDefined:
             return False
 
-    def stats(self, server_uuid: str) -> Mapping[str, object]:
+    def stats(self, server_uuid: str) -> Mapping[str, int | str]:
         return self.on_domain("read a guest's statistics", server_uuid, _stats)
 
     def definition(self, server_uuid: str) -> str:
@@ -107,8 +107,8 @@ class Domains(Link):
     def thaw(self, server_uuid: str, timeout_s: int) -> None:
         self._ask("thaw the guest's file systems", server_uuid, timeout_s, lambda domain: domain.fsThaw())
 
-    def _ask(self, task: str, server_uuid: str, timeout_s: int, question: Callable[[Library], object]) -> None:
-        def asked(domain: Library) -> None:
+    def _ask(self, task: str, server_uuid: str, timeout_s: int, question: Callable[[Domain], object]) -> None:
+        def asked(domain: Domain) -> None:
             try:
                 domain.agentSetResponseTimeout(timeout_s)
                 question(domain)
@@ -123,14 +123,14 @@ class Domains(Link):
 
 # --- run in a native thread: only libvirt calls
 
-def _state(domain: Library) -> PowerState:
+def _state(domain: Domain) -> PowerState:
     state, reason = domain.state()
     if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in CRASHES:
         return P.CRASHED
     return STATES.get(state, P.NOSTATE)
 
 
-def _states(connection: Library) -> dict[str, PowerState]:
+def _states(connection: Connect) -> dict[str, PowerState]:
     found = {}
     for domain in connection.listAllDomains():
         try:
@@ -141,7 +141,7 @@ def _states(connection: Library) -> dict[str, PowerState]:
     return found
 
 
-def _definitions(connection: Library) -> dict[str, Definitions]:
+def _definitions(connection: Connect) -> dict[str, Definitions]:
     found = {}
     for domain in connection.listAllDomains():
         try:
@@ -152,7 +152,7 @@ def _definitions(connection: Library) -> dict[str, Definitions]:
     return found
 
 
-def _noted(domain: Library, namespace: str) -> bool:
+def _noted(domain: Domain, namespace: str) -> bool:
     try:
         return bool(domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, namespace))
     except libvirt.libvirtError as error:
@@ -161,23 +161,23 @@ def _noted(domain: Library, namespace: str) -> bool:
         raise
 
 
-def _stats(domain: Library) -> dict[str, Library]:
+def _stats(domain: Domain) -> dict[str, int | str]:
     """Return the domain's statistics; empty if the domain disappeared during the call."""
     found = domain.connect().domainListGetStats([domain], STATS, 0)
     return dict(found[0][1]) if found else {}
 
 
-def _start(domain: Library, held: bool) -> None:
+def _start(domain: Domain, held: bool) -> None:
     if not domain.isActive():
         unless(lambda: domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if held else 0), domain.isActive)
 
 
-def _definitions_of(domain: Library) -> Definitions:
+def _definitions_of(domain: Domain) -> Definitions:
     running = domain.XMLDesc() if domain.isActive() else None
     return Definitions(running, domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE) if domain.isPersistent() else None)
 
 
-def _detach(domain: Library, xml: str, running: bool) -> None:
+def _detach(domain: Domain, xml: str, running: bool) -> None:
     try:
         domain.detachDeviceFlags(xml, LIVE if running else CONFIG)
     except libvirt.libvirtError as error:
@@ -185,13 +185,13 @@ def _detach(domain: Library, xml: str, running: bool) -> None:
             raise
 
 
-def _ask_to_stop(domain: Library) -> None:
+def _ask_to_stop(domain: Domain) -> None:
     if domain.isActive():
         unless(lambda: domain.shutdownFlags(libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN),
                lambda: not domain.isActive())
 
 
-def _stop(domain: Library) -> None:
+def _stop(domain: Domain) -> None:
     """Power the domain off. Retries, because a QEMU that waits for a disk may survive the first SIGKILL for a while."""
     for attempt in range(STOP_TRIES):
         if not domain.isActive():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libvirt
 
-from nova.model.base import Library
 from nova.virt.libvirt.connection.link import Link
+from nova.virt.libvirt.connection.objects import Connect, Secret
 from nova.virt.libvirt.hypervisor import HostSize
 
 KINDS = (libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_NET
@@ -42,12 +42,12 @@ class HostConnection(Link):
         return self.call("look for a secret", lambda connection: _has_value(_find(connection, secret_uuid)))
 
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
-        def keep(connection: Library) -> None:
+        def keep(connection: Connect) -> None:
             (_find(connection, secret_uuid) or connection.secretDefineXML(xml)).setValue(value)
         self.call("store a guest's secret", keep)
 
     def drop_secret(self, secret_uuid: str) -> None:
-        def drop(connection: Library) -> None:
+        def drop(connection: Connect) -> None:
             found = _find(connection, secret_uuid)
             if found is not None:
                 found.undefine()
@@ -56,7 +56,7 @@ class HostConnection(Link):
 
 # --- run in a native thread: only libvirt calls
 
-def _devices(connection: Library) -> tuple[str, ...]:
+def _devices(connection: Connect) -> tuple[str, ...]:
     found = []
     for device in connection.listAllDevices(KINDS):
         try:
@@ -67,7 +67,7 @@ def _devices(connection: Library) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _find(connection: Library, secret_uuid: str) -> Library:
+def _find(connection: Connect, secret_uuid: str) -> Secret | None:
     try:
         return connection.secretLookupByUUIDString(secret_uuid)
     except libvirt.libvirtError as error:
@@ -76,7 +76,7 @@ def _find(connection: Library, secret_uuid: str) -> Library:
         raise
 
 
-def _value(secret: Library) -> bytes | None:
+def _value(secret: Secret | None) -> bytes | None:
     """Return the secret's value, or None. A secret has no value if nova-compute died between its two calls."""
     try:
         return None if secret is None else secret.value()
@@ -86,7 +86,7 @@ def _value(secret: Library) -> bytes | None:
         raise
 
 
-def _has_value(secret: Library) -> bool:
+def _has_value(secret: Secret | None) -> bool:
     """Return whether the secret has a value. libvirt does not show the value of a private secret, but it has one."""
     try:
         return _value(secret) is not None

@@ -13,13 +13,13 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import libvirt
 
 from nova import concurrency, errors
-from nova.model.base import Library
 from nova.model.server.states import PowerState
+from nova.virt.libvirt.connection.objects import Connect, Domain
 from nova.virt.libvirt.hypervisor import ConnectionLost, PowerEvent, Sink
 
 LOG = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Link:
     def __init__(self, uri: str, keepalive_s: int = 5) -> None:
         self._uri, self._keepalive_s = uri, keepalive_s
         self._sink: Sink = lambda event: None
-        self._connection: Any = None
+        self._connection: Connect | None = None
         self._lock = threading.Lock()
         self._closed = False
 
@@ -97,7 +97,7 @@ class Link:
     def reopen(self) -> None:
         self._live(timeout_s=0)
 
-    def _live(self, timeout_s: float = TIMEOUT_S) -> Library:
+    def _live(self, timeout_s: float = TIMEOUT_S) -> Connect:
         deadline = time.monotonic() + timeout_s
         while True:
             with self._lock:
@@ -112,8 +112,8 @@ class Link:
                 raise errors.host.LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason)
             concurrency.sleep(RETRY_S)
 
-    def _open(self) -> Library:
-        connection = libvirt.open(self._uri)
+    def _open(self) -> Connect:
+        connection: Connect = libvirt.open(self._uri)
         connection.registerCloseCallback(self._on_close, None)
         connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_event, None)
         connection.setKeepAlive(self._keepalive_s, KEEPALIVE_COUNT)
@@ -122,7 +122,7 @@ class Link:
     def _on_close(self, connection: object, _reason_: int, _data: object) -> None:
         self._forget(connection)
 
-    def _on_event(self, _connection: Library, domain: Library, event: int, detail: int, _data: object) -> None:
+    def _on_event(self, _connection: Connect, domain: Domain, event: int, detail: int, _data: object) -> None:
         if (event, detail) in LEAVING:
             return
         state = EVENTS.get(event)
@@ -131,14 +131,14 @@ class Link:
         if state is not None:
             self._sink(PowerEvent(domain.UUIDString(), state))
 
-    def _forget(self, broken: Library) -> None:
+    def _forget(self, broken: object) -> None:
         """Drop a broken connection and report Lost. Takes no lock, because the library's thread calls it too."""
         if self._connection is broken and broken is not None:
             self._connection = None
             if not self._closed:
                 self._sink(ConnectionLost())
 
-    def call(self, task: str, function: Callable[[Library], T]) -> T:
+    def call(self, task: str, function: Callable[[Connect], T]) -> T:
         """Call ``function`` with a live connection; retry once on a new connection if this one is broken."""
         for last in (False, True):
             connection = self._live()
@@ -153,7 +153,7 @@ class Link:
                                                   reason=reason_of(error)) from error
         raise errors.Bug()
 
-    def call_on_own_connection(self, task: str, function: Callable[[Library], T]) -> T:
+    def call_on_own_connection(self, task: str, function: Callable[[Connect], T]) -> T:
         """Call ``function``, which may take long, on its own connection and in its own thread; never retried.
 
         libvirtd serves five calls of one connection at a time (``max_client_requests``), and beyond that not even its
@@ -167,9 +167,9 @@ class Link:
                                               reason=reason_of(error)) from error
             raise errors.host.LibvirtRefused(task=task, reason=reason_of(error)) from error
 
-    def on_domain(self, task: str, server_uuid: str, function: Callable[[Library], T], lasts: bool = False) -> T:
+    def on_domain(self, task: str, server_uuid: str, function: Callable[[Domain], T], lasts: bool = False) -> T:
         """Call ``function`` with the domain. ``lasts``: it may take long. Raises guest.NotDefined."""
-        def find(connection: Library) -> tuple[bool, T | None]:
+        def find(connection: Connect) -> tuple[bool, T | None]:
             try:
                 return True, function(connection.lookupByUUIDString(server_uuid))
             except libvirt.libvirtError as error:
@@ -184,8 +184,8 @@ class Link:
 
 # --- run in a native thread: only libvirt calls
 
-def _with_own(uri: str, keepalive_s: int, function: Callable[[Library], T]) -> T:
-    connection = libvirt.open(uri)
+def _with_own(uri: str, keepalive_s: int, function: Callable[[Connect], T]) -> T:
+    connection: Connect = libvirt.open(uri)
     try:
         connection.setKeepAlive(keepalive_s, KEEPALIVE_COUNT)
         return function(connection)
@@ -193,7 +193,7 @@ def _with_own(uri: str, keepalive_s: int, function: Callable[[Library], T]) -> T
         _close(connection)
 
 
-def _close(connection: Library) -> None:
+def _close(connection: Connect) -> None:
     try:
         connection.close()
     except libvirt.libvirtError:

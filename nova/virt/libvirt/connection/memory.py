@@ -5,9 +5,9 @@ from __future__ import annotations
 import libvirt
 
 from nova import errors
-from nova.model.base import Library
 from nova.virt.libvirt.connection.domains import Domains
 from nova.virt.libvirt.connection.link import unless
+from nova.virt.libvirt.connection.objects import Domain
 
 #: libvirt waits 30 s for another call on the same guest: a save may still run after its caller died.
 SAVE_TRIES = 20
@@ -50,21 +50,21 @@ class MemoryConnection(Domains):
 
 # --- run in a native thread: only libvirt calls
 
-def _is(domain: Library, *states: int) -> bool:
+def _is(domain: Domain, *states: int) -> bool:
     return domain.state()[0] in states
 
 
-def _pause(domain: Library) -> None:
+def _pause(domain: Domain) -> None:
     if not _is(domain, libvirt.VIR_DOMAIN_PAUSED):
         unless(domain.suspend, lambda: _is(domain, libvirt.VIR_DOMAIN_PAUSED))
 
 
-def _unpause(domain: Library) -> None:
+def _unpause(domain: Domain) -> None:
     if not _is(domain, libvirt.VIR_DOMAIN_RUNNING):
         unless(domain.resume, lambda: _is(domain, libvirt.VIR_DOMAIN_RUNNING))
 
 
-def _save(domain: Library) -> None:
+def _save(domain: Domain) -> None:
     for attempt in range(SAVE_TRIES):
         try:
             if domain.isActive():
@@ -76,6 +76,6 @@ def _save(domain: Library) -> None:
                 raise
 
 
-def _drop_saved(domain: Library) -> None:
+def _drop_saved(domain: Domain) -> None:
     if domain.hasManagedSaveImage():
         unless(domain.managedSaveRemove, lambda: not domain.hasManagedSaveImage())

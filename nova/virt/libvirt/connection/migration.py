@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import libvirt
 
 from nova import errors
-from nova.model.base import Library
 from nova.model.server.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
+from nova.virt.libvirt.connection.objects import Connect, Domain
 from nova.virt.libvirt.hypervisor import CpuComparison, MigrationParams, RunningMigration
 
 ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
@@ -56,7 +55,7 @@ class MigrationConnection(Link):
 
 # --- run in a native thread: only libvirt calls
 
-def _abort(domain: Library) -> None:
+def _abort(domain: Domain) -> None:
     try:
         domain.abortJob()
     except libvirt.libvirtError as error:
@@ -65,7 +64,7 @@ def _abort(domain: Library) -> None:
         raise errors.move.MigrationNone(uuid=domain.UUIDString()) from None  # not begun yet, or over
 
 
-def _unfit(connection: Library, question: CpuComparison) -> str:
+def _unfit(connection: Connect, question: CpuComparison) -> str:
     try:
         connection.compareHypervisorCPU(None, question.arch, question.machine, question.virt_type, question.cpu,
                                         libvirt.VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE)
@@ -76,7 +75,7 @@ def _unfit(connection: Library, question: CpuComparison) -> str:
     return ""
 
 
-def _migrate(domain: Library, departure: MigrationParams) -> None:
+def _migrate(domain: Domain, departure: MigrationParams) -> None:
     flags = ALWAYS
     for wanted, flag in ((departure.disks, libvirt.VIR_MIGRATE_NON_SHARED_INC),
                          # libvirt recognizes shared storage by the file system's type, and misses some
@@ -84,7 +83,7 @@ def _migrate(domain: Library, departure: MigrationParams) -> None:
                          (departure.auto_converge, libvirt.VIR_MIGRATE_AUTO_CONVERGE),
                          (departure.post_copy, libvirt.VIR_MIGRATE_POSTCOPY)):
         flags |= flag if wanted else 0
-    given: dict[str, Any] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: departure.xml,
+    given: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: departure.xml,
                              libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: departure.xml,
                              libvirt.VIR_MIGRATE_PARAM_URI: departure.memory_uri}
     if departure.disks:
@@ -95,7 +94,7 @@ def _migrate(domain: Library, departure: MigrationParams) -> None:
     domain.migrateToURI3(departure.uri, given, flags)
 
 
-def _job(domain: Library) -> RunningMigration | None:
+def _job(domain: Domain) -> RunningMigration | None:
     try:
         stats = domain.jobStats()
     except libvirt.libvirtError as error:
@@ -112,6 +111,6 @@ def _job(domain: Library) -> RunningMigration | None:
     return RunningMigration(incoming=incoming, progress=progress, percent=percent)
 
 
-def _progress(stats: Mapping[str, Library]) -> MigrationProgress:
+def _progress(stats: Mapping[str, int | str]) -> MigrationProgress:
     return MigrationProgress(**{f"{what}_{count}_bytes": int(stats.get(f"{what}_{count}", 0))
                                 for what in ("memory", "disk") for count in ("total", "processed", "remaining")})

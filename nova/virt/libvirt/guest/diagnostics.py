@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from nova.model.base import Library
 from nova.model.guest.guests import DevicePlace
 from nova.model.server.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.server.states import PowerState
@@ -38,37 +37,43 @@ class LibvirtDiagnosis:
         return running.places(self.hypervisor.definition(server_uuid))
 
 
-def diagnostics_of(stats: Mapping[str, Library], state: PowerState, virt_type: str,
+def diagnostics_of(stats: Mapping[str, int | str], state: PowerState, virt_type: str,
                    macs: Mapping[str, str]) -> Diagnostics:
     """Return the diagnostics. ``stats`` as virConnectGetAllDomainStats names them; ``macs``: the address of each tap. A
     guest that is off has devices without counters. Pure."""
     return Diagnostics(
         power_state=state, driver="libvirt", hypervisor=virt_type, hypervisor_os=os.uname().sysname.lower(),
-        cpus=tuple(CpuUse(id=number, time_ns=stats.get(f"vcpu.{number}.time"))
-                   for number in range(stats.get("vcpu.current", 0))),
+        cpus=tuple(CpuUse(id=number, time_ns=_count(stats, f"vcpu.{number}.time"))
+                   for number in range(_count(stats, "vcpu.current") or 0)),
         nics=(tuple(NicUse(device=name, mac=macs.get(name), **counts)
                     for name, counts in _devices(stats, "net", _NIC))
               if "net.count" in stats else tuple(NicUse(device=name, mac=mac) for name, mac in macs.items())),
         disks=disk_uses(stats),
-        memory_max_mb=_mb(stats.get("balloon.maximum")), memory_used_mb=_mb(_used(stats)))
+        memory_max_mb=_mb(_count(stats, "balloon.maximum")), memory_used_mb=_mb(_used(stats)))
 
 
-def disk_uses(stats: Mapping[str, Library]) -> tuple[DiskUse, ...]:
+def disk_uses(stats: Mapping[str, int | str]) -> tuple[DiskUse, ...]:
     """Return the disks of :func:`diagnostics_of`. Pure."""
     return tuple(DiskUse(device=name, **counts) for name, counts in _devices(stats, "block", _DISK))
 
 
-def _devices(stats: Mapping[str, Library], kind: str, names: Mapping[str, str]) -> list[tuple[str, dict[str, Library]]]:
-    return [(stats[f"{kind}.{number}.name"],
-             {field: stats.get(f"{kind}.{number}.{end}") for field, end in names.items()})
-            for number in range(stats.get(f"{kind}.count", 0)) if f"{kind}.{number}.name" in stats]
+def _devices(stats: Mapping[str, int | str], kind: str, names: Mapping[str, str]
+             ) -> list[tuple[str, dict[str, int | None]]]:
+    return [(str(stats[f"{kind}.{number}.name"]),
+             {field: _count(stats, f"{kind}.{number}.{end}") for field, end in names.items()})
+            for number in range(_count(stats, f"{kind}.count") or 0) if f"{kind}.{number}.name" in stats]
 
 
-def _used(stats: Mapping[str, Library]) -> int | None:
+def _used(stats: Mapping[str, int | str]) -> int | None:
     """Return used memory in KiB: as the guest reports it, else the resident memory of its process on the host."""
     if "balloon.available" in stats and "balloon.unused" in stats:
         return int(stats["balloon.available"]) - int(stats["balloon.unused"])
-    return stats.get("balloon.rss")
+    return _count(stats, "balloon.rss")
+
+
+def _count(stats: Mapping[str, int | str], name: str) -> int | None:
+    found = stats.get(name)
+    return None if found is None else int(found)
 
 
 def _mb(kib: int | None) -> int | None:

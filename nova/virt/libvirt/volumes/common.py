@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from nova import errors
-from nova.model.base import Json
 from nova.model.volumes import LUKS, VolumeConnection, VolumeDisk
 from nova.privileged.brick import Brick
 from nova.privileged.mounts import Mounts
@@ -38,7 +37,7 @@ class ConnectionData:
         self.shared_targets, self.service_uuid = connection.shared_targets, connection.service_uuid
 
     @property
-    def words(self) -> Mapping[str, Json]:
+    def words(self) -> Mapping[str, object]:
         """Return all connection data, including secrets."""
         return self._data
 
@@ -110,6 +109,6 @@ def plain(disk: VolumeDisk, connection: VolumeConnection) -> tuple[VolumeRecord,
         blocks=(data.number("logical_block_size"), data.number("physical_block_size"))), data
 
 
-def _number(value: Json) -> int | None:
+def _number(value: object) -> int | None:
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else None

@@ -12,7 +12,6 @@ from typing import NamedTuple, cast
 import msgspec
 
 from nova import errors
-from nova.model.base import Json
 from nova.model.volumes import VolumeDisk
 from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.records import VolumeRecord
@@ -191,7 +190,7 @@ def _as_known(record: VolumeRecord, old: VolumeRecord | None) -> VolumeRecord:
     return msgspec.structs.replace(record, target=old.target)
 
 
-def _words(record: VolumeRecord) -> Mapping[str, Json]:
+def _words(record: VolumeRecord) -> Mapping[str, object]:
     """Return a device's connection data; {} if the volume is not a device."""
     return record.device.words if record.device is not None else {}
 
