@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.version import RELEASE
 
 FILE, SECTION = "release", "Nova"
@@ -33,11 +33,10 @@ def distribution(folders: Iterable[Path]) -> Distribution:
     if path is None:
         return Distribution()
     read = configparser.ConfigParser(interpolation=None)
-    try:
+    with failures.replaced((OSError, ValueError, configparser.Error),
+            lambda error: errors.config.Unusable(option=str(path), reason=str(error).splitlines()[0])):
         read.read_string(path.read_text(), str(path))
         said = {key: value.strip() for key, value in read.items(SECTION)} if read.has_section(SECTION) else {}
-    except (OSError, ValueError, configparser.Error) as error:
-        raise errors.config.Unusable(option=str(path), reason=str(error).splitlines()[0]) from None
     usual = Distribution()
     version = f"{RELEASE}-{said['package']}" if said.get("package") else RELEASE
     return Distribution(said.get("vendor") or usual.vendor, said.get("product") or usual.product, version)

@@ -9,6 +9,7 @@ process).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -31,16 +32,13 @@ def _hit(point: str) -> None:
 
 
 def _read(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except FileNotFoundError:
-        return ""
+    with contextlib.suppress(FileNotFoundError), open(path) as file:
+        return file.read().strip()
+    return ""
 
 
 def _take(path: str) -> bool:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
         return True
-    except FileNotFoundError:
-        return False
+    return False

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from wsgiref.types import WSGIEnvironment
 
-from nova import context
+from nova import context, failures
 from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
@@ -105,10 +105,9 @@ class Exchange:
         elif self.chunked:
             data = (b"%x\r\n%s\r\n" % (len(data), data) if data else b"") + (b"0\r\n\r\n" if last else b"")
         if head or data:
-            try:
+            # TLS raises errors of its own for an ended connection
+            with failures.replaced(OSError, lambda error: ClientGone(str(error))):
                 self.sock.sendall(head + data)
-            except OSError as error:  # TLS raises errors of its own for an ended connection
-                raise ClientGone(str(error)) from None
 
     def _has_body(self) -> bool:
         return not self.status.startswith(("1", "204", "304"))

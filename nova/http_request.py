@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import httptools
 
+from nova import failures
 from nova.model.base import Json
 
 MAX_LINE = 16384  # a token with a large catalog is long
@@ -50,10 +51,9 @@ class SocketSource(io.RawIOBase):
 
     def readinto(self, buffer: Json) -> int:
         """Return the number of bytes read; 0 at the end, or if ``dry``. Raises ConnectionResetError if TLS fails."""
-        try:
+        # within a body it would look like a failure of the application
+        with failures.replaced(ssl.SSLError, lambda error: ConnectionResetError(str(error))):
             return 0 if self.dry else self._sock.recv_into(buffer)
-        except ssl.SSLError as error:  # within a body it would look like a failure of the application
-            raise ConnectionResetError(str(error)) from None
 
 
 class Head(NamedTuple):
@@ -298,10 +298,8 @@ class ChunkStream(BodyStream):
             self._before = None
         found, wanted = self._chunks.found, math.inf if size is None or size < 0 else size
         while len(found.body) < wanted and not found.whole:
-            try:
+            with failures.replaced(BadRequest, lambda error: ConnectionResetError(error.reason)):
                 self._chunks.more()
-            except BadRequest as error:
-                raise ConnectionResetError(error.reason) from None
         data = bytes(found.body[:size]) if wanted < math.inf else bytes(found.body)
         del found.body[:len(data)]
         return data

@@ -22,7 +22,7 @@ import urllib.parse
 from http.client import responses
 from typing import Any, NamedTuple
 
-from nova import concurrency, context, http_request
+from nova import concurrency, context, failures, http_request
 from nova.http_answer import Application, Exchange, TakeOver, ids
 from nova.http_connection_limit import HOLDER, Stage, select_evicted
 from nova.http_request import BadRequest, SocketSource
@@ -45,13 +45,10 @@ def bind(address: str, port: int, backlog: int = 1024) -> socket.socket:
     bound."""
     family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
+    with failures.on_failure(sock.close, on=OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(where)
         sock.listen(backlog)
-    except OSError:
-        sock.close()
-        raise
     return sock
 
 

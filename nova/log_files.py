@@ -74,10 +74,9 @@ def _descriptor(handler: logging.handlers.BaseRotatingHandler) -> int:
 
 def _is_other(handler: logging.handlers.BaseRotatingHandler) -> bool:
     """Return whether the path has another file than the open one, or none."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return not os.path.samestat(os.stat(handler.baseFilename), os.fstat(_descriptor(handler)))
-    except FileNotFoundError:
-        return True
+    return True
 
 
 def _follow(handler: logging.handlers.BaseRotatingHandler) -> bool:

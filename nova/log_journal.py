@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Mapping
 
-from nova import context
+from nova import context, failures
 from nova.log_text import shortened
 
 SOCKET = "/run/systemd/journal/socket"
@@ -22,11 +22,8 @@ class JournalHandler(logging.Handler):
         super().__init__()
         self._binary, self._path = binary, path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
+        with failures.on_failure(self._socket.close, on=OSError):
             self._socket.connect(path)
-        except OSError:
-            self._socket.close()
-            raise
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one entry; reconnects after a restart of journald."""

@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from nova import failures
+
 COMING = "."  # prefix of a directory that is not locked yet
 COMING_S = 60  # seconds after which its process will not lock it any more
 
@@ -40,11 +42,8 @@ def lock(directory: Path) -> int:
     """Lock the directory until the returned descriptor is closed. Raises BlockingIOError if another process holds the
     lock, and OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with failures.on_failure(lambda: os.close(descriptor), on=OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
     return descriptor
 
 
@@ -61,7 +60,6 @@ def remove_abandoned(prefix: str, parent: Path) -> None:
 
 
 def _is_old(directory: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         return directory.lstat().st_mtime < time.time() - COMING_S
-    except OSError:
-        return False
+    return False

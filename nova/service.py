@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from nova import concurrency, configuration, context, errors, logs
+from nova import concurrency, configuration, context, errors, failures, logs
 from nova.conf.base import Options
 from nova.configuration import database_urls
 from nova.monitoring import counting
@@ -125,10 +125,8 @@ class _Process(NamedTuple):
         self._turn(index, WorkerState.STOPPING)
         notify("STOPPING=1")
         asked = time.monotonic()
-        try:
+        with failures.keep_running(LOG, "%s did not stop cleanly", self.binary):
             service.stop(float(self.conf.graceful_shutdown_timeout))
-        except Exception:
-            LOG.exception("%s did not stop cleanly", self.binary)
         tracing.flush()
         LOG.info("%s stopped after %.2f s", self.binary, time.monotonic() - asked)
         logging.shutdown()

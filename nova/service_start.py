@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import pwd
@@ -37,10 +38,9 @@ def not_its_file(error: Exception) -> errors.NovaError | None:
 
 
 def _user_name(uid: int) -> str:
-    try:
+    with contextlib.suppress(KeyError):  # in a container
         return pwd.getpwuid(uid).pw_name
-    except KeyError:  # in a container
-        return str(uid)
+    return str(uid)
 
 
 class Start:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conf.base import Options
 
 if TYPE_CHECKING:
@@ -154,10 +154,9 @@ def export(options: Options, binary: str, release: str) -> None:
     anyway."""
     if not options.tracing.otlp_endpoint:
         return
-    try:
+    with failures.best_effort(LOG, "Tracing is off, as a package is missing: %s. Install nova's extra 'tracing'",
+            on=ImportError):
         use(Exporter(options, binary, release))
-    except ImportError as error:
-        LOG.warning("Tracing is off, as a package is missing: %s. Install nova's extra 'tracing'", error)
 
 
 def flush() -> None:

@@ -6,6 +6,7 @@ bodies and queries from their tables, responses from the views that handlers dec
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from http.client import responses
 from typing import Any
@@ -82,10 +83,9 @@ def chosen(text: str) -> tuple[int, bool] | None:
     texts."""
     if text in ("2.0", "v2"):
         return versions.LEGACY, True
-    try:
+    with contextlib.suppress(errors.api.VersionMalformed, errors.api.VersionOutOfRange):
         return versions.SERIES.chosen({versions.OLD_HEADER: text}), False
-    except (errors.api.VersionMalformed, errors.api.VersionOutOfRange):
-        return None
+    return None
 
 
 def _components(version: int, legacy: bool) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import enum
 import functools
@@ -78,11 +79,10 @@ def _hints(of: object) -> dict[str, object]:
 
 
 def _returned(getter: Json) -> Json:
-    try:
+    with contextlib.suppress(NameError):  # a type imported only for type checkers
         return typing.get_type_hints(getter).get("return", Any)
-    except NameError:  # a type imported only for type checkers
-        return {"str": str, "int": int, "bool": bool, "str | None": str | None, "list[dict[str, str]]": list[
-            dict[str, str]], "dict[str, Any]": dict[str, Any]}.get(getter.__annotations__.get("return"), Any)
+    return {"str": str, "int": int, "bool": bool, "str | None": str | None, "list[dict[str, str]]": list[
+        dict[str, str]], "dict[str, Any]": dict[str, Any]}.get(getter.__annotations__.get("return"), Any)
 
 
 _PLAIN: dict[Any, Schema] = {str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},

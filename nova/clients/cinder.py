@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import requests
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.clients import cinder_values as values
 from nova.clients.cinder_caller import CinderCaller, Version
 from nova.clients.session import Credentials, ServiceEndpoint
@@ -311,10 +311,9 @@ class Cinder:
 
     def _json(self, method: str, path: str, caller: CinderCaller | None = None, **kwargs: Json) -> dict[str, Json]:
         answer = self._call(method, path, caller, **kwargs)
-        try:
+        body = None
+        with contextlib.suppress(ValueError):
             body = answer.json()
-        except ValueError:
-            body = None
         if not isinstance(body, dict):  # for example from a proxy in between
             raise _strange(method, path)
         return body
@@ -339,10 +338,8 @@ class Cinder:
     def _page(self, path: str, key: str, **kwargs: Json) -> dict[str, Json]:
         """Return a page of a list. A server without such a list is not Cinder; that is neither an empty list nor a
         missing resource."""
-        try:
+        with failures.replaced(errors.service.ResourceNotFound, lambda _: _strange("GET", path)):
             body = self._json("GET", f"/{path}", **kwargs)
-        except errors.service.ResourceNotFound:
-            raise _strange("GET", path) from None
         if not isinstance(body.get(key), list):
             raise _strange("GET", path)
         return body

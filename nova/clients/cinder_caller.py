@@ -19,7 +19,7 @@ import requests
 from keystoneauth1 import exceptions, plugin
 from keystoneauth1.service_token import ServiceTokenAuthWrapper
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 
@@ -142,10 +142,9 @@ class CinderCaller(Caller):
         if as_user:
             return context.current().project_id
         own = self._credentials.auth
-        try:
+        with failures.translated((exceptions.ClientException, requests.RequestException),
+                lambda error: self.translated(error, "project")):
             return own.get_project_id(self._credentials.session) if own is not None else None
-        except (exceptions.ClientException, requests.RequestException) as error:
-            raise self.translated(error, "project") from error
 
     def _auth(self, as_user: bool, address: str | None) -> plugin.BaseAuthPlugin:
         found, own = super()._auth(as_user, address), self._credentials.auth
@@ -183,12 +182,11 @@ def _said(error: Exception) -> str:
 def _newest(answer: requests.Response) -> Version:
     """Return the newest version in a version document: ``{"versions": [{"id": "v3.0", "version": "3.71", ...}]}``.
     Raises volume.Away if it is not one."""
-    try:
+    with failures.replaced((ValueError, LookupError, TypeError, AttributeError),
+            lambda _: errors.volume.Away(reason="the server at its address is not Cinder")):
         found: list[Json] = [one["version"] for one in answer.json()["versions"] if one["id"].startswith("v3.")]
         major, minor = found[0].split(".")
         return int(major), int(minor)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise errors.volume.Away(reason="the server at its address is not Cinder") from None
 
 
 __all__ = ["CinderCaller", "CinderEndpoint", "Version"]

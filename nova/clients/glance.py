@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import requests
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.clients.image_data import ImageData
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
@@ -181,17 +181,13 @@ class Glance:
 def _naming(image_id: str) -> Iterator[None]:
     """Translate NotFound to image.NotFound for this image. (Glance answers 404 to malformed ids and to images of
     others.)"""
-    try:
+    with failures.translated(errors.NotFound, lambda _: errors.image.NotFound(image_id=image_id)):
         yield
-    except errors.NotFound as error:
-        raise errors.image.NotFound(image_id=image_id) from error
 
 
 def _parsed(answer: requests.Response, path: str) -> Json:
-    try:
+    with failures.replaced(ValueError, lambda _: _strange(path)):  # for example from a proxy in between
         return answer.json()
-    except ValueError:  # for example from a proxy in between
-        raise _strange(path) from None
 
 
 def _record(body: Json, path: str) -> dict[str, Json]:

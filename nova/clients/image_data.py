@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import requests
 import urllib3.exceptions
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.model.image.images import Image
 
 LOG = logging.getLogger(__name__)
@@ -33,11 +33,9 @@ class ImageData:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield parts of ``CHUNK_BYTES``. Raises Unavailable if the stream breaks off."""
-        try:
+        with failures.translated(BROKEN, self._translated):
             while chunk := self._answer.raw.read(CHUNK_BYTES):
                 yield chunk
-        except BROKEN as error:
-            raise self._translated(error) from error
 
     def close(self) -> None:
         """Close the body; if it was not read to its end, its connection is closed, too. May be called twice."""

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import requests
 
-from nova import concurrency, context, decoding, errors, tracing
+from nova import concurrency, context, decoding, errors, failures, tracing
 from nova.clients import image_data
 from nova.clients.image_data import BROKEN, ImageData, Retries, SeekableFile, Upload
 from nova.conf.base import Options
@@ -162,10 +162,9 @@ class ImageProxy:
 
     def _decoded(self, ask: _Ask, kind: type[T]) -> T:
         answer = self._call(ask)
-        try:
+        with failures.replaced(msgspec.MsgspecError,
+                lambda error: _unavailable(f"its answer to {ask.path} is malformed ({error})")):
             return decoding.from_json(answer.content, kind)
-        except msgspec.MsgspecError as error:
-            raise _unavailable(f"its answer to {ask.path} is malformed ({error})") from None
 
     def _call(self, ask: _Ask) -> requests.Response:
         """Return the answer to one request. Retries while the proxy does not answer, and longer while it is busy."""
@@ -189,15 +188,13 @@ class ImageProxy:
         headers = {**proven_headers(ticket, key, request), "Accept-Encoding": "identity",
                    REQUEST_ID: context.current().request_id, **tracing.headers(),
                    **({"Range": ask.wanted} if ask.wanted else {})}
-        try:
+        with failures.translated(BROKEN, lambda error: _unavailable(_reason(error))):
             answer = self._session.request(
                 ask.method, server.rstrip("/") + ask.path, headers=headers, data=ask.data, stream=ask.stream,
                 timeout=(CONNECT_TIMEOUT_S, self._settings.read_timeout_s), allow_redirects=False)
             if answer.status_code < 300:
                 return answer
             raise _refused(answer)
-        except BROKEN as error:
-            raise _unavailable(_reason(error)) from error
 
 
 def _refused(answer: requests.Response) -> errors.NovaError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 from urllib.parse import quote
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.conf.base import Options
 
@@ -31,12 +31,10 @@ class VolumeKeys:
             if self._fixed is None or key_id != FIXED_ID:
                 raise errors.volume.NoKey(key=key_id, reason="[key_manager] has no such key")
             return self._fixed.hex()
-        try:
+        with failures.translated(errors.NovaError, lambda error: errors.volume.NoKey(key=key_id, reason=error.message)):
             answer = self._barbican.call("GET", f"/v1/secrets/{quote(key_id, safe='')}/payload", as_user=as_user,
                                          what=f"secret {key_id}", headers={"Accept": "application/octet-stream"},
                                          log=False)
-        except errors.NovaError as error:
-            raise errors.volume.NoKey(key=key_id, reason=error.message) from error
         if not answer.content:
             raise errors.volume.NoKey(key=key_id, reason="Barbican has no payload for it")
         return answer.content.hex()
@@ -46,11 +44,9 @@ def of_groups(key_manager: Options, barbican: Options, credentials: Credentials)
     """Return the keys for ``[key_manager]`` and ``[barbican]``. Raises config.KeyManager."""
     fixed = None
     if key_manager.fixed_key:
-        try:
+        with failures.replaced(ValueError, lambda _: errors.config.KeyManager(option="fixed_key",
+                reason="it must consist of hex digits, two for each byte")):
             fixed = binascii.unhexlify(key_manager.fixed_key)
-        except ValueError:
-            raise errors.config.KeyManager(
-                option="fixed_key", reason="it must consist of hex digits, two for each byte") from None
     backend = key_manager.backend
     if backend.endswith(FIXED_BACKEND):
         if fixed is None:

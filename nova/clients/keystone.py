@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import requests
 from keystoneauth1 import exceptions
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 
@@ -108,11 +108,11 @@ class Keystone:
 
     def _get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
         caller = self._caller = self._caller or reach(self._credentials, self._timeout_s)
-        try:
-            return caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
-        except errors.service.ResourceNotFound:
+
+        def undo() -> None:
             self._caller = self._endpoint = None  # it may have moved
-            raise
+        with failures.on_failure(undo, on=errors.service.ResourceNotFound):
+            return caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
 
 def reach(credentials: Credentials, read_timeout_s: float, region_name: str | None = None) -> Caller:
     """Return a caller of Keystone's API v3; the catalog may contain its address with or without a version. Raises
@@ -121,12 +121,11 @@ def reach(credentials: Credentials, read_timeout_s: float, region_name: str | No
     service = ServiceEndpoint("identity", "identity", retries=RETRIES, read_timeout_s=read_timeout_s,
                               retry_wait_s=RETRY_WAIT_S)
     auth = credentials.auth
-    try:
+    with failures.translated((exceptions.ClientException, requests.RequestException),
+            lambda error: Caller(service, credentials).translated(error, "API v3")):
         address = auth.get_endpoint(credentials.session, service_type="identity", version="3",
                                     interface=list(service.interfaces), region_name=region_name,
                                     ) if auth is not None else None
-    except (exceptions.ClientException, requests.RequestException) as error:
-        raise Caller(service, credentials).translated(error, "API v3") from error
     if not address:
         raise errors.service.ResourceNotFound(service="identity", what="address in the catalog")
     return Caller(service.__class__(**{**vars(service), "addresses": (str(address).rstrip("/"),)}), credentials)

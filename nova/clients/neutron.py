@@ -6,6 +6,7 @@ credentials. A write that is not idempotent (POST) is attempted once; the caller
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.clients import neutron_values as values
 from nova.clients.neutron_caller import NeutronCaller, strange
 from nova.clients.session import Credentials, ServiceEndpoint
@@ -276,10 +277,8 @@ class Neutron:
         return self._caller.json(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs)
 
     def _delete(self, path: str, what: str) -> None:
-        try:
+        with contextlib.suppress(errors.service.ResourceNotFound):
             self._caller.call("DELETE", f"/v2.0/{path}", what=what)
-        except errors.service.ResourceNotFound:
-            return
 
     def _all(self, noun: str, read: Callable[[Mapping[str, Json]], T], filters: Mapping[str, Json] | None,
              as_user: bool = False) -> tuple[T, ...]:
@@ -297,11 +296,9 @@ class Neutron:
         """Return a page of a list. A server without such a list is not Neutron, or lacks an extension; that is neither
         an empty list nor a missing resource."""
         path = f"/v2.0/{noun}"
-        try:
+        with failures.replaced(errors.service.ResourceNotFound, lambda _: errors.service.Unavailable(service="network",
+                reason=f"GET {path} returned 404: the server is not Neutron, or lacks an extension")):
             body = self._caller.json("GET", path, as_user=as_user, what=f"such {noun}", params=params)
-        except errors.service.ResourceNotFound:
-            raise errors.service.Unavailable(service="network", reason=(
-                f"GET {path} returned 404: the server is not Neutron, or lacks an extension")) from None
         if not isinstance(body.get(key), list):
             raise strange(f"GET {path}")
         return body

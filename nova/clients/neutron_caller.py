@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 import requests
@@ -44,10 +45,9 @@ class NeutronCaller(Caller):
         """Return the answer's members. Raises errors as :meth:`call`, and service.Unavailable if it is not a JSON
         object."""
         answer = self.call(method, path, **kwargs)
-        try:
+        body = None
+        with contextlib.suppress(ValueError):
             body = answer.json()
-        except ValueError:
-            body = None
         if not isinstance(body, dict):  # for example from a proxy in between
             raise strange(f"{method} {path}")
         return NeutronAnswer(body, f"{method} {path}")

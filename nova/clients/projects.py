@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from urllib.parse import quote
 
@@ -58,10 +59,9 @@ def _is_keystones(cause: BaseException | None) -> bool:
     """Return whether Keystone itself sent a 404, and not a proxy that does not know the address."""
     if not isinstance(cause, exceptions.HttpError) or cause.response is None:
         return False
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
         return isinstance(cause.response.json()["error"], dict)
-    except (ValueError, KeyError, TypeError):
-        return False
+    return False
 
 
 class AnyProject:

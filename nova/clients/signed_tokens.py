@@ -13,7 +13,7 @@ from typing import NamedTuple
 import requests
 from keystoneauth1 import exceptions
 
-from nova import errors
+from nova import errors, failures
 from nova.clients import keystone
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
@@ -76,11 +76,10 @@ class SignedTokens:
                 raise SignatureNotTaken from None
             self._caller = self._configured  # it may have moved
             raise
-        try:
+        with failures.replaced((requests.JSONDecodeError, LookupError, TypeError), lambda _: errors.service.Unavailable(
+                service="identity", reason=f"its answer to {path} has no token")):
             token = answer.json()["token"]
             return SignedToken(answer.headers.get("X-Subject-Token"), {**token})
-        except (requests.JSONDecodeError, LookupError, TypeError):
-            raise errors.service.Unavailable(service="identity", reason=f"its answer to {path} has no token") from None
 
 
 def _caller_at(ec2_url: str, credentials: Credentials) -> Caller:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from nova import concurrency, configuration, errors
+from nova import concurrency, configuration, errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf._security_mode import asked_mode
@@ -173,14 +173,12 @@ def tls(group: Options) -> Library:
     import ssl
 
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
+    with failures.replaced((OSError, TypeError), lambda error: errors.service.CannotStart(
+            reason=f"[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file cannot be used: {error}")):
         made.load_cert_chain(group.ssl_cert_file, group.ssl_key_file)
         if group.ssl_ca_file:
             made.load_verify_locations(group.ssl_ca_file)
             made.verify_mode = ssl.CERT_REQUIRED
-    except (OSError, TypeError) as error:
-        raise errors.service.CannotStart(reason="[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file cannot be used: "
-                                         f"{error}") from None
     return made
 
 

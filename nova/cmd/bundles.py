@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova import errors
+from nova import errors, failures
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
 from nova.model.base import Library
@@ -26,11 +26,9 @@ class Bundles:
         self.bus = control_bus(options, options.host)
         self.images = glance.of_groups(options.glance, session.load(options, "glance"))
         owner = EVERYBODY.owner if options.s3_believe_all else None
-        try:
+        with failures.replaced(OSError, lambda error: errors.service.CannotStart(
+                reason=f"image_decryption_dir or image_decryption_jobs_dir cannot be used: {error}")):
             self.service = service.of_options(options, store, self.images, self.bus.client(CertRPC), owner)
-        except OSError as error:
-            raise errors.service.CannotStart(reason=f"image_decryption_dir or image_decryption_jobs_dir cannot be "
-                                             f"used: {error}") from None
         self.reporting = Reporting(options, binary, "objectstore", self.bus, self.bus.client(ConductorRPC))
         self.server: Any = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova import errors
+from nova import errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
@@ -44,11 +44,9 @@ class Cert:
 
     def _prepare(self) -> None:
         """Create the root authority. Raises service.CannotStart with the directory, which errors for users omit."""
-        try:
+        with failures.replaced(errors.cert.Files, lambda error: errors.service.CannotStart(
+                reason=f"{error.message} They are in ca_path = {self.options.ca_path}")):
             self.service.start()
-        except errors.cert.Files as error:
-            raise errors.service.CannotStart(reason=f"{error.message} They are in ca_path = {self.options.ca_path}"
-                                             ) from None
 
     def health_checks(self) -> HealthChecks:
         """Return a check of the bus."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from oslo_config import cfg
 
-from nova import concurrency, configuration, errors, logs, service
+from nova import concurrency, configuration, errors, failures, logs, service
 from nova.configuration import database_urls
 from nova.monitoring import counting
 from nova.service_start import DaemonService
@@ -27,10 +27,9 @@ def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
     except errors.config.Wrong as error:
         configuration.fail(error.message)
     open_log(options, binary)
-    try:
+    with failures.best_effort(LOG, "the metrics directory could not be created, so metrics are of one worker only: %s",
+            on=OSError):
         counting.make_folder(binary)
-    except OSError as error:
-        LOG.warning("the metrics directory could not be created, so metrics are of one worker only: %s", error)
 
 
 def open_log(options: cfg.ConfigOpts, binary: str) -> None:

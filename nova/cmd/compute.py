@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.cmd import common, host_credentials
 from nova.cmd.reporting import say_mode
 from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvirt
@@ -116,10 +116,9 @@ def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tup
 
 def _forbidden(options: Options) -> RangeSetting:
     """Return the parsed ``guest_forbidden_ranges``. Raises config.Unusable."""
-    try:
+    with failures.replaced(ValueError,
+            lambda error: errors.config.Unusable(option="[DEFAULT]guest_forbidden_ranges", reason=error)):
         return parsed(options.guest_forbidden_ranges)
-    except ValueError as error:
-        raise errors.config.Unusable(option="[DEFAULT]guest_forbidden_ranges", reason=error) from None
 
 
 def hairpins(options: Options) -> Library:

@@ -8,7 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.cmd import common
 from nova.cmd.conductor_hosts import cloud_wrap, console_auth, host_ends, secret_wrap, ticket_maker
 from nova.cmd.conductor_neighbours import check_networking, networking, notifier
@@ -136,11 +136,10 @@ def check_schema(api: Database, cell: Database) -> None:
     """Check the schemas. Raises service.CannotStart if one is older than this release; Unavailable."""
     from nova.db.schema import migrate
 
-    try:
+    with failures.replaced(errors.daemon.DbSchemaBehind,
+            lambda error: errors.service.CannotStart(reason=error.message)):
         migrate.check("api", api)
         migrate.check("cell", cell)
-    except errors.daemon.DbSchemaBehind as error:
-        raise errors.service.CannotStart(reason=error.message) from None
 
 
 def workers(options: Options) -> int:

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from nova import configuration, errors
+from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
@@ -104,14 +104,13 @@ def tls(options: Options, must: bool) -> Library:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     minimum = {"tlsv1_1": ssl.TLSVersion.TLSv1_1, "tlsv1_2": ssl.TLSVersion.TLSv1_2,
                "tlsv1_3": ssl.TLSVersion.TLSv1_3}.get(options.console.ssl_minimum_version)
-    try:
+    with failures.replaced((OSError, ssl.SSLError, BadSetting), lambda error: BadSetting(
+            f"[DEFAULT]cert {options.cert}, key {options.key or '(in the same file)'} or [console]ssl_ciphers cannot "
+            f"be used: {error}")):
         check_readable(options.cert, options.key)
         made.load_cert_chain(options.cert, options.key or None, password=_no_password)
         if options.console.ssl_ciphers:
             made.set_ciphers(options.console.ssl_ciphers)
-    except (OSError, ssl.SSLError, BadSetting) as error:
-        raise BadSetting(f"[DEFAULT]cert {options.cert}, key {options.key or '(in the same file)'} or "
-                         f"[console]ssl_ciphers cannot be used: {error}") from None
     if minimum is not None:
         made.minimum_version = minimum
     return made
@@ -127,14 +126,12 @@ def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
 
     group = options[kind.section]
     host, port = group[kind.host], group[kind.port]
-    try:
+    with failures.replaced(OSError, lambda error: errors.service.CannotStart(
+            reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) cannot be bound: {error.strerror}")):
         if options.source_is_ipv6:
             name = None if host == "0.0.0.0" else host
             host = str(socket.getaddrinfo(name, port, socket.AF_INET6, flags=socket.AI_PASSIVE)[0][4][0])
         return http_server.bind(host, port)
-    except OSError as error:
-        raise errors.service.CannotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) cannot be "
-                                         f"bound: {error.strerror}") from None
 
 
 def more_files(sessions: int) -> None:

@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 
-from nova import configuration, errors
+from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
@@ -29,11 +29,10 @@ def bind(options: Options) -> socket.socket:
     from nova import http_server
 
     group = options.image_proxy
-    try:
+    with failures.replaced(OSError, lambda error: errors.service.CannotStart(
+            reason=f"{group.listen}:{group.listen_port} ([image_proxy]listen, listen_port) cannot be bound: "
+                   f"{error.strerror}")):
         return http_server.bind(group.listen, group.listen_port)
-    except OSError as error:
-        raise errors.service.CannotStart(reason=f"{group.listen}:{group.listen_port} ([image_proxy]listen, listen_port)"
-                                         f" cannot be bound: {error.strerror}") from None
 
 
 class ImageProxyDaemon:

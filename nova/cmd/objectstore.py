@@ -7,7 +7,7 @@ import socket
 import sys
 from pathlib import Path
 
-from nova import configuration, errors
+from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
@@ -29,26 +29,22 @@ def bind(options: Options) -> socket.socket:
     if options.s3_believe_all or options.api.auth_strategy == "noauth2":
         believing = "s3_believe_all" if options.s3_believe_all else "[api]auth_strategy = noauth2"
         api.check_local(options, believing, "s3_listen", address)
-    try:
+    with failures.replaced(OSError, lambda error: errors.service.CannotStart(
+            reason=f"{address}:{port} (s3_listen, s3_listen_port) cannot be bound: {error.strerror}")):
         return http_server.bind(address, port)
-    except OSError as error:
-        raise errors.service.CannotStart(reason=f"{address}:{port} (s3_listen, s3_listen_port) cannot be bound: "
-                                         f"{error.strerror}") from None
 
 
 def store(options: Options) -> Library:
     """Return the ObjectStore. Raises service.CannotStart if its directory cannot be used."""
     from nova.legacy.objectstore.store import ObjectStore, StoreLimits
 
-    try:
+    with failures.replaced(OSError, lambda error: errors.service.CannotStart(
+            reason=f"buckets_path = {options.buckets_path} cannot be used: {error}")):
         made = ObjectStore(Path(options.buckets_path), StoreLimits(
             options.s3_project_bytes, options.s3_project_objects, options.s3_longest_object,
             least_free=options.s3_reserved_disk_mb * 2 ** 20))
         made.check()
         return made
-    except OSError as error:
-        raise errors.service.CannotStart(reason=f"buckets_path = {options.buckets_path} cannot be used: {error}"
-                                         ) from None
 
 
 def signers(options: Options) -> Library:

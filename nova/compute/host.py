@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import uuid
@@ -37,10 +38,9 @@ class Host:
 
 def checked_uuid(given: str) -> str:
     """Return ``given``, the name of one of nova's files, if it is a UUID in canonical form; else raise Invalid."""
-    try:
+    good = False
+    with contextlib.suppress(ValueError):
         good = str(uuid.UUID(given)) == given
-    except ValueError:
-        good = False
     if not good:
         raise errors.host.OrderBadUuid(given=given[:64])
     return given

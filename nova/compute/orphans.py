@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.host import Host
 from nova.compute.reconcile import GuestManagers
 from nova.model.guest.orphans import MOST_ORPHANS, FoundOrphan, OrphanKind, OrphanRemoval, OrphanReport
@@ -73,7 +73,7 @@ class OrphanReports:
         """Remove an orphan, and return whether it is gone. A failure is logged; the removal is retried when it is
         requested again."""
         uuid = one.server_uuid
-        try:
+        with failures.keep_running(LOG, "could not remove an orphaned %s", one.kind, extra={"server": uuid}):
             with self._managers.orders.alone(uuid):
                 if self._managers.fences.known(uuid).epoch != one.epoch:
                     LOG.warning("keeping the orphan: a newer order arrived for its server", extra={"server": uuid})
@@ -84,10 +84,8 @@ class OrphanReports:
                     self._managers.guests.remove(uuid, keep_disks=one.keep_disks)
                     self._managers.fences.note(uuid, one.epoch, destroyed=True)
             LOG.warning("removed an orphaned %s at an operator's request", one.kind, extra={"server": uuid})
-        except Exception:
-            LOG.exception("could not remove an orphaned %s", one.kind, extra={"server": uuid})
-            return False
-        return True
+            return True
+        return False
 
 
 def _report(host: str, found: Found) -> OrphanReport:

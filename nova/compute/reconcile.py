@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from nova import failures
 from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.volumes import GuestVolumes
@@ -125,25 +126,21 @@ class Reconciler:
         uuid = guest.server_uuid
         if uuid not in have:
             return
-        try:
+        with failures.keep_running(LOG, "guest %s was deleted or moved away, but could not be removed",
+                guest.instance_name, extra={"server": uuid}):
             with self._managers.orders.alone(uuid):
                 if self._newer(guest):
                     return
                 self._managers.guests.remove(uuid)
                 self._managers.fences.note(uuid, guest.epoch, destroyed=True)
             LOG.info("removed guest %s, which was deleted or moved away", guest.instance_name, extra={"server": uuid})
-        except Exception:
-            LOG.exception("guest %s was deleted or moved away, but could not be removed", guest.instance_name,
-                          extra={"server": uuid})
 
     def _shut_down(self, guest: ExpectedGuest) -> None:
         lifecycle = self._managers.driver.lifecycle
-        try:
-            with self._managers.orders.alone(guest.server_uuid):
-                if not self._newer(guest) and lifecycle.power_state(guest.server_uuid) == PowerState.RUNNING:
-                    lifecycle.shut_down(guest.server_uuid, 0)
-        except Exception:
-            LOG.exception("guest %s could not be shut down", guest.instance_name, extra={"server": guest.server_uuid})
+        with failures.keep_running(LOG, "guest %s could not be shut down", guest.instance_name,
+                extra={"server": guest.server_uuid}), self._managers.orders.alone(guest.server_uuid):
+            if not self._newer(guest) and lifecycle.power_state(guest.server_uuid) == PowerState.RUNNING:
+                lifecycle.shut_down(guest.server_uuid, 0)
 
     def _newer(self, guest: ExpectedGuest) -> bool:
         """True if the guest here was built after the epoch of the record, so the guest has come back."""
@@ -183,14 +180,12 @@ class Reconciler:
                 self._start(guest)
 
     def _start(self, guest: ExpectedGuest) -> None:
-        try:
+        with failures.keep_running(LOG, "guest %s ran before this start and could not be restarted",
+                guest.instance_name, extra={"server": guest.server_uuid}):
             with self._managers.orders.alone(guest.server_uuid):
                 self._connect(guest.server_uuid)
                 self._managers.driver.lifecycle.start(guest.server_uuid)
             LOG.info("restarted guest %s", guest.instance_name, extra={"server": guest.server_uuid})
-        except Exception:
-            LOG.exception("guest %s ran before this start and could not be restarted", guest.instance_name,
-                          extra={"server": guest.server_uuid})
 
     def _connect(self, server_uuid: str) -> None:
         """Plug interfaces and connect volumes: a rebooted host has no taps, bridges or mounts, and may have no packet

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.compute import order_table
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import HostFilter
@@ -338,10 +338,8 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         Unavailable."""
         pause = 1.0
         while True:
-            try:
+            with failures.best_effort(LOG, "cannot %s yet, retrying in %.0f s: %s", what, pause, on=errors.Unavailable):
                 return function()
-            except errors.Unavailable as error:
-                LOG.warning("cannot %s yet, retrying in %.0f s: %s", what, pause, error)
             if self._stopping.wait(pause * random.uniform(0.8, 1.2)):
                 raise _StopRequested
             pause = min(2 * pause, LONGEST_WAIT_S)

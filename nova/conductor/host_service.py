@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.actions.volume.volume_requests import VolumeActions
 from nova.conductor.engine.announce import resources
@@ -323,10 +323,9 @@ def _check_count(named: Sequence[object]) -> None:
 def _check_numbers(inventory: Inventory) -> None:
     """Check that all numbers of an inventory are finite. RPC messages can carry infinity and NaN, but JSON cannot.
     Stored ones could not be read again, and would end the updates about all hosts."""
-    try:
+    with failures.replaced(msgspec.ValidationError,
+            lambda error: errors.host.BadInventory(host=inventory.host, reason=str(error))):
         decoding.from_json(msgspec.json.encode(inventory), Inventory)
-    except msgspec.ValidationError as error:
-        raise errors.host.BadInventory(host=inventory.host, reason=str(error)) from None
 
 
 def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:

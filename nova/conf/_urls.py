@@ -9,6 +9,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from oslo_config import types
 
+from nova import failures
+
 WEB = ("http", "https")
 BROKERS = ("rabbit", "kombu", "kafka", "fake")
 #: Dialect -> the driver names allowed, and the Python module of each. Empty name: the driver that nova ships.
@@ -97,10 +99,9 @@ class DatabaseUrl(Url):
 
 def _split(text: str, schemes: Collection[str]) -> SplitResult:
     """Split the URL and check hosts and ports. Raises ValueError that names the wrong part."""
-    try:
+    with failures.replaced(ValueError, lambda _: ValueError(
+            f"it is not a URL, because its brackets do not match: {ESCAPES}")):
         parts = urlsplit(text)
-    except ValueError:
-        raise ValueError(f"it is not a URL, because its brackets do not match: {ESCAPES}") from None
     _check_scheme("://" in text, parts.scheme, schemes)
     for one in parts.netloc.split(","):
         _check_host(one.rpartition("@")[2])

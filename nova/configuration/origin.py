@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 import string
@@ -56,7 +57,6 @@ def sentence(options: Options, error: errors.NovaError) -> str:
 
 def _place_or_none(options: Options, group: str, name: str) -> str:
     """Return the origin; empty also for an option that is unknown or unreadable."""
-    try:
+    with contextlib.suppress(cfg.Error, ValueError):
         return place(options, group, name)
-    except (cfg.Error, ValueError):
-        return ""
+    return ""

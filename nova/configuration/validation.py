@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from oslo_config import cfg
 
-from nova import conf, errors
+from nova import conf, errors, failures
 from nova.conf.base import Options
 from nova.configuration import database_urls, libraries
 from nova.configuration.origin import literal, place
@@ -81,10 +81,9 @@ def _try(declared: Sequence[tuple[str, cfg.Opt]], sources: Sources, values: Valu
 def _fresh(sources: Sources) -> cfg.ConfigOpts:
     """Load nova's options again. Raises config.Wrong."""
     made = conf.register(cfg.ConfigOpts())
-    try:
+    with failures.replaced((cfg.Error, OSError, UnicodeError),
+            lambda error: errors.config.Wrong(reason=unreadable(error, sources.files))):
         made([], project="nova", default_config_files=list(sources.files), default_config_dirs=list(sources.folders))
-    except (cfg.Error, OSError, UnicodeError) as error:
-        raise errors.config.Wrong(reason=unreadable(error, sources.files)) from None
     return made
 
 

@@ -98,10 +98,9 @@ def _in_query(query: str) -> str:
 
 
 def _parsed(query: str) -> dict[str, list[str]]:
-    try:
+    with contextlib.suppress(ValueError):
         return urllib.parse.parse_qs(query, max_num_fields=100)
-    except ValueError:
-        return {}
+    return {}
 
 
 def _in_cookies(header: str) -> str:

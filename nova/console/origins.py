@@ -5,6 +5,7 @@ Without it, a page of another site could use a console with a token from the use
 
 from __future__ import annotations
 
+import contextlib
 import urllib.parse
 from collections.abc import Mapping, Sequence
 
@@ -47,8 +48,7 @@ def _plain(scheme: str) -> str:
 
 def _split(url: str) -> tuple[str, str]:
     """Return (scheme, host), in lower case; empty ones for a malformed URL."""
-    try:
+    with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(url)
         return parts.scheme.lower(), (parts.hostname or "").lower()
-    except ValueError:
-        return "", ""
+    return "", ""

@@ -6,6 +6,7 @@ so a session holds at most one buffer per direction, and an idle session none.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -116,10 +117,9 @@ class _Buffers:
         self._spare: list[bytearray] = []
 
     def take(self) -> bytearray:
-        try:
+        with contextlib.suppress(IndexError):
             return self._spare.pop()
-        except IndexError:
-            return bytearray(HEADROOM + DOWN_BYTES)
+        return bytearray(HEADROOM + DOWN_BYTES)
 
     def give(self, buffer: bytearray) -> None:
         if len(self._spare) < SPARE_BUFFERS:

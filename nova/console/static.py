@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import os
 import stat
@@ -62,14 +63,13 @@ class StaticFiles:
         names = path.split("/")
         if any(name.startswith(".") or not name or "\\" in name or "\0" in name for name in names):
             return None
-        try:
+        with contextlib.suppress(OSError, ValueError):
             inner = os.fsdecode(path.encode("latin-1"))
             real = os.path.realpath(os.path.join(self.root, inner), strict=True)
             if not real.startswith(self.within):
                 return None
             return _open(real)
-        except (OSError, ValueError):
-            return None
+        return None
 
 
 def _open(path: str) -> Found | None:

@@ -154,7 +154,7 @@ class StreamEnd:
     def flush(self) -> int:
         """Send as much as possible now, and return the number of sent bytes. Raises OSError."""
         gone = 0
-        try:
+        with contextlib.suppress(*NOT_NOW):
             while self._out:
                 sent = self.sock.send(self._out[0])
                 gone += sent
@@ -162,8 +162,6 @@ class StreamEnd:
                     self._out[0] = self._out[0][sent:]
                 else:
                     self._out.popleft()
-        except NOT_NOW:
-            pass
         return gone
 
     def ping(self) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conf.base import Options
 from nova.console.stream import Closed, Stream, TooSlow, tune
 from nova.model.base import Json
@@ -99,15 +99,12 @@ def connect(address: ConsoleAddress, reach: Reach) -> Stream:
         sock = _tcp(address.host, address.port, reach, deadline)
     else:
         raise TargetError(NO_CONSOLE, "the host reported neither an address nor a socket")
-    try:
+    with failures.on_failure(sock.close, on=BaseException):
         tune(sock)
         stream = Stream(sock)
         if address.internal_access_path:
             _enter(stream, address.internal_access_path, deadline)
         return stream
-    except BaseException:
-        sock.close()
-        raise
 
 
 # -- unix sockets
@@ -179,10 +176,9 @@ def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[J
 
 def _lookup(host: str, port: int) -> list[Json]:
     """Return getaddrinfo's rows. A slow resolver must not block green threads."""
-    try:
+    with failures.replaced((OSError, UnicodeError, OverflowError),
+            lambda error: TargetError(NOT_ANSWERING, f"{host!r} cannot be resolved: {error}")):
         return _resolver(host)(host, port, 0, socket.SOCK_STREAM)
-    except (OSError, UnicodeError, OverflowError) as error:
-        raise TargetError(NOT_ANSWERING, f"{host!r} cannot be resolved: {error}") from None
 
 
 def _resolver(host: str) -> Callable[..., list[Json]]:

@@ -7,6 +7,7 @@ lines. It needs no tool for that, and writes no file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import posixpath
@@ -65,11 +66,9 @@ def style(path: str, modules: str = MODULES) -> bytes:
 
 
 def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(MAX_BYTES)
-    except (OSError, UnicodeDecodeError):
-        return None
+    with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
+        return file.read(MAX_BYTES)
+    return None
 
 
 def _bundle(top: str) -> str:

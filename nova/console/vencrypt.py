@@ -6,13 +6,14 @@ client.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import ssl
 import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.console.stream import NOT_NOW, READ, WRITE, Stream, wait
 from nova.model.base import Json
 
@@ -56,17 +57,14 @@ class TlsFiles(NamedTuple):
         made.check_hostname = False
         made.verify_mode = ssl.CERT_REQUIRED
         made.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
+        with failures.replaced((OSError, ValueError),
+                lambda error: errors.Invalid(f"[vnc]vencrypt_ca_certs {self.ca}: {error}")):
             made.load_verify_locations(cafile=self.ca)
-        except (OSError, ValueError) as error:
-            raise errors.Invalid(f"[vnc]vencrypt_ca_certs {self.ca}: {error}") from None
         if self.cert:
-            try:
+            with failures.replaced((OSError, ValueError), lambda error: errors.Invalid(
+                    f"[vnc]vencrypt_client_cert {self.cert}, vencrypt_client_key {self.key}: {error}")):
                 check_readable(self.cert, self.key)
                 made.load_cert_chain(self.cert, self.key or None, password=_no_password)
-            except (OSError, ValueError) as error:
-                raise errors.Invalid(f"[vnc]vencrypt_client_cert {self.cert}, vencrypt_client_key {self.key}: "
-                                     f"{error}") from None
         return made
 
 
@@ -88,10 +86,8 @@ def wrap(target: Stream, papers: TlsFiles, peers: Sequence[str], deadline: float
     _agree(target, deadline)
     if target.buffered():
         raise VencryptRefused("there were bytes between VeNCrypt and TLS")
-    try:
+    with failures.replaced(errors.Invalid, lambda error: VencryptRefused(error.message)):
         sock = papers.context().wrap_socket(target.sock, server_side=False, do_handshake_on_connect=False)
-    except errors.Invalid as error:
-        raise VencryptRefused(error.message) from None
     inside = Stream(sock)
     try:
         _shake(inside, deadline)
@@ -118,10 +114,9 @@ def check_peer(certificate: Mapping[str, Json], peers: Sequence[str]) -> None:
 
 
 def _plain(name: str) -> str:
-    try:
+    with contextlib.suppress(ValueError):
         return str(ipaddress.ip_address(name))
-    except ValueError:
-        return name.lower().rstrip(".")
+    return name.lower().rstrip(".")
 
 
 def _agree(target: Stream, deadline: float) -> None:

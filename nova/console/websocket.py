@@ -44,10 +44,9 @@ def check(environ: dict[str, Json]) -> str:
         raise BadHandshake("This is not a request for a WebSocket.")
     if environ.get("HTTP_SEC_WEBSOCKET_VERSION") != "13":
         raise BadHandshake("Sec-WebSocket-Version must be 13.")
-    try:
+    key = b""
+    with contextlib.suppress(binascii.Error, ValueError):
         key = base64.b64decode(environ.get("HTTP_SEC_WEBSOCKET_KEY", ""), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
     if len(key) != 16:
         raise BadHandshake("Sec-WebSocket-Key is malformed.")
     offered = _words(environ.get("HTTP_SEC_WEBSOCKET_PROTOCOL", ""))

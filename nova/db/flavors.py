@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
 from nova.db.quota import ledger
 from nova.db.sql.statements import delete_some, insert_all
@@ -131,10 +131,8 @@ def insert(tx: Connection, flavor: NewFlavor) -> None:
                                                                            flavors.c.deleted == 0))}
     if taken:
         raise errors.flavor.NameTaken(name=flavor.name)
-    try:
+    with failures.replaced(exc.IntegrityError, lambda _: errors.flavor.IdTaken(flavorid=values["flavorid"])):
         tx.execute(sa.insert(flavors).values(**values, created_at=utc_now()))
-    except exc.IntegrityError:
-        raise errors.flavor.IdTaken(flavorid=values["flavorid"]) from None
 
 
 def locked_id(tx: Connection, flavorid: str) -> int:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models.api import keypairs
 from nova.db.sql.types import utc_now
 from nova.model.server.keypairs import Keypair, KeypairQuery, NewKeypair
@@ -45,10 +45,8 @@ def count(tx: Connection, user_id: str, name: str) -> tuple[int, bool]:
 def insert(tx: Connection, keypair: NewKeypair) -> None:
     """Insert a keypair, created now. Raises server.KeypairTaken if the user already has one of that name."""
     values = {name: getattr(keypair, name) for name in NewKeypair.__struct_fields__ if name in keypairs.c}
-    try:
+    with failures.replaced(exc.IntegrityError, lambda _: errors.server.KeypairTaken(name=keypair.name)):
         tx.execute(sa.insert(keypairs).values(**values, created_at=utc_now()))
-    except exc.IntegrityError:
-        raise errors.server.KeypairTaken(name=keypair.name) from None
 
 
 def delete(tx: Connection, user_id: str, name: str) -> None:

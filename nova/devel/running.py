@@ -24,6 +24,8 @@ from typing import Any
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
+from nova import failures
+
 READY_S, STOP_S = 60.0, 5.0
 _EXPORTED = re.compile(r"^  export (OS_\w+)=(.*)$")
 #: Top of a checkout, which contains the package ``nova``.
@@ -61,11 +63,8 @@ class RunningCloud:
         threading.Thread(target=self._listen, daemon=True).start()
         self.environment: Mapping[str, str] = {}
         self.said = ""  # its output until it was ready
-        try:
+        with failures.on_failure(self.stop, on=BaseException):
             self._wait()
-        except BaseException:
-            self.stop()
-            raise
 
     def __enter__(self) -> RunningCloud:
         return self
@@ -140,10 +139,9 @@ class RunningCloud:
         said: list[str] = []
         found: dict[str, str] = {}
         while not (said and said[-1].endswith("ends the cloud.")):
-            try:
+            line = None
+            with contextlib.suppress(queue.Empty):
                 line = self._said.get(timeout=READY_S)
-            except queue.Empty:
-                line = None
             if line is None:
                 raise NotReady("\n".join(said[-20:]) or "no output")
             said.append(line)

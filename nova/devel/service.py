@@ -16,7 +16,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import msgspec
 import webob
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.model.base import Json
 from nova.web import bodies, paths
 from nova.web.routing import Router
@@ -95,10 +95,8 @@ class FakeCall:
 
     def body(self) -> Json:
         """Return the JSON of the request. Raises 400."""
-        try:
+        with failures.replaced(errors.NovaError, lambda error: FakeError(400, f"Invalid JSON: {error.message}")):
             return bodies.decode(self.raw)
-        except errors.NovaError as error:
-            raise FakeError(400, f"Invalid JSON: {error.message}") from None
 
     def member(self, name: str) -> dict[str, Json]:
         """Return the object that is the body's only member of that name. Raises 400, which names it."""
@@ -157,10 +155,9 @@ class FakeService(Generic[State]):
         state: KeptState = cast(KeptState, self.state)
         found = file.exists()
         if found:
-            try:
+            with failures.replaced(msgspec.MsgspecError, lambda error: ValueError(
+                    f"{file} cannot be read: {error}. Remove it to start with an empty state")):
                 state.restore(file.read_bytes())
-            except msgspec.MsgspecError as error:
-                raise ValueError(f"{file} cannot be read: {error}. Remove it to start with an empty state") from None
         self._file = file
         return found
 
@@ -221,10 +218,8 @@ class FakeService(Generic[State]):
 def _body(http: webob.Request) -> bytes:
     """Read the request's body before the lock is acquired, so that a slow client blocks no others. Raises 400 or
     413."""
-    try:
+    with failures.replaced(OSError, lambda _: FakeError(400, "The body is incomplete.")):
         raw = http.body_file.read(LARGEST_BODY + 1)
-    except OSError:
-        raise FakeError(400, "The body is incomplete.") from None
     if len(raw) > LARGEST_BODY:
         raise FakeError(413, f"The body is too large: at most {LARGEST_BODY} bytes are accepted.")
     return raw

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
-from nova import errors
+from nova import errors, failures
 from nova.model.image.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
@@ -54,10 +54,8 @@ TARGETS = {RECORD: record_path, FILE: data_path, LOCATIONS: locations_path}
 
 def read(environ: WSGIEnvironment) -> ImageRequest:
     """Parse a request. Raises NotFound for an unknown path, and api.MethodNotAllowed."""
-    try:
+    with failures.replaced(UnicodeError, lambda _: errors.NotFound()):
         path = environ["PATH_INFO"].encode("latin-1").decode()
-    except UnicodeError:
-        raise errors.NotFound() from None
     if not path.startswith(IMAGES):
         raise errors.NotFound()
     part = next((end for end in (FILE, LOCATIONS) if path.endswith(end)), RECORD)

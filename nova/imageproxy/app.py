@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import msgspec
 
-from nova import context, errors, tracing
+from nova import context, errors, failures, tracing
 from nova.clients import image_locations
 from nova.imageproxy.access import LOCATIONS, RECORD, ImageAccess, ImageRequest, read
 from nova.imageproxy.transfers import (
@@ -105,11 +105,8 @@ class ImageProxyApp:
         headers = {"Content-Type": BINARY}
         part = content_range(self._images.show(request.image_id), request.range) if request.range else ""
         give_back = self._slots.take()
-        try:
+        with failures.on_failure(give_back, on=BaseException):
             data = self._images.open(request.image_id, request.range)
-        except BaseException:
-            give_back()
-            raise
         if data.length is not None:
             headers["Content-Length"] = str(data.length)
         if data.partial and part:

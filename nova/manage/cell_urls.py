@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -43,11 +44,10 @@ def filled(recorded: str | None, url: str) -> str:
     template that cannot be filled is returned unchanged."""
     if recorded is None:
         return url
-    try:
+    with contextlib.suppress(KeyError, ValueError, IndexError, AttributeError):
         parts = {**_parts(url), CELL0_NAME: with_suffix(url)}
         return recorded.format_map(parts) if BRACE.search(recorded) else recorded
-    except (KeyError, ValueError, IndexError, AttributeError):
-        return recorded
+    return recorded
 
 
 def as_template(url: str, configured: str) -> str | None:

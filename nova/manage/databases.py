@@ -7,7 +7,7 @@ that read servers use the URL that is recorded for the one cell.
 
 from __future__ import annotations
 
-from nova import errors
+from nova import errors, failures
 from nova.conf.base import Options
 from nova.conf.database import DatabaseUrl
 from nova.db.host import cell_mappings
@@ -57,8 +57,7 @@ def _recorded(options: Options) -> str | None:
     urls = {uuid: filled(cells[uuid].database_connection, own) for uuid in (CELL, CELL0)}
     if not of_one_database(urls[CELL0], own) or of_one_database(urls[CELL], own):
         return None
-    try:
+    with failures.replaced(ValueError, lambda error: errors.config.Unusable(
+            option=f"The recorded database_connection of cell {CELL}",
+            reason=f"{error}. Correct it with: nova-manage cell_v2 update_cell")):
         return str(DatabaseUrl()(urls[CELL]))
-    except ValueError as error:
-        raise errors.config.Unusable(option=f"The recorded database_connection of cell {CELL}",
-                                     reason=f"{error}. Correct it with: nova-manage cell_v2 update_cell") from None

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from nova import failures
 from nova.manage.command import Table
 from nova.manage.drain_plan import DOWN, DrainRequest, Move, Stay, Wait, plan
 from nova.manage.host_drain import STAYS, Case, Drain, DrainClock, pages
@@ -47,10 +48,9 @@ def _listed(path: str | None) -> list[str]:
     """Return the words of a file; # starts a comment."""
     if path is None:
         return []
-    try:
+    with failures.replaced((OSError, UnicodeDecodeError),
+            lambda error: BadSkipFile(f"--skip-file {path} cannot be read: {error}")):
         lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSkipFile(f"--skip-file {path} cannot be read: {error}") from None
     return [word for line in lines for word in line.split("#", 1)[0].split()]
 
 

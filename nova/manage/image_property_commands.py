@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.api.views.image_properties import KNOWN
 from nova.conf.base import Options
 from nova.db.server import servers
@@ -63,10 +63,9 @@ def shown(cell: Database, uuid: str, name: str) -> str:
 def changed(cell: Database, uuid: str, wanted: Mapping[str, str]) -> None:
     """Write properties to the record of a stopped server without an operation in progress. Raises PropertyRefused."""
     def write(tx: Connection) -> None:
-        try:
+        with failures.replaced(errors.server.NotFound,
+                lambda _: PropertyRefused(NO_SERVER, f"There is no server {uuid}.")):
             row = servers.lock_row(tx, uuid)
-        except errors.server.NotFound:
-            raise PropertyRefused(NO_SERVER, f"There is no server {uuid}.") from None
         if row.vm_state not in OFF or row.task_state is not None:
             state = f"{row.vm_state}, {row.task_state}" if row.task_state else row.vm_state
             raise PropertyRefused(BAD_STATE, f"Server {uuid} is {state}. It must be stopped or shelved, without an "

@@ -7,7 +7,7 @@ import argparse
 import ipaddress
 from collections.abc import Callable, Sequence
 
-from nova import errors
+from nova import errors, failures
 from nova.conf.base import Options
 from nova.manage.command import Command, ConductorOf, Run, Table, argument
 from nova.model.base import Scope
@@ -214,10 +214,9 @@ def quota(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: T
 def _limit(text: str | None) -> int:
     if text is not None and text.lower() == "unlimited":
         return -1
-    try:
+    with failures.replaced(ValueError,
+            lambda _: errors.network.Unclear(reason=f"--value {text} is neither a number nor unlimited.")):
         value = int(text or "")
-    except ValueError:
-        raise errors.network.Unclear(reason=f"--value {text} is neither a number nor unlimited.") from None
     if value < -1:
         raise errors.network.Unclear(reason=f"--value {text} is below -1, which means unlimited.")
     return value

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 from wsgiref.types import WSGIEnvironment
 
-from nova import context, errors, metrics
+from nova import context, errors, failures, metrics
 from nova.conf.base import Options
 from nova.metadata.cache import Busy, Cache, ConcurrencyLimiter
 from nova.metadata.callers import caller_of
@@ -171,17 +171,14 @@ def _is_password(path: str) -> bool:
 
 def _body(environ: WSGIEnvironment, longest: int) -> str:
     """Return the request's body as text. Raises Invalid if it is too long, or not ASCII (encrypted data are base64)."""
-    try:
+    with failures.replaced(ValueError, lambda _: errors.Invalid("The Content-Length is not a number.")):
         length = int(environ.get("CONTENT_LENGTH") or 0)
-    except ValueError:
-        raise errors.Invalid("The Content-Length is not a number.") from None
     if not 0 <= length <= longest:
         raise errors.Invalid(f"Request is too large: at most {longest} bytes.")
     body = environ["wsgi.input"].read(length)
-    try:
+    with failures.replaced(UnicodeDecodeError,
+            lambda _: errors.Invalid("The password must be encrypted, in ASCII text.")):
         return body.decode("ascii")
-    except UnicodeDecodeError:
-        raise errors.Invalid("The password must be encrypted, in ASCII text.") from None
 
 
 def _refusal(status: int, text: str, *headers: tuple[str, str]) -> Reply:

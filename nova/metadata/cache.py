@@ -9,6 +9,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
+from nova import failures
+
 Item = TypeVar("Item")
 
 MOST = 2000  # guests; the files of one guest have some tens of KB
@@ -95,12 +97,12 @@ class Cache(Generic[Item]):
                 making = self._makings[key] = Making()
         if not mine:
             return making.wait()
-        try:
-            item = making.run(make)
-        except BaseException:
+
+        def undo() -> None:
             with self._lock:
                 self._end(key, making)
-            raise
+        with failures.on_failure(undo, on=BaseException):
+            item = making.run(make)
         with self._lock:
             if self._end(key, making):
                 self._keep(key, item)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import decoding
+from nova import decoding, failures
 from nova.migrationproxy import (
     NOTES_FILE,
     PID_FILE,
@@ -115,10 +115,9 @@ class MigrationProcess:
         os.write(self._pid, str(os.getpid()).encode())
 
     def _is_wanted(self) -> bool:
-        try:
+        with contextlib.suppress(OSError):
             return os.path.samestat(os.stat(self.directory / PID_FILE), os.fstat(self._pid))
-        except OSError:
-            return False
+        return False
 
 
 # --- the destination
@@ -203,11 +202,9 @@ def give(path: Path, owner: tuple[int, int]) -> None:
     if os.geteuid() in (0, user):
         os.chown(path, user, group)
         return
-    try:
+    with failures.replaced(PermissionError, lambda _: PermissionError(
+            f"nova-compute's user is not in QEMU's group {group}: see SupplementaryGroups in the unit")):
         os.chown(path, -1, group)
-    except PermissionError:
-        raise PermissionError(f"nova-compute's user is not in QEMU's group {group}: see SupplementaryGroups in the unit"
-                              ) from None
     path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o700) >> 3)
 
 

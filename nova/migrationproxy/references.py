@@ -12,6 +12,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from nova import failures
+
 Element = ET.Element
 
 #: Elements of a domain that belong to the guest alone, as long as no value in them is a path.
@@ -66,12 +68,10 @@ class Reference(NamedTuple):
 
 def parsed(text: str) -> Element:
     """Parse XML. Raises Refused if it is malformed, or has a document type (entities)."""
-    try:
+    with failures.translated((ET.ParseError, ValueError), lambda error: Refused(f"XML that cannot be read ({error})")):
         if "<!" in text:
             raise Refused("XML with declarations")
         return ET.fromstring(text)
-    except (ET.ParseError, ValueError) as error:
-        raise Refused(f"XML that cannot be read ({error})") from error
 
 
 def name_of(text: str) -> str:

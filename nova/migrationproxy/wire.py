@@ -10,6 +10,8 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
+from nova import failures
+
 REMOTE_PROGRAM, REMOTE_VERSION = 0x20008086, 1
 KEEPALIVE_PROGRAM = 0x6B656570
 MAX_MESSAGE = 16 << 20  # bytes; libvirt's own limit is 32 MiB
@@ -104,10 +106,8 @@ class XdrReader:
 
     def text(self) -> str:
         """Read bytes with a length prefix as UTF-8 text."""
-        try:
+        with failures.translated(UnicodeDecodeError, lambda _: BadMessage("a text that is not valid UTF-8")):
             return self.opaque().decode()
-        except UnicodeDecodeError as error:
-            raise BadMessage("a text that is not valid UTF-8") from error
 
     def optional_text(self) -> str | None:
         """Read an optional text; None if it is absent."""

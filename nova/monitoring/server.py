@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import http_server
+from nova import failures, http_server
 from nova.client_bounds import MONITORING
 from nova.conf.base import Options
 from nova.conf.monitoring import PORTS
@@ -66,11 +66,9 @@ class Monitoring:
             return _said(HTTPStatus.NOT_FOUND, {"pages": sorted(self._pages)})
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return _said(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "only GET and HEAD are allowed"})
-        try:
+        with failures.keep_running(LOG, "cannot serve %s", environ["PATH_INFO"]):
             return page()
-        except Exception:
-            LOG.exception("cannot serve %s", environ["PATH_INFO"])
-            return _said(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "see the daemon's log"})
+        return _said(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "see the daemon's log"})
 
     def _metrics(self) -> MonitoringAnswer:
         health_checks = self._health.health_checks or HealthChecks()

@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.network.gateway import HostLinks
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
@@ -111,19 +111,17 @@ class FloatingOnDevices:
         self._forget(Which.ANSWERED_TO, address)
 
     def _forget(self, which: Which, address: str) -> None:
-        try:
+        with failures.best_effort(LOG, "Could not end the tracked connections of %s: %s", address,
+                on=errors.host.CommandFailed):
             forget_connections(self._runner, which, address)
-        except errors.host.CommandFailed as error:
-            LOG.warning("Could not end the tracked connections of %s: %s", address, error)
 
     def _present(self, device: str) -> dict[str, int] | None:
         """Return a device's addresses with their prefixes; None if there is no such device."""
         if not self._links.exists(device):
             return None
-        try:
+        with contextlib.suppress(errors.host.Link):
             return {one.address: one.prefix for one in self._links.addresses(device)}
-        except errors.host.Link:
-            return None
+        return None
 
     def _read(self) -> dict[str, Carried] | None:
         """Return the records; None if they cannot be read."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from nova import errors, faults
+from nova import errors, failures, faults
 from nova.model.network.forbidden_ranges import Forbidden
 from nova.model.network.networks import Network, NetworkOnHost
 from nova.network import drivers, firewall, isolation, manager
@@ -196,10 +196,9 @@ class NetworkHost:
         if not stale or not self._options.force_dhcp_release:
             return
         for lease in sorted(stale):
-            try:
+            with failures.best_effort(LOG, "Could not release the lease of %s; it stays until it expires: %s",
+                    lease.address, on=errors.host.CommandFailed):
                 release_lease(self._machine.runner, one.device, lease.address, lease.mac)
-            except errors.host.CommandFailed as error:
-                LOG.warning("Could not release the lease of %s; it stays until it expires: %s", lease.address, error)
         self._book.forget(uuid, stale)
 
     def _clear(self, device: str) -> None:

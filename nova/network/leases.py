@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import concurrency, context, decoding, errors
+from nova import concurrency, context, decoding, errors, failures
 from nova.model.base import HostName
 from nova.model.network.networks import DhcpHost, LeaseChange
 from nova.network import spool
@@ -190,11 +190,9 @@ class LeaseCourier:
                     self._unspooled.remove(event)
 
     def _report(self, lease: LeaseChange) -> None:
-        try:
+        with failures.best_effort(LOG, "The conductor rejected lease %s %s %s: %s", lease.action, lease.address,
+                lease.mac, on=FINAL):
             self._conductor.report_lease(self._host, lease)
-        except FINAL as error:
-            LOG.warning("The conductor rejected lease %s %s %s: %s", lease.action, lease.address, lease.mac,
-                        error)
 
 
 def latest(events: Iterable[LeaseEvent]) -> list[LeaseEvent]:
@@ -210,10 +208,8 @@ def latest(events: Iterable[LeaseEvent]) -> list[LeaseEvent]:
 def _events(raw: Iterable[dict[str, object]]) -> list[LeaseEvent]:
     events = []
     for item in raw:
-        try:
+        with failures.best_effort(LOG, "Skipped a malformed lease event: %s", on=msgspec.ValidationError):
             events.append(decoding.convert(item, LeaseEvent))
-        except msgspec.ValidationError as error:
-            LOG.warning("Skipped a malformed lease event: %s", error)
     return events
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nova import errors
+from nova import errors, failures
 from nova.conf.base import Options
 from nova.model.network import forbidden_ranges
 
@@ -83,11 +83,9 @@ def _range_of_any_version(cidr: str) -> None:
 def forbidden_setting(options: NetworkHostOptions) -> forbidden_ranges.RangeSetting:
     """Return the parsed ``guest_forbidden_ranges``. Raises network.Option."""
     words = options.guest_forbidden_ranges
-    try:
+    with failures.replaced(ValueError, lambda error: errors.network.Option(option="guest_forbidden_ranges",
+            value=",".join(words), reason=str(error))):
         return forbidden_ranges.parsed(words)
-    except ValueError as error:
-        raise errors.network.Option(option="guest_forbidden_ranges", value=",".join(words),
-                                    reason=str(error)) from None
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {

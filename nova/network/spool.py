@@ -35,11 +35,9 @@ def take(directory: str) -> list[dict[str, object]]:
             with open(os.open(taken, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE), "ab") as stream:
                 stream.write(fresh)
             os.ftruncate(descriptor.number, 0)
-    try:
-        with open(taken, "rb") as stream:
-            return [event for event in map(_parse, stream) if event is not None]
-    except FileNotFoundError:
-        return []
+    with contextlib.suppress(FileNotFoundError), open(taken, "rb") as stream:
+        return [event for event in map(_parse, stream) if event is not None]
+    return []
 
 
 def done(directory: str) -> None:

@@ -8,7 +8,7 @@ from wsgiref.types import WSGIEnvironment
 
 import webob
 
-from nova import errors
+from nova import errors, failures
 from nova.placement import faults, versions
 from nova.placement.faults import JSON
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical, time_headers
@@ -61,18 +61,17 @@ def _check_accept(request: PlacementAPIRequest) -> None:
 def _check_query(request: PlacementAPIRequest) -> None:
     """Check the query by the row's table. Raises placement.QueryBadValue, placement.QueryDuplicateKey."""
     row, version = request.row, request.version
-    try:
+    # ValueError: more parameters than the library reads
+    with failures.replaced((errors.api.BadQuery, ValueError),
+            lambda error: errors.placement.QueryBadValue(name="query", reason=str(error))):
         pairs = query_pairs(request.http.environ)
-    except (errors.api.BadQuery, ValueError) as error:  # ValueError: more parameters than the library reads
-        raise errors.placement.QueryBadValue(name="query", reason=str(error)) from None
     times = collections.Counter(name for name, _ in pairs)
     for name, count in times.items():
         if count > 1 and not row.query.may_repeat(name, version):
             raise errors.placement.QueryDuplicateKey(name=name[:80])
-    try:
+    with failures.replaced(errors.api.BadInput,
+            lambda error: errors.placement.QueryBadValue(name=error.data["field"], reason=error.data["reason"])):
         request.query = row.query.check(pairs, version)
-    except errors.api.BadInput as error:
-        raise errors.placement.QueryBadValue(name=error.data["field"], reason=error.data["reason"]) from None
 
 
 def _check_body(request: PlacementAPIRequest) -> None:

@@ -17,7 +17,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.privileged import wire
 
 P = ParamSpec("P")
@@ -89,15 +89,14 @@ def ask(helper: Helper, name: str, arguments: Mapping[str, object], kind: type[T
     errors of ``Helper.ask``."""
     request = wire.HelperRequest(name, msgspec.Raw(msgspec.msgpack.encode(arguments, enc_hook=str)))
     answer = helper.ask(msgspec.msgpack.encode(request), name)
-    try:
+    with failures.translated(msgspec.MsgspecError,
+            lambda error: errors.host.HelperDied(call=name, reason=f"its answer cannot be decoded ({error})")):
         reply = decoding.from_msgpack(answer, wire.HelperReply)
         if reply.error is not None:
             raise wire.raised(reply.error)
         if reply.os_error is not None:
             raise OSError(*reply.os_error)
         return decoding.from_msgpack(reply.result, kind)
-    except msgspec.MsgspecError as error:
-        raise errors.host.HelperDied(call=name, reason=f"its answer cannot be decoded ({error})") from error
 
 
 @functools.cache

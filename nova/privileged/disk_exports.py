@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.privileged import pid_files
 from nova.privileged.client import forwarded
 from nova.privileged.opened_files import descriptor_of
@@ -97,10 +97,9 @@ def withdraw(folder: Path) -> None:
 
 
 def _read(folder: Path) -> ExportOffer | None:
-    try:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
         return decoding.from_json((folder / OFFER_FILE).read_bytes(), ExportOffer)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return None
 
 
 def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffer:
@@ -113,13 +112,10 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffe
         make_empty(pid_file)
         files = ToolFiles(read=(*paths.values(), str(keys)), write=(pid_file,), network=True, lasts=True)
         opened = tuple(found for path in paths.values() if (found := descriptor_of(path)) is not None)
-        with conversation(sandboxed(argv, files), ANSWER_S, opened) as talk:
-            try:
-                return ExportOffer(listen.address, _serve(talk, paths, listen, _Names(names, keys)), names,
-                                   {name: str(path) for name, path in paths.items()})
-            except (_Refused, OSError, ValueError):
-                talk.end()
-                raise
+        with conversation(sandboxed(argv, files), ANSWER_S, opened) as talk, \
+                failures.on_failure(talk.end, on=(_Refused, OSError, ValueError)):
+            return ExportOffer(listen.address, _serve(talk, paths, listen, _Names(names, keys)), names,
+                               {name: str(path) for name, path in paths.items()})
     except errors.host.CommandFailed as error:
         raise errors.host.Export(reason=error.data["reason"]) from error
     except (_Refused, OSError, ValueError) as error:

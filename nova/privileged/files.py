@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nova import errors
+from nova import errors, failures
 from nova.privileged.client import forwarded
 
 LOCK_POLL_S = 0.02
@@ -26,7 +26,11 @@ def write_whole(path: Path, text: str, mode: int = 0o644, durable: bool = False)
             return False
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
+
+    def undo() -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+    with failures.on_failure(undo, on=BaseException):
         with open(descriptor, "w") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(text)
@@ -34,10 +38,6 @@ def write_whole(path: Path, text: str, mode: int = 0o644, durable: bool = False)
                 stream.flush()
                 os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
     if durable:
         _keep_names(path.parent)
     return True

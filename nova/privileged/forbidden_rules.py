@@ -7,6 +7,7 @@ connections: a guest's connection from before the rules is cut off.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -45,11 +46,10 @@ def verdicts(forbidden: Forbidden, version: int, metadata: MetadataService, ends
 
 def _is_ipv4(host: str) -> bool:
     """Return whether the host is an IPv4 address; packets are not translated to names or IPv6 addresses."""
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.IPv4Address(host)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 __all__ = ["MetadataService", "entries", "verdicts"]

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
-from nova import errors
+from nova import failures
 from nova.model.network.forbidden_ranges import Forbidden, RangeSetting, worked_out
 from nova.privileged import host_networks
 
@@ -48,10 +48,9 @@ class Forbidding:
         unheard = self._guests is None or bool(_outside(mine, self._guests))
         if now < (self._due - ASK_EVERY_S + ASK_AGAIN_S if unheard else self._due):
             return
-        try:
+        with failures.best_effort(LOG, "could not get the ranges of guests%s: %s", "" if self._guests is None else
+                " again"):  # unavailable, or too old for the question
             self._guests = self._ask()
-        except errors.NovaError as error:  # unavailable, or too old for the question
-            LOG.warning("could not get the ranges of guests%s: %s", "" if self._guests is None else " again", error)
         self._due = now + ASK_EVERY_S
 
 

@@ -36,10 +36,9 @@ def head(path: str | Path, length: int) -> bytes:
 
 def tail(path: str | Path, length: int) -> bytes | None:
     """Return the last ``length`` bytes; None if there is no such regular file."""
-    try:
+    with contextlib.suppress(OSError):
         return read_tail(str(path), length) if in_use() is not None else _tail(str(path), length)
-    except OSError:
-        return None
+    return None
 
 
 @forwarded("guest_files.read_head")

@@ -7,7 +7,7 @@ import os
 import socket
 from pathlib import Path
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.privileged import wire
 
 LOOK_S = 0.2  # interval in which a waiting caller checks whether the answer is still wanted
@@ -28,12 +28,11 @@ class SocketHelper:
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno else str(error)  # eventlet's: a number as text
                 raise errors.host.NoHelper(reason=f"{self.path}: {reason}") from error
-            try:
+            with failures.translated((OSError, ValueError),
+                    lambda error: errors.host.HelperDied(call=call, reason=str(error))):
                 wire.send(connection, request)
                 connection.settimeout(LOOK_S)
                 answer = wire.receive(connection, concurrency.check_cancelled)
-            except (OSError, ValueError) as error:
-                raise errors.host.HelperDied(call=call, reason=str(error)) from error
         if not answer:
             raise errors.host.HelperDied(call=call, reason="it closed the connection")
         return answer

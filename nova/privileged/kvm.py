@@ -15,7 +15,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from nova import errors
+from nova import errors, failures
 from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def trial(emulator: str, runner: CommandRunner, accelerator: str) -> KvmState:
 
 def _keep(kept: Path, result: dict[str, str]) -> None:
     """Store the result for the next start."""
-    try:
+    with failures.best_effort(LOG, "the result of the KVM trial cannot be stored: %s", on=OSError, level=logging.DEBUG):
         kept.parent.mkdir(parents=True, exist_ok=True)
         # the directory may belong to another user, who could have put a link there
         descriptor, fresh = tempfile.mkstemp(prefix=".kvm.json.", dir=kept.parent)
@@ -120,8 +120,6 @@ def _keep(kept: Path, result: dict[str, str]) -> None:
             os.fchmod(descriptor, 0o644)
             target.write(json.dumps(result))
         os.replace(fresh, kept)
-    except OSError as error:
-        LOG.debug("the result of the KVM trial cannot be stored: %s", error)
 
 
 def _key() -> str | None:

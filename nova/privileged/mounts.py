@@ -6,6 +6,7 @@ other processes, QEMU included. So the programs run in the mount namespace of th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -37,10 +38,9 @@ class Mounts:
     def is_ours(self, path: str) -> bool | None:
         """Return whether this host's daemon mounted, or was about to mount, the file system on the path since this boot
         of the kernel, which no mount outlives. None: the path was never used."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             return _mark(path).read_text() == self.boot_id()
-        except FileNotFoundError:
-            return None
+        return None
 
     @forwarded("mounts.prepare")
     def prepare(self, path: str) -> None:

@@ -5,6 +5,7 @@ Running guests are not affected: their disks belong to QEMU's user, and stay so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable
@@ -47,10 +48,9 @@ def _give(name: str, place: int, owner: tuple[int, int], device: int) -> bool:
 
 
 def _is_here(name: str, place: int, device: int) -> bool:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return os.stat(name, dir_fd=place, follow_symlinks=False).st_dev == device
-    except FileNotFoundError:
-        return False
+    return False
 
 
 __all__ = ["adopt"]

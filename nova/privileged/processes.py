@@ -79,14 +79,12 @@ def _held(pid: int, check: Check) -> Iterator[int]:
 
 def read(path: Path) -> str:
     """Return a file's text; "" if it does not exist or cannot be read."""
-    try:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         return path.read_text()
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return ""
 
 
 def _strings(pid: int, kind: str) -> list[str]:
-    try:
+    with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/{kind}").read_bytes().decode(errors="replace").split("\0")[:-1]
-    except OSError:
-        return []
+    return []

@@ -20,7 +20,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 
 LOG = logging.getLogger(__name__)
 
@@ -71,11 +71,9 @@ class SystemRunner:
             given.seek(0)
             process = _started(argv, {**system_environment(), **(environment or {})}, given, (output, complaints),
                                _Given(self.umask, self._descriptors))
-            try:
+            # an interrupted caller leaves no process behind: it has its own group
+            with failures.on_failure(lambda: _kill(process), on=BaseException):
                 self._wait(process, argv, (output, complaints))
-            except BaseException:  # an interrupted caller leaves no process behind: it has its own group
-                _kill(process)
-                raise
             done = Completed(process.returncode, _text(output), _text(complaints))
         LOG.debug("ran %s: exit %d", hide(" ".join(argv)), done.code)
         if done.code not in ok:
@@ -125,10 +123,9 @@ class Conversation:
 
     def hear(self) -> bytes:
         """Return the next line; empty if the program has ended."""
-        try:
+        with contextlib.suppress(ConnectionError):  # it did not read the last line that was sent
             return self._lines.readline()
-        except ConnectionError:  # it did not read the last line that was sent
-            return b""
+        return b""
 
     def end(self) -> None:
         """Kill the program and its children immediately."""
@@ -187,14 +184,12 @@ class _Given(NamedTuple):
 def _started(argv: Sequence[str], environment: Mapping[str, str], given: BinaryIO, outputs: tuple[BinaryIO, BinaryIO],
              more: _Given) -> Process:
     output, complaints = outputs
-    try:
+    with failures.replaced((OSError, ValueError), lambda error: _failed(argv, _why_not(argv, error))):
         return subprocess.Popen(list(argv), stdin=given, stdout=output, stderr=complaints, env=environment,
                                 start_new_session=True, umask=more.umask, pass_fds=more.descriptors)
-    except (OSError, ValueError) as error:
-        raise _failed(argv, _why_not(argv, error)) from None
 
 
-def _why_not(argv: Sequence[str], error: OSError | ValueError) -> str:
+def _why_not(argv: Sequence[str], error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{argv[0]} is not installed"
     if isinstance(error, OSError) and error.errno in REASONS:

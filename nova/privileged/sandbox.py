@@ -8,6 +8,7 @@ so that their owner does not change.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import stat
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.privileged.client import forwarded
 from nova.privileged.opened_files import OpenedFile, descriptor_of
 from nova.privileged.runner import CommandRunner
@@ -88,10 +89,9 @@ def make_empty(path: str) -> None:
 @forwarded("sandbox.check", local=("runner",))
 def check(runner: CommandRunner) -> None:
     """Check that the sandbox works on this host. Raises host.NoSandbox if not."""
-    try:
+    with failures.translated(errors.host.CommandFailed,
+            lambda error: errors.host.NoSandbox(reason=error.data["reason"])):
         runner.run(sandboxed(["true"], ToolFiles()))
-    except errors.host.CommandFailed as error:
-        raise errors.host.NoSandbox(reason=error.data["reason"]) from error
 
 
 @functools.cache
@@ -114,10 +114,9 @@ def _identity(files: ToolFiles) -> Sequence[str]:
 
 def _is_device(path: str) -> bool:
     """Return whether the path is a block device. (An opened file is a regular file.)"""
-    try:
+    with contextlib.suppress(OSError):
         return descriptor_of(path) is None and stat.S_ISBLK(os.stat(path).st_mode)
-    except OSError:
-        return False
+    return False
 
 
 def _is_on_network(path: str, mounts: Path = Path("/proc/self/mountinfo")) -> bool:

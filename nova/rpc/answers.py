@@ -23,7 +23,7 @@ import oslo_messaging
 from oslo_messaging._drivers import amqpdriver, common
 from oslo_messaging._drivers.amqp import AMQPDestinationNotFound
 
-from nova import concurrency
+from nova import concurrency, failures
 from nova.model.base import Library
 
 LOG = logging.getLogger(__name__)
@@ -81,11 +81,10 @@ class PendingReplies:
 
     @staticmethod
     def _is_over(late: _Late) -> bool:
-        try:
+        # a failed reply must not block the others
+        with failures.keep_running(LOG, "cannot send a reply to %s: %s", late.queue, level=logging.WARNING):
             if late.send():
                 return True
-        except Exception as error:  # a failed reply must not block the others
-            LOG.warning("cannot send a reply to %s: %s", late.queue, error)
         if time.monotonic() < late.until:
             return False
         _say_dropped(late.queue)
@@ -110,12 +109,11 @@ class IncomingCall(amqpdriver.AMQPIncomingMessage):
             self.listener.driver.late.take(self.reply_q, functools.partial(self._sent, reply, failure))
 
     def _sent(self, reply: Library, failure: Library) -> bool:
-        try:
+        with contextlib.suppress(oslo_messaging.MessageUndeliverable, AMQPDestinationNotFound):
             with self.listener.driver._get_connection(common.PURPOSE_SEND) as connection:
                 self._send_reply(connection, reply, failure)
-        except (oslo_messaging.MessageUndeliverable, AMQPDestinationNotFound):
-            return False
-        return True
+            return True
+        return False
 
     def heartbeat(self) -> None:
         """Send a heartbeat, also if an earlier one found no queue. The library would stop, and the caller would abandon

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.context import RequestContext
 
 COMPRESS_ABOVE = 4096
@@ -43,10 +43,9 @@ def pack(value: Any) -> bytes:
 
 def unpack(raw: bytes | msgspec.Raw, kind: Any) -> Any:
     """Return the value of type ``kind``. Raises daemon.RpcMalformed if the bytes are not such a value."""
-    try:
+    with failures.replaced((msgspec.MsgspecError, RecursionError, UnicodeDecodeError),
+            lambda error: errors.daemon.RpcMalformed(reason=str(error))):
         return decoding.from_msgpack(raw, kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise errors.daemon.RpcMalformed(reason=str(error)) from None
 
 
 def to_text(raw: bytes) -> str:
@@ -59,7 +58,8 @@ def to_text(raw: bytes) -> str:
 def from_text(text: Any) -> bytes:
     """Return the packed bytes of a text made by :func:`to_text`. Raises daemon.RpcMalformed if it is not such a text,
     or is too large when unpacked."""
-    try:
+    with failures.replaced((ValueError, TypeError, zlib.error),
+            lambda error: errors.daemon.RpcMalformed(reason=str(error))):
         body = base64.b64decode(text, validate=True)
         if body[:1] == b"r" and len(body) <= LARGEST:
             return body[1:]
@@ -71,8 +71,6 @@ def from_text(text: Any) -> bytes:
             if not unzip.eof:
                 raise errors.daemon.RpcMalformed(reason="its end is missing")
             return raw
-    except (ValueError, TypeError, zlib.error) as error:
-        raise errors.daemon.RpcMalformed(reason=str(error)) from None
     raise errors.daemon.RpcMalformed(reason="unknown packing")
 
 

@@ -21,7 +21,7 @@ import oslo_messaging
 from oslo_messaging._drivers import amqpdriver, impl_rabbit
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.model.base import Library
 from nova.rpc import codec
 from nova.rpc.answers import IncomingCall
@@ -85,10 +85,9 @@ class HostCall(IncomingCall):
 
     def _settle(self) -> None:
         self.listener.unsettled -= 1
-        try:
+        # connection lost: any conductor may receive the message again, and refuses it
+        with failures.keep_running(LOG, "cannot acknowledge a message of %s: %s", self.queue, level=logging.DEBUG):
             self.message.acknowledge()
-        except Exception as error:  # connection lost: any conductor may receive the message again, and refuses it
-            LOG.debug("cannot acknowledge a message of %s: %s", self.queue, error)
 
 
 class Arrived(impl_rabbit.RabbitMessage):

@@ -23,6 +23,7 @@ import oslo_messaging
 from amqp.exceptions import ConnectionError as ConnectionLost
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
+from nova import failures
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.rpc.answers import IncomingCall, PendingReplies
@@ -54,11 +55,9 @@ class ControlDriver(impl_rabbit.RabbitDriver):
     def has_exchange(self, name: str) -> bool:
         """Return whether that topic exchange exists in this vhost. Raises MessageDeliveryFailure if the connection was
         lost."""
-        try:
-            with self._get_connection(common.PURPOSE_SEND) as connection:
-                return bool(connection.has_exchange(name))
-        except ConnectionLost as error:
-            raise oslo_messaging.MessageDeliveryFailure(str(error)) from None
+        with failures.replaced(ConnectionLost, lambda error: oslo_messaging.MessageDeliveryFailure(str(error))), \
+                self._get_connection(common.PURPOSE_SEND) as connection:
+            return bool(connection.has_exchange(name))
 
     def _get_reply_queue_name(self) -> str:
         if self.rights is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.host.services import Registered, Registration
@@ -132,12 +132,10 @@ class HostSecret:
 
     def _read(self) -> None:
         path = self._folder / FILE
-        try:
+        with failures.replaced(OSError, lambda error: errors.host.DamagedSecret(path=path, reason=error.strerror)):
             if not path.exists():
                 _make(path)
             status = path.stat()
-        except OSError as error:
-            raise errors.host.DamagedSecret(path=path, reason=error.strerror) from None
         if (status.st_mtime_ns, status.st_ino) != self._stamp:
             self._before, self._current = self._current, read(path)
             self._stamp = (status.st_mtime_ns, status.st_ino)
@@ -158,10 +156,9 @@ UNKNOWN = frozenset({errors.daemon.RpcNotEnrolled.code, errors.daemon.RpcNotProv
 
 def read(path: Path) -> str:
     """Return the secret in a file. Raises host.DamagedSecret."""
-    try:
+    with failures.replaced((OSError, UnicodeDecodeError), lambda error: errors.host.DamagedSecret(path=path,
+            reason=getattr(error, "strerror", None) or "not a text")):
         text, mode = path.read_text().strip(), path.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.host.DamagedSecret(path=path, reason=getattr(error, "strerror", None) or "not a text") from None
     if mode & 0o077:
         raise errors.host.DamagedSecret(path=path, reason="others can read or write it (chmod 600 it)")
     if len(text) < SHORTEST:
@@ -171,10 +168,9 @@ def read(path: Path) -> str:
 
 def peek(state_path: Path, name: str = FILE) -> str:
     """Return the secret if it exists and this process may read it, else an empty string. Never creates one."""
-    try:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         return (state_path / name).read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return ""
 
 
 def _make(path: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nova import errors
+from nova import errors, failures
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method
@@ -164,10 +164,8 @@ class Proofs:
 
     def _check_new(self, spoken: AuthenticatedMethod, envelope: Envelope) -> None:
         """Check the time and id of a message whose proof is valid, so both are what the sender wrote."""
-        try:
+        with failures.replaced(ValueError, lambda _: errors.daemon.RpcMalformed(reason="invalid time in its proof")):
             late_s = self._clock() - float(str(envelope.get("at")))
-        except ValueError:
-            raise errors.daemon.RpcMalformed(reason="invalid time in its proof") from None
         if "id" not in envelope:
             raise errors.daemon.RpcMalformed(reason="it has no id")
         if not abs(late_s) <= WINDOW_S:

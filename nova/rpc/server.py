@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from nova import context, errors, metrics, tracing
+from nova import context, errors, failures, metrics, tracing
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
@@ -126,10 +126,8 @@ class Receiver:
         if not self.contract.addressed_by:
             sender = str(envelope.get("sender", ""))
             return self.proofs.check(AuthenticatedMethod(self.contract, method, sender), envelope)
-        try:
+        with failures.replaced(errors.NovaError, lambda error: errors.daemon.RpcOrderNotProven(reason=error.message)):
             return self.proofs.check(AuthenticatedMethod(self.contract, method, ""), envelope)
-        except errors.NovaError as error:
-            raise errors.daemon.RpcOrderNotProven(reason=error.message) from None
 
     def _sharer(self, method: Method, sender: str, who: context.RequestContext) -> str:
         """Return the host or project whose limit a call counts against; empty for a cast, which is not retried and
@@ -160,10 +158,9 @@ class Receiver:
                     del self._under_way[sharer]
 
     def _check_version(self, version: str) -> None:
-        try:
+        with failures.replaced(ValueError,
+                lambda _: errors.daemon.RpcMalformed(reason=f"contract version {version!r}")):
             major, _minor = parse_version(version)
-        except ValueError:
-            raise errors.daemon.RpcMalformed(reason=f"contract version {version!r}") from None
         if major != parse_version(self.contract.version)[0]:
             raise errors.PeerTooOld(f"{self.contract.topic} supports {self.contract.version}, the caller has {version}")
 

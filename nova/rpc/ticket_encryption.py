@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.model.image.image_tickets import TicketFacts
 
 LONGEST = 4096  # characters of a ticket; longer ones are refused unread
@@ -21,10 +21,10 @@ class TicketCipher:
         """Load the keys. Raises config.ImageProxyKey without any key, or if a key is malformed."""
         if not keys:
             raise errors.config.ImageProxyKey(reason="is not set")
-        try:
+        # its message may reveal the key
+        with failures.replaced(ValueError,
+                lambda _: errors.config.ImageProxyKey(reason="has a key that is not 32 bytes in URL-safe base64")):
             self._fernet = MultiFernet([Fernet(key.encode()) for key in keys])
-        except ValueError:  # its message may reveal the key
-            raise errors.config.ImageProxyKey(reason="has a key that is not 32 bytes in URL-safe base64") from None
 
     def encrypt(self, facts: TicketFacts) -> str:
         """Return the facts as text that only holders of a key can read."""
@@ -35,7 +35,6 @@ class TicketCipher:
         altered."""
         if len(sealed) > LONGEST:
             raise errors.image.TicketInvalid()
-        try:
+        with failures.replaced((InvalidToken, msgspec.MsgspecError, UnicodeError),
+                lambda _: errors.image.TicketInvalid()):
             return decoding.from_msgpack(self._fernet.decrypt(sealed.encode()), TicketFacts)
-        except (InvalidToken, msgspec.MsgspecError, UnicodeError):
-            raise errors.image.TicketInvalid() from None

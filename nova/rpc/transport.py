@@ -19,7 +19,7 @@ from oslo_messaging.opts import list_opts as driver_options
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 from oslo_messaging.transport import RPCTransport
 
-from nova import errors, metrics
+from nova import errors, failures, metrics
 from nova.model.base import Json
 from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
@@ -205,12 +205,12 @@ class Bus(AnyBus):
 
     def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
         client = self._prepared(asking.contract, asking.server, asking.method.fanout)
-        try:
-            return self._send_once(client, asking, envelope)
-        except errors.daemon.RpcNotDelivered:
+
+        def undo() -> None:
             if asking.contract.topic == CONDUCTOR:
                 self._refuse_before_first_conductor(asking.method)
-            raise
+        with failures.on_failure(undo, on=errors.daemon.RpcNotDelivered):
+            return self._send_once(client, asking, envelope)
 
     @staticmethod
     def _send_once(client: Json, asking: Asking, envelope: dict[str, Json]) -> Json:
@@ -243,10 +243,9 @@ class Bus(AnyBus):
         first one declares a durable exchange in this vhost; in bounded mode, this vhost does not show it."""
         if hosts_url_option(self.conf) != SHARED or not isinstance(self.transport, ControlTransport):
             return
-        try:
+        with failures.replaced(BROKER_AWAY,
+                lambda error: errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__)):
             has_started = self.transport.driver.has_exchange(host_rights.CALLS)
-        except BROKER_AWAY as error:
-            raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
         if not has_started:
             raise errors.daemon.RpcNoConductorYet(method=method.name) from None
 

@@ -6,6 +6,7 @@ A frozen snapshot and a request go in, selections come out. Results are cached f
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import heapq
 import random
@@ -66,7 +67,7 @@ class Pipeline:
         """Return the selections of the servers for which there is a host."""
         kind = self._kind(snapshot, request) if self._ranks else None
         many = len(request.server_uuids) > FEW
-        try:
+        with contextlib.suppress(Unrankable):
             if kind is not None and snapshot.changes is not None and (self._rankings.worth(kind) or many):
                 ranking = self._rankings.take_out(
                     kind, snapshot.changes, snapshot.hosts,
@@ -77,8 +78,6 @@ class Pipeline:
             if self._ranks and many and kind is None and request.group is None:
                 passing = functools.partial(self.candidates, request=request)
                 return self._by_ranking(Ranking(passing, self.weighers, request, enumerate(snapshot.hosts)), request)
-        except Unrankable:
-            pass
         return self._one_by_one(snapshot, request)
 
     def _kind(self, snapshot: Snapshot, request: PlacementRequest) -> bytes | None:

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from nova import errors
+from nova import errors, failures
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.scheduler import filters, weighers, weights
@@ -87,12 +87,11 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
             raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="is not a plug-in of nova; available "
                                                        f"are: {', '.join(sorted(known))}")
         return known[name]
-    try:
+    with failures.translated((ImportError, AttributeError, ValueError),
+            lambda error: errors.daemon.SchedulerUnknownPlugin(option=option, problem="cannot be "
+                    f"imported{_within(path, error)}. Install its package for the Python that runs nova-scheduler, or "
+                    "remove the entry")):
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise errors.daemon.SchedulerUnknownPlugin(
-            option=option, problem=f"cannot be imported{_within(path, error)}. Install its package for the Python "
-            "that runs nova-scheduler, or remove the entry") from error
     classes = [found] if isinstance(found, type) else _listed(option, found)
     wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]
     if wrong:

@@ -6,13 +6,13 @@ another server.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 
 def files_of(folder: Path, beginning: str, end: str = "") -> list[Path]:
     """Return the paths in ``folder`` with this prefix and suffix; empty if the folder does not exist."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return [folder / name for name in os.listdir(folder) if name.startswith(beginning) and name.endswith(end)]
-    except FileNotFoundError:
-        return []
+    return []

@@ -15,7 +15,7 @@ from pathlib import Path
 from oslo_config import cfg
 from paste.deploy import loadapp, loadfilter
 
-from nova import errors
+from nova import errors, failures
 from nova.web.layers import Application, Middleware, stacked
 
 OPTION, DEFAULT = "[wsgi]api_paste_config", "api-paste.ini"
@@ -166,10 +166,8 @@ class _File:
 
     def _load(self, load: Callable[..., Application], name: str) -> Application:
         """Load a filter or application. Raises config.Unusable for any error of a third-party factory."""
-        try:
+        with failures.replaced(Exception, lambda error: self._wrong(name, f"{type(error).__name__}: {error}")):
             return load(f"config:{self._path}", name=name)
-        except Exception as error:
-            raise self._wrong(name, f"{type(error).__name__}: {error}") from None
 
     def _title(self, name: str, kinds: Sequence[str]) -> str | None:
         return next((title for kind in kinds if (title := f"{kind}:{name}") in self._sections), None)

@@ -8,6 +8,7 @@ than any operation needs. The decoder itself refuses lone surrogates, NaN and nu
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 from collections.abc import Iterator
 
@@ -55,11 +56,10 @@ def decode(raw: bytes) -> Json:
 
 
 def _is_utf8(raw: bytes) -> bool:
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        return True
+    return False
 
 
 _TOO_DEEP = f"It is nested too deeply: at most {MAX_DEPTH} levels."

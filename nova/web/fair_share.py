@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from nova import errors
+from nova import errors, failures
 
 SHARED, COUNTS_S = 3, 0.25  # running requests of one project while others are active; seconds that a request counts
 STRANGER_S = 0.05  # likewise, for a token that Keystone must validate
@@ -86,11 +86,8 @@ class ProjectLimiter:
         Raises api.ProjectBusy."""
         with self._lock:
             one = self._projects.setdefault(project, _Project(self._lock, most or self._shared, counts_s))
-            try:
+            with failures.on_failure(lambda: self._forget(project, one), on=errors.NovaError):
                 self._wait(project, one)
-            except errors.NovaError:
-                self._forget(project, one)
-                raise
             began = self._clock()
             one.begun.append(began)
         try:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import datetime
 import ipaddress
 import re
 import unicodedata
 from collections.abc import Callable
+
+from nova import failures
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
@@ -47,11 +50,10 @@ def is_zone_name(text: str) -> bool:
 
 def is_ipv4(text: str) -> bool:
     """True for four numbers with dots (RFC 791), without a prefix or leading zeros."""
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def is_ipv6(text: str) -> bool:
@@ -79,11 +81,10 @@ def is_cidr(text: str) -> bool:
 
 def is_base64(text: str) -> bool:
     """True for the standard alphabet with padding (RFC 4648); white space is ignored."""
-    try:
+    with contextlib.suppress(binascii.Error, ValueError):
         base64.b64decode(re.sub(r"\s", "", text).encode(), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
+        return True
+    return False
 
 
 def is_regex(text: str) -> bool:
@@ -97,11 +98,10 @@ def is_regex(text: str) -> bool:
 
 def is_time(text: str) -> bool:
     """True for a date, or date and time, that :func:`to_time` can parse."""
-    try:
+    with contextlib.suppress(ValueError):
         to_time(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def is_mac(text: str) -> bool:
@@ -118,10 +118,9 @@ def to_time(text: str) -> datetime.datetime:
     time = datetime.datetime.fromisoformat(re.sub(r" (\d\d:?\d\d)$", r"+\1", text) if "T" in text else text)
     if time.tzinfo is None:
         return time
-    try:
+    with failures.replaced(OverflowError,
+            lambda _: ValueError(f"{text} is before the first year or after the last one")):
         return time.astimezone(datetime.UTC).replace(tzinfo=None)
-    except OverflowError:
-        raise ValueError(f"{text} is before the first year or after the last one") from None
 
 
 FORMATS: dict[str, tuple[Callable[[str], bool], str]] = {

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from nova import errors
+from nova import errors, failures
 
 SSH, X509 = "ssh", "x509"
 RSA_BITS = 2048
@@ -64,11 +64,10 @@ def _ssh_fingerprint(public_key: str) -> str:
     if len(words) < 2 or words[0] not in SSH_FIELDS:
         raise errors.server.KeypairBadKey(reason=f"an SSH public key begins with one of {', '.join(SSH_FIELDS)}, a "
                                           "blank, and base64 text")
-    try:
+    with failures.translated((binascii.Error, ValueError, struct.error),
+            lambda _: errors.server.KeypairBadKey(reason="the part after its type is not a key in base64")):
         blob = base64.b64decode(words[1], validate=True)
         fields = _ssh_fields(blob)
-    except (binascii.Error, ValueError, struct.error) as error:
-        raise errors.server.KeypairBadKey(reason="the part after its type is not a key in base64") from error
     if fields[:1] != [words[0].encode()] or len(fields) != 1 + SSH_FIELDS[words[0]] or b"" in fields:
         raise errors.server.KeypairBadKey(reason=f"the part after its type is not a valid {words[0]} key")
     return _hex(hashlib.md5(blob, usedforsecurity=False).digest())
@@ -89,10 +88,9 @@ def _ssh_fields(blob: bytes) -> list[bytes]:
 
 
 def _certificate_fingerprint(text: str) -> str:
-    try:
+    with failures.translated(ValueError,
+            lambda _: errors.server.KeypairBadKey(reason="it is not an X.509 certificate in PEM form")):
         certificate = x509.load_pem_x509_certificate(text.encode())
-    except ValueError as error:
-        raise errors.server.KeypairBadKey(reason="it is not an X.509 certificate in PEM form") from error
     return _hex(certificate.fingerprint(hashes.SHA1()))  # an identifier, not a proof
 
 

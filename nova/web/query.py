@@ -5,14 +5,12 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 
-from nova import errors
+from nova import errors, failures
 from nova.model.base import Json
 
 
 def query_pairs(environ: Mapping[str, Json]) -> list[tuple[str, str]]:
     """Return the query string's (name, value) pairs, in order. Raises api.BadQuery."""
-    try:
+    with failures.replaced(UnicodeError, lambda _: errors.api.BadQuery()):
         text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
         return urllib.parse.parse_qsl(text, keep_blank_values=True, errors="strict")
-    except UnicodeError:
-        raise errors.api.BadQuery from None

@@ -79,10 +79,9 @@ def made(name: str, binary: str) -> Application:
     If that is invalid, the reason is in the server's log, and each request gets a 503 response: the server may run
     other applications, and an import must not end its process.
     """
-    try:
+    with contextlib.suppress(SystemExit):  # configuration.fail has logged the reason
         return _made(name, binary)
-    except SystemExit:  # configuration.fail has logged the reason
-        return _refuse
+    return _refuse
 
 
 def _made(name: str, binary: str) -> PerProcess:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.model.base import Json
@@ -48,10 +48,9 @@ def delete(req: Request, snapshot_id: str) -> None:
 def _delete_info(text: str | None) -> _DeleteInfo:
     if text is None:
         raise errors.volume.BadDeleteInfo(reason="it is missing")
-    try:
+    with failures.replaced((msgspec.DecodeError, UnicodeEncodeError),
+            lambda error: errors.volume.BadDeleteInfo(reason=str(error))):
         info = decoding.from_json(text, _DeleteInfo)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise errors.volume.BadDeleteInfo(reason=str(error)) from None
     if info.type != QCOW2:
         raise errors.volume.BadDeleteInfo(reason=f"type {info.type} is not {QCOW2}")
     return info

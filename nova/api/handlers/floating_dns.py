@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 
 from nova import errors
@@ -82,8 +83,7 @@ def _check_may_write(req: Request, domain: str) -> None:
 
 
 def _is_address(text: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False

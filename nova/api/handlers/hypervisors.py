@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
@@ -76,10 +78,10 @@ def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Json]:
     paged = versions.hypervisors_are_paged(req.version)
     wanted = HypervisorQuery(with_servers=with_servers, with_uptime=uptime, limit=req.limit() if paged else None,
                              marker=_marker(req, query.one("marker")))
-    try:
+    found = ()
+    # kolla-ansible lists the hosts before it starts a conductor
+    with contextlib.suppress(errors.daemon.RpcNoConductorYet):
         found = req.conductor.list_hypervisors(wanted)
-    except errors.daemon.RpcNoConductorYet:  # kolla-ansible lists the hosts before it starts a conductor
-        found = ()
     return views.page(view, found, req, linked=paged)
 
 

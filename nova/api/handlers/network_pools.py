@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from nova import errors
+from nova import errors, failures
 from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
@@ -28,10 +28,8 @@ HOST_FIELDS_RULE = "os_compute_api:os-tenant-networks:create:host_fields"
 @contextlib.contextmanager
 def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: Json) -> Iterator[None]:
     """Convert errors of these kinds to another."""
-    try:
+    with failures.translated(of, lambda error: kind(reason=error.message, **data)):
         yield
-    except of as error:
-        raise kind(reason=error.message, **data) from error
 
 
 # -- os-networks

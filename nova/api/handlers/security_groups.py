@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
@@ -173,10 +173,9 @@ def _port(asked: Mapping[str, object], name: str) -> int | None:
         return None
     if not isinstance(value, (int, str)) or isinstance(value, bool):
         raise errors.security_group.BadValue(name=name, value=value, what="a number")
-    try:
+    with failures.replaced(ValueError,
+            lambda _: errors.security_group.BadValue(name=name, value=value, what="a number")):
         number = int(value)
-    except ValueError:
-        raise errors.security_group.BadValue(name=name, value=value, what="a number") from None
     if abs(number) > 0x7FFFFFFF:
         raise errors.security_group.BadValue(name=name, value=value, what="a port, or a type or code of ICMP")
     return number

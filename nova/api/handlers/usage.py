@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from nova import errors
+from nova import errors, failures
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
@@ -46,10 +46,8 @@ def _time(req: Request, name: str, missing: Time) -> datetime.datetime:
     text = req.query.one(name)
     if text is None:
         return missing
-    try:
+    with failures.replaced(ValueError, lambda _: errors.quota.UsageBadTime(name=name, value=text)):
         return to_time(text)
-    except ValueError:
-        raise errors.quota.UsageBadTime(name=name, value=text) from None
 
 
 def _next(req: Request, key: str, found: Json) -> dict[str, Json]:

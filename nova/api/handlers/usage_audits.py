@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova import errors
+from nova import errors, failures
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import usage as views
@@ -19,8 +19,6 @@ def index(req: Request) -> dict[str, Json]:
 @answers({"instance_usage_audit_log": views.AUDITS})
 def show(req: Request, before_timestamp: str) -> dict[str, Json]:
     """Show the usage audits of the last period that was complete at a given time."""
-    try:
+    with failures.replaced(ValueError, lambda _: errors.quota.UsageAuditBadTimestamp(value=before_timestamp)):
         before = to_time(before_timestamp)
-    except ValueError:
-        raise errors.quota.UsageAuditBadTimestamp(value=before_timestamp) from None
     return {"instance_usage_audit_log": views.audits(req.conductor.get_usage_audits(before))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from nova import errors
+from nova import errors, failures
 
 NOOP = "nova.network.noop_dns_driver.NoopDNSDriver"
 
@@ -93,21 +94,18 @@ def load(option: str, name: str, options: DnsOptions) -> DnsDriver:
     """Return the driver of that class path. Raises dns.NoDriver if it does not exist, or cannot be created."""
     module, _dot, kind = name.rpartition(".")
     module, kind = OURS.get(name, (module, kind))
-    try:
+    with failures.replaced((ImportError, AttributeError, ValueError), lambda error: errors.dns.NoDriver(option=option,
+            reason=f"there is no such class ({type(error).__name__}). Nova provides {', '.join(OURS)}")):
         found: Callable[..., Any] = getattr(importlib.import_module(module), kind)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise errors.dns.NoDriver(option=option, reason=f"there is no such class ({type(error).__name__}). Nova "
-                                  f"provides {', '.join(OURS)}") from None
-    try:
+    # an operator's own class may raise anything
+    with failures.translated(Exception,
+            lambda error: errors.dns.NoDriver(option=option, reason=f"{type(error).__name__}: {error}")):
         made: DnsDriver = found(options) if _takes_options(found) else found()
-    except Exception as error:  # an operator's own class may raise anything
-        raise errors.dns.NoDriver(option=option, reason=f"{type(error).__name__}: {error}") from error
     return made
 
 
 def _takes_options(kind: Callable[..., object]) -> bool:
-    try:
+    with contextlib.suppress(TypeError, ValueError):
         return any(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
                    for one in inspect.signature(kind).parameters.values())
-    except (TypeError, ValueError):
-        return False
+    return False

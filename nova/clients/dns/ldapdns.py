@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.dns.drivers import DnsOptions
 from nova.model.base import Json
 
@@ -111,7 +111,8 @@ class LdapDNS:
     def _bound(self) -> Iterator[Json]:
         from ldap3.core.exceptions import LDAPException
 
-        try:
+        with failures.translated(LDAPException, lambda error: errors.dns.Ldap(url=self._options.ldap_dns_url,
+                what="a request", reason=str(error)[:200])):
             ldap = self._connect(self._options)
             if not ldap.bound and not ldap.bind():
                 raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="nova's credentials",
@@ -120,8 +121,6 @@ class LdapDNS:
                 yield ldap
             finally:
                 ldap.unbind()
-        except LDAPException as error:
-            raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a request", reason=str(error)[:200]) from error
 
     def _search(self, ldap: Json, base: str, wanted: str) -> list[Json]:
         """Return the matching entries; empty if the base does not exist."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.filter.host_filter import CURE, HostFilter
 from nova.model.base import HostName
 from nova.model.guest.orders import BuildOrder
@@ -104,11 +104,9 @@ class Firewall:
             gone = self._guests.pop(server_uuid, None)
             self._gone.add(server_uuid)
         if gone is not None:
-            try:
+            with failures.keep_running(LOG, "could not remove the rules of a guest that is gone: %s",
+                    level=logging.WARNING, extra={"server": server_uuid}):
                 self._apply()
-            except Exception as error:
-                LOG.warning("could not remove the rules of a guest that is gone: %s",
-                            error, extra={"server": server_uuid})
 
     def taps(self) -> tuple[str, ...]:
         """Return the devices of all known guests."""
@@ -182,13 +180,11 @@ class Firewall:
         fails, because this must not keep guests from starting; the conductor's next state tries again."""
         if self._withdrawn:
             return
-        try:
+        with failures.best_effort(LOG, "the network backend filters packets, but nova-compute's own rules could not be "
+                "removed: %s"):
             if self._filters.withdraw():
                 LOG.info("the network backend filters packets; removed nova-compute's own rules")
             self._withdrawn = True
-        except errors.NovaError as error:
-            LOG.warning("the network backend filters packets, but nova-compute's own rules could not be removed: %s",
-                        error)
 
 
 def _missing(build: BuildOrder, known: GuestFirewall) -> tuple[GuardedInterface, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools, cache_images, ready_images, renew_base, root_gb_of
 from nova.compute.guests.lifecycle import Guests
@@ -91,7 +91,11 @@ class GuestActions:
         permission.pass_(uuid)
         work.check()
         state = self._driver.lifecycle.power_state(uuid)
-        try:
+
+        def undo() -> None:
+            if state == PowerState.RUNNING:
+                self._back_from_rescue(order, work, permission)
+        with failures.on_failure(undo):
             if state is not None:
                 self._driver.lifecycle.shut_down(uuid, order.timeout_s)
             work.check()
@@ -101,10 +105,6 @@ class GuestActions:
             state = rescuing.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
             self._tools.markers.clear(uuid)
             return state
-        except Exception:
-            if state == PowerState.RUNNING:
-                self._back_from_rescue(order, work, permission)
-            raise
 
     def _parts_of(self, image: Image) -> tuple[Image, ...]:
         """Return the kernel and ramdisk that an image names."""
@@ -112,13 +112,11 @@ class GuestActions:
         return tuple(store.show(one) for one in (image.kernel_id, image.ramdisk_id) if one and store is not None)
 
     def _back_from_rescue(self, order: RescueOrder, work: Work, permission: BatchPermission) -> None:
-        try:
+        with failures.keep_running(LOG, "guest %s could not be rescued, and could not be restarted: %s",
+                order.instance_name, level=logging.WARNING, extra={"server": order.server_uuid}):
             work.check()
             permission.pass_(order.server_uuid)
             self._rescuing().unrescue(order.build)
-        except Exception as error:
-            LOG.warning("guest %s could not be rescued, and could not be restarted: %s", order.instance_name, error,
-                        extra={"server": order.server_uuid})
 
     def unrescue(self, order: GuestOrder, work: Work, permission: BatchPermission) -> PowerState:
         rescuing = self._rescuing()
@@ -162,7 +160,11 @@ class GuestActions:
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
         self._driver.lifecycle.destroy(uuid)
-        try:
+
+        def undo() -> None:
+            with contextlib.suppress(Exception):
+                self._driver.lifecycle.destroy(uuid)
+        with failures.on_failure(undo):
             self._tools.volumes.drop_others(build)  # uses the records that are kept next to the disks
             self._make_disks(order, shared, parent)
             work.check()
@@ -173,10 +175,6 @@ class GuestActions:
             permission.pass_(uuid)
             work.check()
             state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
-        except Exception:
-            with contextlib.suppress(Exception):
-                self._driver.lifecycle.destroy(uuid)
-            raise
         if order.keep_disks is not None:
             self._tools.markers.clear(uuid)
         return state

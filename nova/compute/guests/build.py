@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.image_data import SeekableFile
 from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.config_drive import ConfigDrives
@@ -160,11 +160,9 @@ def _parent_of(tools: BuildTools, image: Image | None) -> CloneParent | None:
     clones = tools.driver.image_clones
     if clones is None or tools.store is None or image is None or not image.id:
         return None
-    try:
+    with failures.best_effort(LOG, "image %s is fetched instead of cloned: %s", image.id, level=logging.INFO):
         return clones.parent(image, tools.store.locations(image.id) if image.disk_format == "raw" else ())
-    except errors.NovaError as error:
-        LOG.info("image %s is fetched instead of cloned: %s", image.id, error.message)
-        return None
+    return None
 
 
 def images_of(order: BuildOrder) -> tuple[Image | None, ...]:
@@ -181,10 +179,10 @@ def renew_base(tools: BuildTools, order: BuildOrder) -> None:
         return
     if not tools.images.keeps(order.image.id, users.bases(order.server_uuid)):
         return
-    try:
-        cache_images(tools, (order.image,))
-    except (errors.NotFound, errors.Conflict, errors.Forbidden) as error:
-        raise errors.guest.BaseLost(image_id=order.image.id, uuid=order.server_uuid, why=error.message) from error
+    image = order.image
+    with failures.translated((errors.NotFound, errors.Conflict, errors.Forbidden), lambda error: errors.guest.BaseLost(
+            image_id=image.id, uuid=order.server_uuid, why=error.message)):
+        cache_images(tools, (image,))
 
 
 class BuildStep(Protocol):

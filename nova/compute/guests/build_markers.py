@@ -6,6 +6,7 @@ second directory marks the source copies of guests that left, with the operation
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -40,10 +41,9 @@ class BuildMarkers:
 
     def get(self, server_uuid: str) -> Mark | None:
         """Return the mark; None if there is none, or if it cannot be read."""
-        try:
+        with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
             return decoding.from_json((self._directory / checked_uuid(server_uuid)).read_bytes(), Mark)
-        except (FileNotFoundError, msgspec.MsgspecError):
-            return None
+        return None
 
     def has(self, server_uuid: str) -> bool:
         """True if there is a mark, even if it cannot be read."""

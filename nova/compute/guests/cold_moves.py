@@ -11,7 +11,7 @@ import logging
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, failures
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools, cache_images, images_of
 from nova.compute.guests.lifecycle import Guests
@@ -40,7 +40,12 @@ class Moves:
             work.check()
             self._forget_older(moves, order)
         self._tools.source_marks.set(order)
-        try:
+
+        def undo() -> None:
+            if uuid not in moves.kept_sources():
+                self._tools.source_marks.clear(uuid)
+            self._run_on(order, state, work, permission)
+        with failures.on_failure(undo):
             if state is not None:
                 self._driver.lifecycle.shut_down(uuid, order.timeout_s)
                 work.check()
@@ -48,11 +53,6 @@ class Moves:
             source = moves.leave(uuid)
             self._tools.guard.drop(uuid)
             self._tools.volumes.disconnect(uuid)
-        except Exception:
-            if uuid not in moves.kept_sources():
-                self._tools.source_marks.clear(uuid)
-            self._run_on(order, state, work, permission)
-            raise
         return Outcome(server_uuid=uuid, power_state=PowerState.SHUTDOWN,
                        source=msgspec.structs.replace(source, host=source.host or self._tools.host))
 
@@ -70,11 +70,9 @@ class Moves:
         uuid = order.server_uuid
         if state != PowerState.RUNNING or self._driver.lifecycle.power_state(uuid) in (None, PowerState.RUNNING):
             return
-        try:
+        with failures.keep_running(LOG, "guest %s could not leave, and could not be restarted: %s", order.instance_name,
+                level=logging.WARNING, extra={"server": uuid}):
             self._guests.start(order, work, permission)
-        except Exception as error:
-            LOG.warning("guest %s could not leave, and could not be restarted: %s", order.instance_name, error,
-                        extra={"server": uuid})
 
     def restore_source(self, order: MoveOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Restore the guest from its source copy. A guest that is here next to the copy was made by the same move, and
@@ -136,25 +134,23 @@ class Moves:
             self._tools.markers.set(order.build, order.fence)
         elif self._tools.source_marks.has(uuid):
             self._tools.source_marks.set(order.build, order.fence, beside=True)
-        try:
+
+        def undo() -> None:
+            if order.source is not None:
+                self._clear_away(uuid)
+        with failures.on_failure(undo):
             cache_what_there_is(self._tools, order.build)
             work.check()
             with concurrency.cancellable(work.check):
                 moves.fetch(order, self._tools.images)
             work.check()
-        except Exception:
-            if order.source is not None:
-                self._clear_away(uuid)
-            raise
         return PowerState.SHUTDOWN
 
     def _clear_away(self, server_uuid: str) -> None:
-        try:
+        with failures.keep_running(LOG, "partially copied disks could not be removed; the guest stays marked as half "
+                "built: %s", level=logging.WARNING, extra={"server": server_uuid}):
             self._driver.disks.remove_disks(server_uuid)
             self._tools.markers.clear(server_uuid)
-        except Exception as error:
-            LOG.warning("partially copied disks could not be removed; the guest stays marked as half built: %s",
-                        error, extra={"server": server_uuid})
 
     def finish(self, order: MoveOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Define the guest here, and start it if ordered. A guest that could not be started is undefined again: it must
@@ -167,17 +163,17 @@ class Moves:
             return state
         permission.pass_(uuid)
         work.check()
-        try:
-            self._driver.interfaces.plug(build)
-            self._tools.volumes.connect(build)
-            self._tools.drives.renew(build)
-            state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
-        except Exception:
+
+        def undo() -> None:
             for undo in (lambda: self._driver.lifecycle.destroy(uuid), lambda: self._tools.volumes.disconnect(uuid),
                          lambda: self._driver.interfaces.unplug(uuid, build)):
                 with contextlib.suppress(Exception):
                     undo()
-            raise
+        with failures.on_failure(undo):
+            self._driver.interfaces.plug(build)
+            self._tools.volumes.connect(build)
+            self._tools.drives.renew(build)
+            state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
         self._tools.markers.clear(uuid)
         return state
 
@@ -189,8 +185,6 @@ def cache_what_there_is(tools: BuildTools, build: BuildOrder) -> None:
     """Fetch the base images of a guest's disks, as far as possible. An image that the image service no longer has, or
     cannot provide now, does not stop a move: the source has it too."""
     for image in images_of(build):
-        try:
+        with failures.best_effort(LOG, "could not fetch an image of an incoming guest: %s",
+                extra={"server": build.server_uuid}):
             cache_images(tools, (image,))
-        except errors.NovaError as error:
-            LOG.warning("could not fetch an image of an incoming guest: %s", error,
-                        extra={"server": build.server_uuid})

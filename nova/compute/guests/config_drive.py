@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
+from nova import failures
 from nova.model.guest.guest_devices import dedicated_cpus, has_devices
 from nova.model.guest.guest_tree import TreeOptions, VendorData, config_drive_files
 from nova.model.guest.guests import DevicePlace, GuestFacts
@@ -51,12 +51,10 @@ class ConfigDrives:
     def renew(self, order: BuildOrder) -> None:
         """Rewrite the drive with current data, while the guest is off. A failure keeps the old drive: a guest with
         outdated data is better than a guest that does not start."""
-        try:
+        with failures.best_effort(LOG, "the config drive of %s could not be rewritten; keeping the old one: %s",
+                order.instance_name, extra={"server": order.server_uuid}):
             self.write(order)
             self.write_places(order)
-        except errors.NovaError as error:
-            LOG.warning("the config drive of %s could not be rewritten; keeping the old one: %s", order.instance_name,
-                        error.message, extra={"server": order.server_uuid})
 
     def files(self, order: BuildOrder, places: Mapping[str, DevicePlace] | None = None) -> Mapping[str, bytes] | None:
         """Return the contents of the drive; None for a guest without one."""

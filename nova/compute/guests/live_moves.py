@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.guests.cold_moves import cache_what_there_is
@@ -65,11 +65,9 @@ class LiveGuests:
     def _let_volumes_go(self, order: LiveOrder) -> None:
         """Disconnect the volumes here. The guest runs at the destination even if this fails; an error would say that it
         runs here. Leftovers are removed when the guest is destroyed here."""
-        try:
+        with failures.keep_running(LOG, "could not disconnect the volumes of guest %s after it left: %s",
+                order.instance_name, level=logging.WARNING, extra={"server": order.server_uuid}):
             self._tools.volumes.disconnect(order.server_uuid)
-        except Exception as error:
-            LOG.warning("could not disconnect the volumes of guest %s after it left: %s", order.instance_name, error,
-                        extra={"server": order.server_uuid})
 
     def abort(self, server_uuid: str, epoch: int) -> None:
         """Abort the live migration. Raises host.OrderOvertaken if a newer operation has the server; Conflict if no
@@ -102,17 +100,17 @@ class LiveGuests:
         work.check()
         self._tools.volumes.check(order.build)
         self._tools.markers.set(order.build, order.fence)
-        try:
-            cache_what_there_is(self._tools, order.build)
-            work.check()
-            arrival = moves.prepare_arrival(order, self._tools.images)
-            self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared, live=True)
-        except Exception:
+
+        def undo() -> None:
             with contextlib.suppress(Exception):
                 self._tools.volumes.disconnect(uuid)
                 self._driver.interfaces.unplug(uuid, order.build)
                 self._tools.markers.clear(uuid)
-            raise
+        with failures.on_failure(undo):
+            cache_what_there_is(self._tools, order.build)
+            work.check()
+            arrival = moves.prepare_arrival(order, self._tools.images)
+            self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared, live=True)
         self._tools.starter.wait_for_arrival(order.build, work)  # after a failure, the mark tells whose disks are here
         return Outcome(server_uuid=uuid, arrival=arrival)
 

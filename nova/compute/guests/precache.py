@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from nova import errors
@@ -27,8 +28,7 @@ def fetch(cache: ImagesOnHost | None, image: Image) -> CachedImage:
 
 
 def _is_there(cache: ImagesOnHost, image_id: str) -> bool:
-    try:
+    with contextlib.suppress(KeyError):
         cache.path(image_id)
-    except KeyError:
-        return False
-    return True
+        return True
+    return False

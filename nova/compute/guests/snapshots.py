@@ -6,7 +6,7 @@ import contextlib
 import logging
 from typing import BinaryIO
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
@@ -40,14 +40,14 @@ class SnapshotsOfGuests:
         """Take a snapshot. Nothing of it remains after a failure, or if a newer order has the guest."""
         snapshots = self._able()
         work.check()
-        try:
+
+        def undo() -> None:
+            with contextlib.suppress(Exception):  # the first error is reported; a destroy cleans up, too
+                snapshots.drop_snapshot(order.server_uuid, order.image_id)
+        with failures.on_failure(undo):
             with concurrency.cancellable(work.check):
                 snapshot = snapshots.take_snapshot(order)
             work.check()
-        except Exception:
-            with contextlib.suppress(Exception):  # the first error is reported; a destroy cleans up, too
-                snapshots.drop_snapshot(order.server_uuid, order.image_id)
-            raise
         return Outcome(server_uuid=order.server_uuid, snapshot=snapshot, power_state=self._state(order.server_uuid))
 
     def upload(self, order: SnapshotOrder, work: Work, permission: BatchPermission) -> PowerState:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.orders.orders import Work
 from nova.model.guest.orders import BuildOrder
@@ -99,12 +99,12 @@ class GuestStarter:
         held was running before."""
         if state != PowerState.PAUSED:
             return state
-        try:
-            self._wait(order, awaited(order.interfaces), work)
-        except Exception:
+
+        def undo() -> None:
             with contextlib.suppress(errors.NovaError):
                 back()
-            raise
+        with failures.on_failure(undo):
+            self._wait(order, awaited(order.interfaces), work)
         return holder.unpause(order.server_uuid)
 
     def _wait(self, order: BuildOrder, ids: tuple[str, ...], work: Work) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import BatchPermission
 from nova.model.base import HostName
@@ -93,11 +93,8 @@ class VolumeOrders:
         """Detach a volume. Raises Conflict if the guest did not release the volume in time and still has it."""
         volumes = self._granted(order, work, permission)
         self._before_detach(order.server_uuid, order.disk.device.volume_id)
-        try:
+        with failures.on_failure(lambda: self._watched.add(order.server_uuid), on=errors.Conflict):
             return volumes.detach_volume(order, lambda: work.stopped_error() is not None)
-        except errors.Conflict:
-            self._watched.add(order.server_uuid)
-            raise
 
     def extend(self, order: VolumeOrder, work: Work, permission: BatchPermission) -> PowerState:
         """Extend a volume. Raises HostRefused; the guest then sees the old size."""
@@ -140,12 +137,10 @@ class VolumeOrders:
             return self._volumes.given_up(server_uuid)
 
     def _tell(self, server_uuid: str) -> None:
-        try:
+        with failures.best_effort(LOG, "could not complete the detach of a volume that the guest released late: %s",
+                extra={"server": server_uuid}):
             if gone := self._given_up(server_uuid):
                 self._conductor.volumes_given_up(self._volumes.host, server_uuid, tuple(sorted(gone)))
-        except errors.NovaError as error:
-            LOG.warning("could not complete the detach of a volume that the guest released late: %s", error,
-                        extra={"server": server_uuid})
 
     def _granted(self, order: VolumeOrder | VolumeSnapshotOrder, work: Work, permission: BatchPermission) -> Volumes:
         volumes = self._volumes.able()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from nova import concurrency, errors, metrics
+from nova import concurrency, errors, failures, metrics
 from nova.compute.host import Host
 from nova.compute.orders.kind import POOLS, Order, OrderKind, OrderT
 from nova.compute.orders.orders import Orders, Ticket, Work
@@ -59,11 +59,10 @@ class Reporter:
                 outcomes, self._finished = tuple(self._finished), []
             if not outcomes:
                 continue
-            try:
+            with failures.keep_running(LOG, "could not report %d finished guests early: %s", len(outcomes),
+                    level=logging.WARNING):
                 ids = tuple(sorted({self._operations[outcome.server_uuid] for outcome in outcomes}))
                 self._conductor.report_outcomes(self._host.name, ids, outcomes)
-            except Exception as error:
-                LOG.warning("could not report %d finished guests early: %s", len(outcomes), error)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.host import HostClock, checked_uuid
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind
@@ -242,10 +242,8 @@ class Orders:
                 self._forget(next(iter(self._finished)))
             self._changed(uuid)
             work.finish(outcome)
-        try:
+        with failures.keep_running(LOG, "post-processing of an order failed", extra={"server": uuid}):
             self.on_finish(work)
-        except Exception:
-            LOG.exception("post-processing of an order failed", extra={"server": uuid})
 
     def _changed(self, server_uuid: str) -> None:
         self._serial += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from nova import errors
+from nova import failures
 from nova.compute.orders.batches import Do
 from nova.compute.orders.kind import OrderKind, OrderT, build_of
 from nova.compute.orders.orders import Work
@@ -53,11 +53,9 @@ def reflecting(how: TurnOn | None, kind: OrderKind[OrderT], do: Do[OrderT]) -> D
 def turn_on(how: TurnOn, taps: Iterable[str]) -> None:
     """Enable hairpin mode. Never fails: a guest that cannot reach itself by its floating address need not be
     stopped."""
-    try:
+    with failures.best_effort(LOG, "guests may be unable to reach themselves by their floating addresses until the "
+            "next attempt: %s"):
         how(taps)
-    except errors.NovaError as error:
-        LOG.warning("guests may be unable to reach themselves by their floating addresses until the next attempt: %s",
-                    error)
 
 
 __all__ = ["devices", "reflecting", "turn_on"]

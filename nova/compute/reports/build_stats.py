@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.orders.batches import Do
 from nova.compute.orders.kind import OrderKind, OrderT
 from nova.compute.orders.orders import Work
@@ -51,10 +51,8 @@ class BuildHealth:
         """Return the current metrics. A failing monitor contributes none."""
         found: dict[str, float] = {}
         for monitor in self._monitors:
-            try:
+            with failures.keep_running(LOG, "a monitor of this host failed; omitting its metrics"):
                 found.update(monitor.metrics())
-            except Exception:
-                LOG.exception("a monitor of this host failed; omitting its metrics")
         return found
 
     def of(self, node: Node, metrics: Mapping[str, float]) -> Node:

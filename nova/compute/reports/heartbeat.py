@@ -3,6 +3,7 @@ changes."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -43,8 +44,7 @@ class Heartbeats:
 
     def _sent(self) -> bool:
         """Send a cast; return False if a conductor is too old for it."""
-        try:
+        with contextlib.suppress(errors.PeerTooOld):
             self._conductor.still_here(self._heartbeat.host, self._now())
-        except errors.PeerTooOld:
-            return False
-        return True
+            return True
+        return False

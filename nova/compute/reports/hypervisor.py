@@ -6,7 +6,7 @@ import logging
 import traceback
 from collections.abc import Callable
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.host import Host
 from nova.model.host.hosts import HypervisorDown
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -26,10 +26,8 @@ class HypervisorWatch:
 
     def refresh(self) -> None:
         """Check the hypervisor; a periodic job. Errors are logged where they are found."""
-        try:
+        with failures.best_effort(LOG, "the check of the hypervisor failed: %s", level=logging.DEBUG):
             self.watched(lambda: self._driver.lifecycle.power_state(NOBODY))
-        except errors.NovaError as error:
-            LOG.debug("the check of the hypervisor failed: %s", error)
 
     def watched(self, act: Callable[[], object]) -> None:
         """Call a function that needs the hypervisor. host.LibvirtDown is reported, and raised like any other error."""
@@ -46,9 +44,7 @@ class HypervisorWatch:
         last = traceback.extract_tb(error.__traceback__)[-1]
         report = HypervisorDown(ip=self._host.my_ip, exception=type(error).__name__, message=error.message,
                                 module=type(error).__module__, function=last.name)
-        try:
+        with failures.best_effort(LOG, "could not report that the hypervisor does not answer: %s", level=logging.INFO):
             self._conductor.report_hypervisor_down(self._host.name, report)
-        except errors.NovaError as failure:
-            LOG.info("could not report that the hypervisor does not answer: %s", failure)
-            return False
-        return True
+            return True
+        return False

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from nova import errors
+from nova import errors, failures
 from nova.model.host.services import Registered, Registration
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret
@@ -45,10 +45,8 @@ def host_id(state_path: Path) -> str:
         return _make(path)
     except UnicodeDecodeError:
         text = ""
-    try:
+    with failures.replaced(ValueError, lambda _: errors.host.DamagedId(path=path)):
         return str(uuid.UUID(text))
-    except ValueError:
-        raise errors.host.DamagedId(path=path) from None
 
 
 def _make(path: Path) -> str:
@@ -71,9 +69,7 @@ def register(conductor: ConductorHostRPC, registration: Registration, secret: Ho
     """Register the host. Raises host.Refused (its message is for the operator) if name and id do not belong together,
     or if the host cannot prove that it is the registered one."""
     def ask() -> Registered:
-        try:
+        with failures.replaced((errors.Conflict, errors.Forbidden), lambda error: errors.host.Refused(error.message)):
             return secret.introduce(lambda said: conductor.register(said.host, said), registration,
                                     lambda fresh: conductor.change_secret(registration.host, fresh))
-        except (errors.Conflict, errors.Forbidden) as error:
-            raise errors.host.Refused(error.message) from None
     return retry_until_available("register with the conductor", ask)

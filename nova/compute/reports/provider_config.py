@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import yaml
 
-from nova import errors
+from nova import errors, failures
 from nova.model.host.hosts import Node
 from nova.model.placement.providers import ClassInventory
 
@@ -131,10 +131,8 @@ class _File:
         text = self._must(value, str, f"{key}.{kind}", "a string")
         if kind == "name" or text == THIS_NODE:
             return text
-        try:
+        with failures.replaced(ValueError, lambda _: self._wrong(f"{key}.uuid", f"must be a UUID or {THIS_NODE}")):
             return str(uuid.UUID(text))
-        except ValueError:
-            raise self._wrong(f"{key}.uuid", f"must be a UUID or {THIS_NODE}") from None
 
     def _additional(self, given: dict[str, object], what: str, key: str) -> Iterator[tuple[object, str]]:
         found = self._must(given.get(what, {}), dict, f"{key}.{what}", "an object")

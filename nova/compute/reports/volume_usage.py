@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from nova import errors
+from nova import failures
 from nova.compute.guests.volumes import GuestVolumes
 from nova.model.volumes import VolumeCounts
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -38,17 +38,14 @@ class VolumeUsage:
         """Report the usage of a volume that is about to be detached."""
         counts = self._counts(server_uuid) if self._interval_s else ()
         last = tuple(one for one in counts if one.volume_id == volume_id)
-        try:
+        with failures.best_effort(LOG, "could not report the last usage of volume %s: %s", volume_id,
+                extra={"server": server_uuid}):
             if last:
                 self._conductor.report_volume_usage(self._volumes.host, last)
-        except errors.NovaError as error:
-            LOG.warning("could not report the last usage of volume %s: %s", volume_id, error,
-                        extra={"server": server_uuid})
 
     def _counts(self, server_uuid: str) -> tuple[VolumeCounts, ...]:
         """Return a guest's counts; empty if the hypervisor provides none, because the guest may just be stopping."""
-        try:
+        with failures.best_effort(LOG, "the volume usage of the guest is not available now: %s", level=logging.INFO,
+                extra={"server": server_uuid}):
             return self._volumes.able().volume_counts(server_uuid)
-        except errors.NovaError as error:
-            LOG.info("the volume usage of the guest is not available now: %s", error, extra={"server": server_uuid})
-            return ()
+        return ()

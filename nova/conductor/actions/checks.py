@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.quota import quota
 from nova.db import keypairs
@@ -40,10 +40,9 @@ def usable_image(deps: Deps, image_id: str) -> Image:
 
 
 def _active_image(deps: Deps, image_id: str) -> Image:
-    try:
+    with failures.replaced((errors.NotFound, errors.Forbidden), lambda _: errors.server.BadImage(image_id=image_id,
+            reason="it does not exist or is not visible to you")):
         image: Image = deps.images.show(image_id, as_user=True)
-    except (errors.NotFound, errors.Forbidden):
-        raise errors.server.BadImage(image_id=image_id, reason="it does not exist or is not visible to you") from None
     if image.status != "active":
         raise errors.server.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
     return image
@@ -62,10 +61,8 @@ def keypair(tx: Connection, user_id: str, name: str | None) -> Keypair | None:
     """Return the user's keypair of that name, or None without a name. Raises server.BadKeypair if it does not exist."""
     if not name:
         return None
-    try:
+    with failures.replaced(errors.NotFound, lambda _: errors.server.BadKeypair()):
         return keypairs.get(tx, user_id, name)
-    except errors.NotFound:
-        raise errors.server.BadKeypair() from None
 
 
 def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor import steps, zones
 from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_flavor, check_items, keypair, usable_image, wants_drive
@@ -75,10 +75,9 @@ def joining(tx: Connection, order: NewServer, who: context.RequestContext, limit
     if name is None:
         return None
     scope = Scope() if who.is_admin else Scope(project_id=who.project_id)
-    try:
+    with failures.replaced((errors.server.ServerGroupNotFound, ValueError),
+            lambda _: errors.server.BadGroup(group=name)):
         key, count = server_groups.room_for(tx, str(uuids.UUID(str(name))), scope, str(who.user_id))
-    except (errors.server.ServerGroupNotFound, ValueError):
-        raise errors.server.BadGroup(group=name) from None
     limit = limits.get("server_group_members", UNLIMITED)
     remaining = quota.remaining(limit, count, 1)
     if remaining is not None and remaining < order.min_count:
@@ -155,11 +154,8 @@ class CreateAdmission:
             security_groups.join_new(tx, parts.network.members_of, uuid_list)
             create_volumes.written(tx, taken)
             return made
-        try:
+        with failures.on_failure(lambda: self._volumes.give_back(taken), on=errors.NovaError):
             made = self.deps.cell.transact(insert)
-        except errors.NovaError:
-            self._volumes.give_back(taken)
-            raise
         self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config,
@@ -167,11 +163,10 @@ class CreateAdmission:
 
     def _take_volumes(self, wanted: WantedVolumes, uuid_list: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
         """Reserve the volumes, as the last step that can be refused: the servers' ledger rows are closed again then."""
-        try:
+        def close(tx: Connection) -> None:
+            ledger.close(tx, dict.fromkeys(uuid_list, 2**62))
+        with failures.on_failure(lambda: self.deps.api.transact(close), on=errors.NovaError):
             return self._volumes.take(wanted, uuid_list)
-        except errors.NovaError:
-            self.deps.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(uuid_list, 2**62)))
-            raise
 
     def _made_before(self, order: NewServer) -> CreatedServers | None:
         """Return the result of the first delivery, if this message is a redelivery."""
@@ -182,10 +177,8 @@ class CreateAdmission:
     def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> LookedUp:
         whose = quota.owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
-            try:
+            with failures.replaced(errors.NotFound, lambda _: errors.server.BadFlavor(flavor_id=order.flavor_id)):
                 flavor = flavors.get(tx, order.flavor_id, Scope(project_id=project_id))
-            except errors.NotFound:
-                raise errors.server.BadFlavor(flavor_id=order.flavor_id) from None
             key = keypair(tx, user_id, order.key_name)
         disks = block_devices.merged(order.disks, order.volumes, image.properties if image else {}, flavor,
                                      order.unmapped)

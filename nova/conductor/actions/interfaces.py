@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from nova import concurrency, context, decoding, errors
+from nova import concurrency, context, decoding, errors, failures
 from nova.conductor.engine import operation_wait
 from nova.conductor.engine.begin import locked, row_of, start_operation_on_host
 from nova.conductor.engine.deps import Deps
@@ -49,10 +49,10 @@ class InterfaceActions:
     def attach_interface(self, server_uuid: str, wish: RequestedNetwork) -> Interface:
         waits_s = min(self._wait_s, context.deadline().left_s)
         end = time.monotonic() + waits_s
-        try:
+        # raised for creates, with another error code
+        with failures.replaced(errors.server.FixedIpInUse,
+                lambda error: errors.server.InterfaceAddressInUse(None, **error.data)):
             checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
-        except errors.server.FixedIpInUse as error:  # raised for creates, with another error code
-            raise errors.server.InterfaceAddressInUse(None, **error.data) from None
         entry = self._begin(ATTACH, server_uuid, lambda row: AttachInterface(wish=checked), end)
         return self._attached(entry, end, waits_s)
 

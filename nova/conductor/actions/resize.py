@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import steps, zones
 from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_flavor
@@ -44,11 +44,9 @@ from nova.rpc.contracts.compute import ComputeRPC
 
 def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
     """Return the flavor that the order names. Raises Invalid if the server's project cannot see it."""
-    with deps.api.reading() as tx:
-        try:
-            found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
-        except errors.NotFound:
-            raise errors.server.BadFlavor(flavor_id=order.flavor_id) from None
+    with deps.api.reading() as tx, failures.replaced(
+            errors.NotFound, lambda _: errors.server.BadFlavor(flavor_id=order.flavor_id)):
+        found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
     return msgspec.structs.replace(found, projects=())
 
 
@@ -296,10 +294,9 @@ class RevertSource(MoveStep):
         end = move_ends.source(op)
         self._give_back(deps, op)
         rebind(deps, op, end)
-        try:
+        # the destination's guest is gone
+        with failures.replaced(errors.host.NoAnswer, lambda _: errors.daemon.WorkflowNotYet(what=f"host {end.host}")):
             outcome = ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end))
-        except errors.host.NoAnswer:
-            raise errors.daemon.WorkflowNotYet(what=f"host {end.host}") from None  # the destination's guest is gone
         return {"power_state": int(outcome.power_state)}
 
     @staticmethod

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import steps, zones
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
@@ -136,13 +136,9 @@ class StopForShelve(StopGuests):
             host = op.server.host
             if not host or op.server.vm_state != VmState.ACTIVE.value or offloading(op):
                 continue
-            try:
+            with failures.best_effort(LOG, "shelve failed and the guest could not be started again: %s",
+                    but=errors.Overtaken, extra={"server": op.uuid}):  # the host's next report shows it as stopped
                 deps.compute.start_guests(host, (guest_order(deps, op, fence(op), self.reboot),))
-            except errors.Overtaken:
-                raise
-            except errors.NovaError as error:  # the host's next report shows it as stopped
-                LOG.warning("shelve failed and the guest could not be started again: %s", error.message,
-                            extra={"server": op.uuid})
 
 
 def _has_stopped(op: Op) -> bool:

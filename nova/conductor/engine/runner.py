@@ -1,4 +1,5 @@
-"""The runner of operations: every long operation is a row, and only the runner has a general ``except``.
+"""The runner of operations: every long operation is a row. A step may raise any exception: the runner makes a failure
+of it.
 
 For each step it writes the intent (and the result of the previous step) in one transaction of two statements, then
 acts. A failure is undone backwards, starting with the failed step; if the workflow has a retry, it continues with the
@@ -13,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from nova import concurrency, context, errors, faults, metrics
+from nova import concurrency, context, errors, failures, faults, metrics
 from nova.conductor.engine import announce, operation_events
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
@@ -57,11 +58,8 @@ class Runner:
     def holding(self, entry: Entry) -> Iterator[None]:
         """Keep a new entry from this process's own sweep, while the request still calls other services."""
         self._active.add(entry.id)
-        try:
+        with failures.on_failure(lambda: self._active.discard(entry.id), on=BaseException):
             yield
-        except BaseException:
-            self._active.discard(entry.id)
-            raise
 
     def sweep(self) -> int:
         """Take over the operations of dead runners and the parked ones of this one; return how many."""

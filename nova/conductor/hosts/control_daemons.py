@@ -3,6 +3,7 @@ against a table."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 from nova import errors
@@ -104,7 +105,6 @@ def check_contracts(registration: Registration, table: Served) -> None:
 
 
 def _of_this_major(version: str, contract: type[Contract]) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         return parse_version(version)[0] == parse_version(contract.version)[0]
-    except ValueError:
-        return False
+    return False

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import errors
+from nova import failures
 from nova.conductor.engine.deps import Deps
 from nova.db.host import aggregates as aggregate_rows
 from nova.db.host import hosts as host_rows
@@ -158,12 +158,11 @@ class Feed:
                          instances=usage.instances, **numbers)
 
     def _cast(self, states: HostStates) -> bool:
-        try:
+        # the periodic sweep repairs what was lost
+        with failures.best_effort(LOG, "could not send host states to the schedulers: %s", level=logging.DEBUG):
             self.deps.scheduler.update_hosts(states)
-        except errors.NovaError as error:  # the periodic sweep repairs what was lost
-            LOG.debug("could not send host states to the schedulers: %s", error)
-            return False
-        return True
+            return True
+        return False
 
 
 class AggregateInfo(NamedTuple):

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.db.host import report_gaps, security, services
@@ -130,13 +130,13 @@ class ServiceRegistry:
             excused = self._end_report_gap(tx, binaries)
             services.record_heartbeats(tx, heartbeats)
             return excused
-        try:
-            excused = self.deps.cell.transact(write)
-        except errors.Unavailable:
+
+        def undo() -> None:
             with self._lock:
                 # A minute without a database must not mark hosts down.
                 self._heartbeats = {**heartbeats, **self._heartbeats}
-            raise
+        with failures.on_failure(undo, on=errors.Unavailable):
+            excused = self.deps.cell.transact(write)
         self._note_reports(binaries)
         self._cast(*self._alive({host for host, binary in heartbeats if binary == services.COMPUTE}, excused))
 

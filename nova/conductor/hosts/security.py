@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
@@ -82,10 +83,9 @@ def _opened(copy: str, password: str) -> str:
     salt, between, wrapped = copy.partition(BETWEEN)
     if not between:
         return ""
-    try:
+    with contextlib.suppress(errors.host.SecretSealed, ValueError):
         return _wrap(password, base64.urlsafe_b64decode(salt)).opened(NAME, wrapped)
-    except (errors.host.SecretSealed, ValueError):
-        return ""
+    return ""
 
 
 def _wrap(password: str, salt: bytes) -> SecretWrap:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.clients.neutron import TOPOLOGY, Neutron
 from nova.conductor.networking.back_end import Admitted, NetworkRequest
 from nova.conductor.neutron.cache import NeutronCache
@@ -101,10 +101,9 @@ class PortAdmission:
     def _check_own_network(self, project_id: str) -> None:
         if not self._client.has(TOPOLOGY):
             raise errors.network.NoAutoAllocation(project_id=project_id)
-        try:
+        with failures.replaced((errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden),
+                lambda _: errors.network.NoAutoAllocation(project_id=project_id)):
             self._client.own_network(project_id, as_user=True, dry_run=True)
-        except (errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden):
-            raise errors.network.NoAutoAllocation(project_id=project_id) from None
 
     def _named(self, request: NetworkRequest, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
         wanted = {str(one.network_id) for one in request.networks or () if not one.port_id}

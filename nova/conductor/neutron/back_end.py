@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
@@ -192,13 +192,10 @@ class NeutronBackEnd:
 
     def groups_kept(self, server: ServerRow) -> tuple[str, ...]:
         ids = {id for one in server.interfaces or () if one.filtered for id in one.security_group_ids}
-        try:
-            with context.waited_for(SHOWN_WITHIN_S, again=False):
-                return tuple(sorted(set(self.known.group_names(ids).values())))
-        except errors.NovaError as error:
-            LOG.info("could not read the names of the server's security groups: %s", error.message,
-                     extra={"server": server.uuid})
-            return ()
+        with failures.best_effort(LOG, "could not read the names of the server's security groups: %s",
+                level=logging.INFO, extra={"server": server.uuid}), context.waited_for(SHOWN_WITHIN_S, again=False):
+            return tuple(sorted(set(self.known.group_names(ids).values())))
+        return ()
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         return guest_at(self.client, provider_id, address)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.neutron import DNS, IF_MATCH, Neutron
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import CreateArguments, Op, Result
@@ -142,10 +142,8 @@ class Binder:
         raise errors.network.PortInUse(port_id=port_id)
 
     def _read(self, port_id: str) -> Port:
-        try:
+        with failures.replaced(errors.service.ResourceNotFound, lambda _: errors.network.BadPort(port_id=port_id)):
             return self.client.port(port_id)
-        except errors.service.ResourceNotFound:
-            raise errors.network.BadPort(port_id=port_id) from None
 
     def _given_fields(self, op: Op, port: Port) -> dict[str, object]:
         host = host_of(op)
@@ -285,11 +283,11 @@ class Binder:
         if one.error is not None:
             raise one.error
         [port] = one.found.values()
-        try:
-            _check_bound([port], one.host)
-        except errors.network.BindingFailed:
+
+        def undo() -> None:
             self.free(port) if requested.port_id else self.client.delete_port(port.id)
-            raise
+        with failures.on_failure(undo, on=errors.network.BindingFailed):
+            _check_bound([port], one.host)
         return views.interface(port, self.around([port]), requested.tag, given=bool(requested.port_id))
 
     def remove_one(self, op: Op, interface: Interface) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.health import Healer
 from nova.db.server import interface_cache, migrations
@@ -69,11 +69,10 @@ class Later:
             pause = min(2 * pause, LONGEST_PAUSE_S) if len(busy) == len(asked) else self.pause_s
 
     def _try(self, uuids: Sequence[str]) -> set[str]:
-        try:
+        with failures.keep_running(LOG, "could not refresh the interfaces of %d servers yet: %s", len(uuids),
+                level=logging.WARNING):  # for example, the database is away: this is the only thread
             return set(self._refresh(uuids))
-        except Exception as error:  # for example, the database is away: this is the only thread
-            LOG.warning("could not refresh the interfaces of %d servers yet: %s", len(uuids), error)
-            return set(uuids)
+        return set(uuids)
 
 
 class EventGatherer:
@@ -205,10 +204,8 @@ class EventGatherer:
                 if one:
                     hosts.setdefault(one, {})[message] = None
         for one, events in hosts.items():
-            try:
+            with failures.best_effort(LOG, "could not forward network events to host %s: %s", one):
                 self._world.compute.network_events(one, tuple(events))
-            except errors.NovaError as error:
-                LOG.warning("could not forward network events to host %s: %s", one, error.message)
 
     def _destinations(self, uuids: set[str]) -> dict[str, tuple[str, ...]]:
         """Return the destination hosts of moving servers."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.neutron import views
@@ -121,11 +121,9 @@ class Healer:
             rows = interface_cache.page(tx, self._after, self._batch)
         self._after = rows[-1].id if len(rows) == self._batch else 0
         looked_at = [row for row in rows if row.uuid not in self.spared]
-        try:
+        with failures.best_effort(LOG, "could not read the interfaces of %d servers: %s", len(looked_at)):
             return self.correct(looked_at, all_seen=False) if looked_at else 0
-        except errors.NovaError as error:
-            LOG.warning("could not read the interfaces of %d servers: %s", len(looked_at), error.message)
-            return 0
+        return 0
 
     def correct(self, rows: Sequence[AnyServer], all_seen: bool = True) -> int:
         """Correct rows that differ from Neutron. Raises NovaError of Neutron or the database. ``all_seen`` False: an
@@ -169,7 +167,7 @@ class Healer:
         pending = self._reader.known.pending()
         if not pending:
             return
-        try:
+        with failures.best_effort(LOG, "could not look for ports that were created late: %s"):
             ports = self._reader.client.ports_of(pending)
             with self._world.cell.reading() as tx:  # read after the ports: their owner is known by now
                 rows = interface_cache.read(tx, pending)
@@ -178,8 +176,6 @@ class Healer:
                     LOG.warning("port %s was created after its request had been abandoned; removing it", port.id,
                                 extra={"server": port.device_id})
                     self._reader.client.delete_port(port.id)
-        except errors.NovaError as error:
-            LOG.warning("could not look for ports that were created late: %s", error.message)
 
     def refresh(self, uuids: Sequence[str]) -> list[str]:
         """Refresh these servers now, unless they are busy. Returns the servers that were not refreshed, because they

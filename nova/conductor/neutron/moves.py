@@ -6,6 +6,7 @@ creates the second one beforehand. Without it the port's only binding is updated
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -63,10 +64,9 @@ class Mover:
         """Return the port's bindings; empty without the extension, or if the port is unbound or gone."""
         if not (self._client.has(BINDINGS) and port.host):
             return ()
-        try:
+        with contextlib.suppress(errors.service.ResourceNotFound):
             return self._client.bindings(port.id)
-        except errors.service.ResourceNotFound:
-            return ()
+        return ()
 
     def _ports(self, op: Op) -> list[Port]:
         """Return the server's ports, without ports of other projects that name it."""
@@ -140,10 +140,8 @@ class Mover:
             profile = profile_of(port.profile)
             if profile != dict(port.profile):
                 fields["binding:profile"] = profile
-            try:
+            with contextlib.suppress(errors.service.ResourceNotFound):
                 self._client.update_port(port.id, fields)
-            except errors.service.ResourceNotFound:
-                continue
 
 
 __all__ = ["Mover"]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.conductor.networking.back_end import NetworkRequest
@@ -254,10 +254,9 @@ class Addresses:
         """Allocate an interface; repeating it in the same operation returns the same. Raises
         server.InterfaceAddressInUse if the address was taken since the check."""
         whole = address_request(op, (requested,), op.server.host)
-        try:
+        with failures.replaced(errors.network.AddressTaken,
+                lambda error: errors.server.InterfaceAddressInUse(None, **error.data)):
             return rows.take_interface(tx, whole, _key(op), self.terms([whole.project_id]))
-        except errors.network.AddressTaken as error:
-            raise errors.server.InterfaceAddressInUse(None, **error.data) from None
 
     def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
         id = rows.interface_id(_key(op))
@@ -308,11 +307,9 @@ def _check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: 
 
 
 def _check_address(network: Network, address: str) -> None:
-    try:
+    with failures.replaced(ValueError, lambda _: errors.server.BadFixedIp(address=address, network=network.uuid,
+            cidr=network.cidr or network.cidr_v6)):
         value = ipaddress.ip_address(address)
-    except ValueError:
-        raise errors.server.BadFixedIp(address=address, network=network.uuid,
-                                       cidr=network.cidr or network.cidr_v6) from None
     if network.cidr_v6 and value.version == 6 and value in ipaddress.ip_network(network.cidr_v6, strict=False):
         raise errors.server.FixedIpV6(address=address)
     if not network.cidr or value not in ipaddress.ip_network(network.cidr, strict=False):

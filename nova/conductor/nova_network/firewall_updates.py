@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterable
 
-from nova import errors
+from nova import failures
 from nova.conductor.nova_network.coalescing import Batch, Coalescer
 from nova.rpc.contracts.compute import ComputeRPC
 
@@ -51,8 +51,7 @@ class FirewallUpdates:
         return {host: self._queues.join(host)[0] for host in sorted(set(hosts))}
 
     def _refresh(self, host: str, current: _Round) -> None:
-        try:
+        with failures.best_effort(LOG, "could not notify host %s of changed security groups: %s", host,
+                level=logging.INFO):
             self._compute.refresh_firewall(host)
             current.sent = True
-        except errors.NovaError as error:
-            LOG.info("could not notify host %s of changed security groups: %s", host, error.message)

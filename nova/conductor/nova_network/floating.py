@@ -3,10 +3,11 @@ Network hosts are notified and translate the addresses."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.announce.resources import once
 from nova.conductor.engine.operation import Op
 from nova.conductor.networking.network_options import FloatingOptions
@@ -156,11 +157,9 @@ class Floating(DnsNames):
             if place is None or place.host is None or not services.up(
                     tx, services.NETWORK, self.deps.settings.service_down_time, {place.host}):
                 return
-        try:
+        with failures.best_effort(LOG, "could not check the device on host %s for %s: %s", place.host,
+                association.address, on=(errors.Unavailable, errors.PeerTooOld), level=logging.INFO):
             self.deps.network.check_floating_interface(place.host, place.interface)
-        except (errors.Unavailable, errors.PeerTooOld) as error:
-            LOG.info("could not check the device on host %s for %s: %s", place.host, association.address,
-                     error.message)
 
     def _revert(self, changed: Changed, before: HeldAddress) -> None:
         """Restore the previous association after the host could not translate the address, unless it was changed again
@@ -168,12 +167,11 @@ class Floating(DnsNames):
         def undo(tx: Connection) -> Changed | None:
             fixed = None
             if changed.former and changed.former_fixed:
-                try:
+                fixed = None
+                with contextlib.suppress(errors.Invalid):  # the former server is gone
                     fixed = floating.hold_fixed(tx, FloatingAssociation(
                         server_uuid=changed.former, address=changed.address.address,
                         fixed_address=changed.former_fixed))
-                except errors.Invalid:  # the former server is gone
-                    fixed = None
             held = floating.hold(tx, changed.address.address)
             if held.server_uuid != changed.address.server_uuid or \
                     held.fixed_address != changed.address.fixed_address:
@@ -265,10 +263,8 @@ class Floating(DnsNames):
 
     def update_hosts(self, networks: Sequence[str]) -> None:
         """Notify network hosts of the current state; an unreachable one reads it when it is back."""
-        try:
+        with failures.best_effort(LOG, "could not notify a network host of changed floating addresses: %s"):
             self.deps.network_updates.send(networks)
-        except errors.NovaError as error:
-            LOG.warning("could not notify a network host of changed floating addresses: %s", error.message)
 
     def _announce(self, what: str, address: FloatingAddress) -> None:
         once(self.deps, f"network.floating_ip.{what}", lambda: address)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conductor import zones
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
@@ -177,10 +177,9 @@ class Aggregates:
                               images, name="precache")
 
     def _image(self, image_id: str) -> Image:
-        try:
+        with failures.replaced((errors.NotFound, errors.Forbidden), lambda _: errors.aggregate.BadImage(
+                image_id=image_id, reason="it does not exist or is not visible")):
             image: Image = self.deps.images.show(image_id, as_user=True)
-        except (errors.NotFound, errors.Forbidden):
-            raise errors.aggregate.BadImage(image_id=image_id, reason="it does not exist or is not visible") from None
         if image.status != "active":
             raise errors.aggregate.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
         return image

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.host import services
 from nova.db.server import consoles
@@ -146,10 +146,8 @@ class ConsoleQueries:
 
     def get_console(self, token_hash: str) -> ConsoleConnection:
         """Return a token's console for proxies that are not part of nova, after the same checks."""
-        try:
+        with failures.replaced(errors.console.Used, lambda _: errors.console.Unknown()):
             return self.check_console(TokenCheck(token_hash=token_hash))
-        except errors.console.Used:
-            raise errors.console.Unknown() from None
 
 
 def _spot(address: ConsoleAddress) -> tuple[AnyColumn, ...]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server import servers
 from nova.db.sql.types import AnyRow
@@ -62,11 +62,9 @@ class ExternalEvents:
 
     def _extended(self, event: ExternalEvent, row: object) -> None:
         """Start to extend the volume. A busy server sees the new size at its next start."""
-        try:
+        with failures.best_effort(LOG, "volume %s was extended but its server has the old size: %s", event.tag,
+                on=(errors.WrongState, errors.NotFound, errors.Conflict), extra={"server": event.server_uuid}):
             self._volume_extended(event.server_uuid, event.tag or "")
-        except (errors.WrongState, errors.NotFound, errors.Conflict) as error:
-            LOG.warning("volume %s was extended but its server has the old size: %s", event.tag, error.message,
-                        extra={"server": event.server_uuid})
 
     def _reimaged(self, event: ExternalEvent, row: object) -> None:
         self.deps.reimages.tell(event.tag or "", event.status)
@@ -75,10 +73,9 @@ class ExternalEvents:
         """Update a server whose machine was powered on or off. A server that is busy or already in that state is not
         changed."""
         action = POWER_ACTIONS[event.tag or ""]
-        try:
+        with failures.best_effort(LOG, "power-update ignored: %s", on=(errors.WrongState, errors.NotFound),
+                level=logging.INFO, extra={"server": event.server_uuid}):
             self._order(ServerOrder(uuid=event.server_uuid, action=action))
-        except (errors.WrongState, errors.NotFound) as error:
-            LOG.info("power-update ignored: %s", error, extra={"server": event.server_uuid})
 
 
 def _code(event: ExternalEvent, row: AnyRow | None) -> int:

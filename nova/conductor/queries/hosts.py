@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.db.host import aggregates, hosts, services
@@ -240,10 +240,8 @@ class Hosts:
             raise errors.host.NotFound(host=change.host)
         if not found[0].up:
             raise errors.host.Down(host=change.host)
-        try:
+        with failures.replaced(errors.Unavailable, lambda _: errors.host.Down(host=change.host)):
             return str(self.deps.compute.change_host_power(change.host, change.action))
-        except errors.Unavailable:
-            raise errors.host.Down(host=change.host) from None
 
     # -- zones, and the schedulers' states
 

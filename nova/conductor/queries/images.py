@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
 from nova.model.image.images import Image, ImageQuery, NewImage
@@ -21,10 +21,8 @@ class ImageQueries:
 
     def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
         """Return images in the image service's order. Raises api.PageMarkerNotFound; Unavailable names the service."""
-        try:
+        with failures.replaced(errors.NotFound, lambda _: errors.api.PageMarkerNotFound(marker=query.marker)):
             return tuple(self.deps.images.list(query, as_user=True))
-        except errors.NotFound:
-            raise errors.api.PageMarkerNotFound(marker=query.marker) from None
 
     def get_image(self, image_id: str) -> Image:
         """Return an image. Raises image.NotFound, also for an invalid id; Unavailable."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from nova import errors
+from nova import failures
 from nova.conductor.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.db.host import services
@@ -75,11 +75,10 @@ class _Part:
         return found
 
     def _tell(self, hosts: Iterable[str]) -> None:
-        try:
+        # it is committed: the periodic sweep sends it
+        with failures.best_effort(LOG, "schedulers were not updated about changed resource providers: %s"):
             for host in hosts:
                 self.deps.feed.host_changed(host)
-        except errors.NovaError as error:  # it is committed: the periodic sweep sends it
-            LOG.warning("schedulers were not updated about changed resource providers: %s", error)
 
     def _disabled(self) -> set[str]:
         """Return the hosts whose nodes have the trait COMPUTE_STATUS_DISABLED."""

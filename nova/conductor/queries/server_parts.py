@@ -6,7 +6,7 @@ import contextlib
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import ResetState
@@ -87,10 +87,8 @@ class ServerParts:
             raise errors.server.NotFound(server=uuid)
         if not row.host:
             raise errors.server.NoHost(server=uuid)
-        try:
+        with failures.replaced(errors.NotFound, lambda _: errors.server.NoGuest(server=uuid)):
             diagnostics: Diagnostics = self.deps.compute.get_diagnostics(row.host, uuid)
-        except errors.NotFound:
-            raise errors.server.NoGuest(server=uuid) from None
         up = max(0, int((utcnow() - row.launched_at).total_seconds())) if row.launched_at else None
         return msgspec.structs.replace(diagnostics, uptime_s=up, config_drive=row.config_drive)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from nova import errors
+from nova import errors, failures
 from nova.db.quota import class_usage, ledger
 from nova.db.sql.engine import Connection
 from nova.db.sql.types import AnyColumn
@@ -131,10 +131,8 @@ class Unified:
         kept = self._cache.get(project_id)
         if kept is not None and now - kept[0] < CACHED_S:
             return kept[1]
-        try:
+        with failures.translated(errors.NovaError, lambda error: errors.quota.LimitsAway(reason=error.message)):
             found = self._keystone.limits(project_id)
-        except errors.NovaError as error:
-            raise errors.quota.LimitsAway(reason=error.message) from error
         fresh = _InKeystone(found.registered, found.own, self._missing)
         if len(self._cache) >= KEPT:
             self._cache.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -96,11 +97,10 @@ class CheckAttachments(VolumeStep):
     @staticmethod
     def _is_gone(deps: Deps, device: BlockDevice) -> bool:
         """True if the attachment does not exist: a list may be incomplete, a lookup by id is not."""
-        try:
+        with contextlib.suppress(errors.NotFound):
             deps.volumes.get_attachment(device.attachment_id)
-        except errors.NotFound:
-            return True
-        return False
+            return False
+        return True
 
 
 __all__ = ["CheckAttachments", "Compared", "compare", "compared"]

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
@@ -196,10 +196,8 @@ def destroy(deps: Deps, host: str, op: Op) -> None:
     """Order the host to destroy the guest. Raises host.NoAnswer if it cannot be reached; its own errors keep their
     kind."""
     order = guest_order(deps, op, fence(op))
-    try:
+    with failures.replaced(UNREACHABLE, lambda error: errors.host.NoAnswer(error.message)):
         outcomes = deps.compute.destroy_guests(host, (order,))
-    except UNREACHABLE as error:
-        raise errors.host.NoAnswer(error.message) from None
     for result in results_of([op], outcomes):
         if isinstance(result, errors.NovaError):
             raise result

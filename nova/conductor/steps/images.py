@@ -6,6 +6,7 @@ nova's own credentials.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 
@@ -193,10 +194,9 @@ def _members(image: Image, snapshot: DiskSnapshot) -> Mapping[str, object]:
 
 def is_whole(deps: Deps, op: Op) -> bool:
     """True if the image has its data in spite of an error: the reply may have been lost."""
-    try:
+    with contextlib.suppress(errors.NovaError):
         return bool(deps.images.show(image_of(op)).status == ACTIVE)
-    except errors.NovaError:
-        return False
+    return False
 
 
 class DropImages(Step):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
@@ -98,10 +98,8 @@ Call = Callable[[ComputeRPC, HostName, tuple[O, ...]], tuple[Outcome, ...]]
 def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
     """Send one order to a host and return its outcome. Raises host.NoAnswer if it cannot be reached; its own errors
     keep their kind."""
-    try:
+    with failures.replaced(errors.Unavailable, lambda error: errors.host.NoAnswer(error.message)):
         outcomes = getattr(deps.compute, call.__name__)(host, (order,))
-    except errors.Unavailable as error:
-        raise errors.host.NoAnswer(error.message) from None
     [result] = results_of([op], outcomes)
     if isinstance(result, errors.NovaError):
         raise result

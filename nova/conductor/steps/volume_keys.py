@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
 from nova.model.volumes import BACK_END, LUKS, BlockDevice, VolumeConnection, VolumeEncryption
@@ -56,14 +56,11 @@ def of_user(deps: Deps, devices: Iterable[BlockDevice]) -> Mapping[str, Mapping[
     found = {}
     for device in devices:
         if device.encrypted and device.volume_id not in found:
-            try:
+            with failures.best_effort(LOG, "the user's token cannot read the key of volume %s: %s", device.volume_id,
+                    but=errors.volume.Encrypted, level=logging.INFO):
                 encryption = deps.volumes.encryption(device.volume_id, as_user=True)
                 if encryption is not None and _format(device.volume_id, encryption) == LUKS:
                     found[device.volume_id] = deps.volume_keys.passphrase(encryption.key_id, as_user=True)
-            except errors.volume.Encrypted:
-                raise
-            except errors.NovaError as error:
-                LOG.info("the user's token cannot read the key of volume %s: %s", device.volume_id, error)
     return {PASSPHRASES: found} if found else {}
 
 
@@ -74,12 +71,10 @@ def _encryption(deps: Deps, op: Op, volume_id: str) -> dict[str, str]:
     encryption = deps.volumes.encryption(volume_id)
     if encryption is None or _format(volume_id, encryption) == BACK_END:
         return {"encryption": BACK_END}
-    try:
+    with failures.best_effort(LOG, "cannot read the passphrase of volume %s; the host may still have it: %s", volume_id,
+            on=errors.volume.NoKey, extra={"server": op.uuid}):
         return {"encryption": LUKS, "passphrase": deps.volume_keys.passphrase(encryption.key_id)}
-    except errors.volume.NoKey as error:
-        LOG.warning("cannot read the passphrase of volume %s; the host may still have it: %s", volume_id, error,
-                    extra={"server": op.uuid})
-        return {"encryption": LUKS}
+    return {"encryption": LUKS}
 
 
 def _format(volume_id: str, encryption: VolumeEncryption | None) -> str:

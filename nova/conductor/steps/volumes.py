@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conductor import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
@@ -129,11 +129,8 @@ def each(deps: Deps, op: Op, change: Callable[[BlockDevice], BlockDevice]) -> No
     """Change the server's devices one by one; after a failure the earlier changes are still written."""
     done = list(devices(op))
     for index, device in enumerate(done):
-        try:
+        with failures.on_failure(lambda: op.write(volumes=tuple(done)), on=errors.NovaError):
             done[index] = change(device)
-        except errors.NovaError:
-            op.write(volumes=tuple(done))
-            raise
     op.write(volumes=tuple(done))
 
 

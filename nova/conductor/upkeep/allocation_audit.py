@@ -6,6 +6,7 @@ claim and release needs. A server with a running operation is left alone: its op
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -170,10 +171,9 @@ def _correct(tx: Connection, cell: Connection, one: Difference) -> None:
 def _requires_more(row: AnyRow) -> bool:
     if getattr(row, "port_demands", None):
         return True
-    try:
+    with contextlib.suppress(errors.Invalid):  # its requirements are unknown
         return needs_of(row.flavor, row.image.properties if row.image else {}).requirements is not None
-    except errors.Invalid:
-        return True  # its requirements are unknown
+    return True
 
 
 # -- inventories

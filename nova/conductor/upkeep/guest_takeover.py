@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit, orphans
 from nova.conductor.upkeep.allocation_audit import Stores
@@ -93,10 +93,9 @@ class GuestTakeovers:
         raise _refused(row, f"{host}, the host of its record, also has this guest")
 
     def _found(self, row: AnyRow, server: ServerRow | None) -> _Found:
-        try:
+        with failures.replaced(errors.NovaError,
+                lambda error: _refused(row, f"{row.host} did not return its order ({error.message})")):
             kept = self.deps.compute.kept_guest(row.host, row.server_uuid)
-        except errors.NovaError as error:
-            raise _refused(row, f"{row.host} did not return its order ({error.message})") from None
         order = kept.order
         if order.server_uuid != row.server_uuid:
             raise _refused(row, f"{row.host} reports it as another server's guest")

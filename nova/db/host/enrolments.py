@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 from collections.abc import Collection
 from typing import NamedTuple
@@ -78,10 +79,9 @@ def keep_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap, keep_f
 
 
 def _same(wrap: SecretWrap, host: str, kept: str, secret: str) -> bool:
-    try:
+    with contextlib.suppress(errors.host.SecretSealed):  # its key is lost: a new secret is how the host comes back
         return hmac.compare_digest(wrap.opened(host, kept), secret)
-    except errors.host.SecretSealed:  # its key is lost: a new secret is how the host comes back
-        return False
+    return False
 
 
 def meet(tx: Connection, host: str, binary: str) -> None:
@@ -265,8 +265,7 @@ def listed(tx: Connection, wrap: SecretWrap) -> tuple[EnrolledHost, ...]:
 
 
 def _opens(wrap: SecretWrap, host: str, kept: str) -> bool:
-    try:
+    with contextlib.suppress(errors.host.SecretSealed):
         wrap.opened(host, kept)
-    except errors.host.SecretSealed:
-        return False
-    return True
+        return True
+    return False

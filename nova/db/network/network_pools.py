@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models.cell import fixed_addresses, networks, servers
 from nova.db.network import network_quota
 from nova.db.network.addresses import FIELDS
@@ -106,7 +106,5 @@ def reserve(tx: Connection, address: str, reserved: bool) -> None:
 
 def checked(address: str) -> str:
     """Return the address in canonical form. Raises network.BadAddress."""
-    try:
+    with failures.replaced(ValueError, lambda _: errors.network.BadAddress(address=address[:60])):
         return str(ipaddress.ip_address(address))
-    except ValueError:
-        raise errors.network.BadAddress(address=address[:60]) from None

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.host.aggregates import zone_of
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.placement import provider_trees
@@ -97,10 +97,8 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
         results[one.server_uuid] = taken if isinstance(taken, errors.NovaError) else None
         if not isinstance(taken, errors.NovaError):
             rows += taken
-    try:
+    with failures.replaced(exc.IntegrityError, lambda _: errors.host.ClaimHeld()):
         insert_all(tx, allocations, rows)
-    except exc.IntegrityError:
-        raise errors.host.ClaimHeld() from None
     _count_children(tx, sorted({row["provider_id"] for row in rows} - nodes.keys()))
     return results, [node.usage() for node in nodes.values()]
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models.api import allocations, custom_classes, custom_traits, inventories, provider_traits
 from nova.db.sql.statements import insert_ignoring
 from nova.db.sql.types import AnyColumn, Clause, utc_now
@@ -125,10 +125,8 @@ def rename_class(tx: Connection, name: str, new_name: str) -> None:
     if name in RESOURCE_CLASSES:
         raise errors.placement.NameStandard(name=name, what="resource class")
     _custom(new_name, RESOURCE_CLASSES, "resource class")
-    try:
+    with failures.replaced(exc.IntegrityError, lambda _: errors.placement.NameTaken(name=new_name)):
         changed = tx.execute(sa.update(custom_classes).where(custom_classes.c.name == name).values(name=new_name))
-    except exc.IntegrityError:
-        raise errors.placement.NameTaken(name=new_name) from None
     if not changed.rowcount:
         raise errors.placement.NameNotFound(name=name, what="resource class")
     for table in (inventories, allocations):

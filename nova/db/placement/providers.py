@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models.api import (
     allocations,
     inventories,
@@ -110,12 +110,10 @@ def insert(tx: Connection, new: NewProvider) -> tuple[Provider, list[str]]:
     _lock_names(tx)
     parent = _parent_of(tx, new)
     _check_name(tx, new.name)
-    try:
+    with failures.replaced(exc.IntegrityError, lambda _: errors.placement.DuplicateName(what="uuid", value=new.uuid)):
         tx.execute(sa.insert(providers).values(
             uuid=new.uuid, name=new.name, host="", host_id="", generation=0, updated_at=utc_now(),
             parent_id=parent.id if parent else None, root_id=parent.root if parent else None))
-    except exc.IntegrityError:
-        raise errors.placement.DuplicateName(what="uuid", value=new.uuid) from None
     ends = [parent] if parent else []
     _count_roots(tx, ends)
     return get(tx, new.uuid), locks.hosts_of(ends)

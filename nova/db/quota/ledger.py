@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models.api import allocations, ledger, providers, quota_locks
 from nova.db.quota import lock_rows
 from nova.db.server import ec2_ids, server_groups
@@ -49,10 +49,8 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
 
 def open_rows(tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert open ledger rows. Raises daemon.LedgerOpen if these servers were requested before."""
-    try:
+    with failures.replaced(exc.IntegrityError, lambda _: errors.daemon.LedgerOpen()):
         insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
-    except exc.IntegrityError:
-        raise errors.daemon.LedgerOpen() from None
 
 
 def _open_within(query: sa.Select[object], scope: Scope) -> sa.Select[object]:

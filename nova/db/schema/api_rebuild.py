@@ -6,6 +6,7 @@ does not have stays lost: limits, aggregates without a zone, server groups, and 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
@@ -63,11 +64,10 @@ def missing_flavors(tx: Connection, found: Mapping[str, Flavor]) -> list[Flavor]
 
 
 def _is_there(tx: Connection, flavorid: str) -> bool:
-    try:
+    with contextlib.suppress(errors.NotFound):
         flavors.locked_id(tx, flavorid)
-    except errors.NotFound:
-        return False
-    return True
+        return True
+    return False
 
 
 def add_flavor(tx: Connection, flavor: Flavor, projects: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova import errors
+from nova import errors, failures
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.models.cell import operations
@@ -227,12 +227,11 @@ class BackupFile:
             yield batch
 
     def _lines(self) -> Iterator[Any]:
-        try:
-            with gzip.open(self.path, "rb") as file:
-                for text in file:
-                    yield json.loads(text)
-        except (OSError, EOFError, ValueError, gzip.BadGzipFile) as error:
-            raise errors.daemon.BackupUnreadable(path=self.path, reason=str(error) or type(error).__name__) from None
+        with failures.replaced((OSError, EOFError, ValueError, gzip.BadGzipFile),
+                lambda error: errors.daemon.BackupUnreadable(
+                    path=self.path, reason=str(error) or type(error).__name__)), gzip.open(self.path, "rb") as file:
+            for text in file:
+                yield json.loads(text)
 
 
 def _time(value: str | None) -> Time | None:

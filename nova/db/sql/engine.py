@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
 
-from nova import errors, metrics
+from nova import errors, failures, metrics
 from nova.conf.base import Options
 from nova.db.sql.types import AnyColumn, AnyRow
 
@@ -153,12 +153,9 @@ class Database:
         """Open a connection in a transaction: committed at the end, rolled back on any exception."""
         with self.engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
-            try:
+            with failures.on_failure(lambda: _roll_back(connection), on=BaseException):
                 yield connection
                 connection.exec_driver_sql("COMMIT")
-            except BaseException:
-                _roll_back(connection)
-                raise
 
     def check(self) -> None:
         """Run a trivial query. Raises DatabaseUnavailable if the database is unavailable."""

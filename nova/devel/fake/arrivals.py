@@ -7,6 +7,7 @@ guest atomically. A destination that cancelled has removed the directory, so the
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -51,9 +52,8 @@ class Arrivals:
 
     def is_coming(self, server_uuid: str) -> bool:
         """Return whether a live process announced the guest."""
-        try:
+        with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
             pid = int((self.folder(server_uuid) / COMING).read_text())
             os.kill(pid, 0)
-        except (FileNotFoundError, ValueError, ProcessLookupError):
-            return False
-        return True
+            return True
+        return False

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.devel.fake.arrivals import ARRIVED, COMING, Arrivals
 from nova.devel.fake.hypervisor import UP, FakeHypervisor, Part, disk_name, knobbed
 from nova.devel.fake.moves import copy_of, offer
@@ -97,15 +97,13 @@ class FakeLiveMoves(Part):
         guest, target = self._hypervisor.defined(order.server_uuid), Path(order.arrival.facts.get(FOLDER, "/nowhere"))
         if guest.power_state not in UP:
             raise errors.guest.WrongPower(uuid=guest.uuid, state=PowerState(guest.power_state).name)
-        try:
+        with failures.replaced(FileNotFoundError, lambda _: errors.move.MigrationNoRoom(uuid=order.server_uuid)):
             (target / COMING).write_text(str(os.getpid()))
             with contextlib.ExitStack() as stack:
                 stack.callback((target / COMING).unlink, missing_ok=True)
                 self._copy_memory(guest, migration, listener, stopped)
                 self._hypervisor.knobs.apply("hand_over", "before", (guest.uuid, guest.name))
                 self._hand_over(guest.uuid, target, order.arrival.shared)
-        except FileNotFoundError:
-            raise errors.move.MigrationNoRoom(uuid=order.server_uuid) from None
         self._hypervisor.notify(order.server_uuid, PowerState.SHUTDOWN)
         self._hypervisor.knobs.apply("hand_over", "after", (guest.uuid, guest.name))
 

@@ -7,6 +7,7 @@ import secrets
 import uuid
 from collections.abc import Mapping
 
+from nova import failures
 from nova.devel.identity.directory import Digest, Directory, ScopeKind, TokenScope
 from nova.devel.service import FakeCall, FakeError, FakeRoute
 from nova.model.base import Json, utcnow
@@ -93,10 +94,9 @@ def _ends(given: Mapping[str, Json]) -> str | None:
     """Return the expiry time in UTC, in Keystone's format. Raises 400 for an invalid or past time."""
     if not given.get("expires_at"):
         return None
-    try:
+    with failures.replaced(ValueError, lambda _: FakeError(400,
+            "Invalid input for field 'expires_at': it is not a valid ISO 8601 time.")):
         ends = datetime.datetime.fromisoformat(given["expires_at"])
-    except ValueError:
-        raise FakeError(400, "Invalid input for field 'expires_at': it is not a valid ISO 8601 time.") from None
     ends = ends.astimezone(datetime.UTC).replace(tzinfo=None) if ends.tzinfo else ends
     if ends <= utcnow():
         raise FakeError(400, "Invalid input for field 'expires_at': it is in the past.")

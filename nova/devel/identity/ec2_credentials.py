@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import json
 import secrets
@@ -15,6 +16,7 @@ import urllib.parse
 import uuid
 from collections.abc import Callable, Mapping
 
+from nova import failures
 from nova.devel.identity import tokens
 from nova.devel.identity.credentials import owner_or_admin
 from nova.devel.identity.directory import Directory, ScopeKind, TokenScope
@@ -114,13 +116,12 @@ def create_typed(directory: Directory, call: FakeCall) -> Json:
     given = call.member("credential")
     if given.get("type") != KIND:
         raise FakeError(400, f"Invalid input for field 'type': this fake only supports {KIND}.")
-    try:
+    with failures.replaced((ValueError, LookupError, TypeError), lambda _: FakeError(400,
+            "A credential of type ec2 has a project_id; its blob is JSON: access, secret.")):
         blob = json.loads(given.get("blob", ""))
         access, secret, project_id = blob["access"], blob["secret"], given["project_id"]
         if not all(isinstance(one, str) and one for one in (access, secret, project_id)):
             raise TypeError(blob)
-    except (ValueError, LookupError, TypeError):
-        raise FakeError(400, "A credential of type ec2 has a project_id; its blob is JSON: access, secret.") from None
     user_id = given.get("user_id") or call.caller.user_id
     _check_owner(call, user_id)
     directory.get("projects", project_id)
@@ -191,10 +192,9 @@ def _token(directory: Directory, call: FakeCall, read: Callable[[Mapping[str, Js
     found = directory.ec2_keys.get(key_id(str(given.get("access", ""))))
     if found is None:
         raise FakeError(404, NOT_FOUND)
-    try:
+    holds = False
+    with contextlib.suppress(SignatureRefused, LookupError, TypeError, ValueError, AttributeError):
         holds = is_signed(read(given), found["secret"])
-    except (SignatureRefused, LookupError, TypeError, ValueError, AttributeError):
-        holds = False
     if not holds:
         raise FakeError(401, tokens.NO)
     return tokens.issue_for(directory, found["user_id"], TokenScope(ScopeKind.PROJECT, found["project_id"]),
@@ -218,10 +218,8 @@ def _of_ec2(given: Mapping[str, Json]) -> Signature:
 
 def _of_s3(given: Mapping[str, Json]) -> Signature:
     """Return a signature of version 4, as far as Keystone supports it, or of S3's own version 2."""
-    try:
+    with failures.replaced(binascii.Error, lambda _: ValueError("invalid base64")):
         text = base64.urlsafe_b64decode(given["token"]).decode("utf-8", "surrogateescape")
-    except binascii.Error:
-        raise ValueError("invalid base64") from None
     if not text.startswith("AWS4"):
         return Signature("s3v2", given["access"], given["signature"], (text,), "sha1")
     algorithm, at, scope, _digest = text.split("\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import webob
 
-from nova import errors
+from nova import errors, failures
 from nova.devel.image import lists, records
 from nova.devel.image.data import PART, DataFacts, DataFolder, DataParts
 from nova.devel.image.members import ROUTES as MEMBER_ROUTES
@@ -81,10 +81,8 @@ def create(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
 
 def list_all(store: FakeImageStore, call: FakeCall) -> Json:
     """GET /v2/images: list images. Raises 400, which names the parameter."""
-    try:
+    with failures.replaced(errors.NovaError, lambda error: FakeError(400, error.message)):
         query = query_pairs(call.http.environ)
-    except errors.NovaError as error:
-        raise FakeError(400, error.message) from None
     return lists.page(store.images.values(), store.members, query, call.caller)
 
 
@@ -214,11 +212,9 @@ def _check_type(call: FakeCall, *wanted: str) -> None:
 
 def _sent(call: FakeCall) -> Iterator[bytes]:
     """Yield the data as the client sends them. Raises 400 if they are incomplete."""
-    try:
+    with failures.replaced(OSError, lambda _: FakeError(400, "The data are incomplete.")):
         while part := call.http.body_file.read(PART):
             yield part
-    except OSError:
-        raise FakeError(400, "The data are incomplete.") from None
 
 
 _ONE = "/v2/images/{image_id}"

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
+from nova import failures
 from nova.devel.image.records import VISIBILITIES
 from nova.devel.service import FakeError, TokenOwner
 from nova.model.base import Json
@@ -99,10 +100,8 @@ def _is_then(time: str, wanted: str) -> bool:
     word, colon, text = wanted.partition(":")
     if word not in _COMPARED:
         word, text = "eq", wanted
-    try:
+    with failures.replaced(ValueError, lambda _: FakeError(400, f"Invalid time value: {wanted}")):
         return _COMPARED[word](datetime.datetime.fromisoformat(time), _utc(datetime.datetime.fromisoformat(text)))
-    except ValueError:
-        raise FakeError(400, f"Invalid time value: {wanted}") from None
 
 
 def _utc(time: datetime.datetime) -> datetime.datetime:

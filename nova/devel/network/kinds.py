@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
@@ -52,20 +53,18 @@ def is_privileged(owner: TokenOwner) -> bool:
 
 def is_address(value: Json) -> bool:
     """Return whether the value is an IPv4 or IPv6 address as text."""
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.ip_address(value if isinstance(value, str) else "")
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def is_prefix(value: Json) -> bool:
     """Return whether the value is a network in CIDR notation; host bits are allowed."""
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.ip_network(value if isinstance(value, str) else "", strict=False)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _is_number(value: Json) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
-from nova import errors
+from nova import errors, failures
 from nova.devel.network.kinds import NetworkError, NeutronKind
 from nova.devel.network.store import FakeNetworkStore, Thing
 from nova.devel.service import FakeCall
@@ -22,10 +22,8 @@ _TAGS: Mapping[str, Callable[[set[str], set[str]], bool]] = {
 def query_of(call: FakeCall) -> dict[str, list[str]]:
     """Return the query's values by name; a name may be repeated. Raises 400."""
     found: dict[str, list[str]] = {}
-    try:
+    with failures.replaced(errors.NovaError, lambda error: NetworkError(400, "HTTPBadRequest", error.message)):
         pairs = query_pairs(call.http.environ)
-    except errors.NovaError as error:
-        raise NetworkError(400, "HTTPBadRequest", error.message) from None
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import decoding
+from nova import decoding, failures
 from nova.devel.network.kinds import (
     GROUP,
     KINDS,
@@ -63,12 +63,12 @@ class FakeNetworkStore:
     def whole(self) -> Iterator[None]:
         """Run the block as a transaction: its changes are undone if it raises."""
         before, news = self.packed(), len(self.news)
-        try:
-            yield
-        except Exception:
+
+        def undo() -> None:
             self.restore(before)
             del self.news[news:]
-            raise
+        with failures.on_failure(undo):
+            yield
 
     def of(self, kind: NeutronKind) -> dict[str, Thing]:
         """Return all resources of a kind, by id."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nova import concurrency, errors, http_server
+from nova import concurrency, errors, failures, http_server
 from nova.client_bounds import bounds
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy, objectstore
@@ -152,11 +152,9 @@ class WholeCloud:
             kept.append((self.neutron, "networks"))
             self.front.below["network"] = self.neutron
         for fake, file in kept:
-            try:
+            with failures.replaced(ValueError, lambda error: errors.service.CannotStart(reason=str(error))):
                 if not fake.keep_in(self.home.path / file):
                     fake.save()
-            except ValueError as error:
-                raise errors.service.CannotStart(reason=str(error)) from None
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept

@@ -59,11 +59,10 @@ def user_cache() -> Path:
 
 
 def _has_terminal(xterm: str, modules: str) -> bool:
-    try:
+    with contextlib.suppress(terminal.NoTerminal):
         terminal.script(xterm, modules)
-    except terminal.NoTerminal:
-        return False
-    return True
+        return True
+    return False
 
 
 def _fetch(folder: Path) -> str:

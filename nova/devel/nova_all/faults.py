@@ -6,6 +6,7 @@ For a single request: the header ``X-Nova-All-Fail: boot``, ``quota`` or ``rpc``
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import io
@@ -210,10 +211,9 @@ def _name_of_server(environ: WSGIEnvironment) -> str:
     """Return the name of a new server in the request, as a pattern; the application can still read the body."""
     body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), LARGEST_BODY))
     environ["wsgi.input"] = io.BytesIO(body)
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
         return glob.escape(str(json.loads(body)["server"]["name"]))
-    except (ValueError, KeyError, TypeError):
-        return "*"
+    return "*"
 
 
 def _refused(start_response: StartResponse, message: str) -> list[bytes]:

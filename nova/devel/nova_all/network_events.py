@@ -6,7 +6,7 @@ import logging
 import queue
 from collections.abc import Sequence
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, failures
 from nova.conf.base import Options
 from nova.devel.network.store import PortNews
 from nova.devel.nova_all.settings import CONTROLLER
@@ -41,8 +41,7 @@ class NetworkEvents:
         while (news := self._waiting.get()) is not None:
             events = tuple(ExternalEvent(name=one.name, server_uuid=one.server_id, status=COMPLETED, tag=one.port_id)
                            for one in news)
-            try:
-                with context.entered(context.internal()):
-                    conductor.external_events(events)
-            except errors.NovaError as error:  # nova repairs missing events, though later
-                LOG.warning("could not deliver network events to the conductor; dropped them: %s", error.message)
+            # nova repairs missing events, though later
+            with failures.best_effort(LOG, "could not deliver network events to the conductor; dropped them: %s"), \
+                    context.entered(context.internal()):
+                conductor.external_events(events)

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from nova import errors
+from nova import errors, failures
 from nova.model.security.secret_wrap import new_key
 from nova.scratch import ScratchDirectory, lock
 
@@ -32,11 +32,10 @@ class StateDirectory:
     def _take_scratch(self) -> None:
         """Create a temporary directory, after removing those of killed processes."""
         parent = _parent()
-        try:
+        with failures.replaced(OSError, lambda error: errors.service.CannotStart(
+                reason=f"no directory could be created in {parent}: {error.strerror}. Make it writable, or set a "
+                       "directory with --state or TMPDIR")):
             scratch = ScratchDirectory(PREFIX, parent)
-        except OSError as error:
-            raise errors.service.CannotStart(reason=f"no directory could be created in {parent}: {error.strerror}. "
-                                             "Make it writable, or set a directory with --state or TMPDIR") from None
         self.path, self._lock = scratch.path, scratch.lock
 
     def _take(self, named: Path) -> None:

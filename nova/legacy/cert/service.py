@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conf.base import Options
 from nova.legacy.cert.authority import (
     CERTIFICATES,
@@ -79,10 +79,9 @@ class CertService:
         self.root.ensure()
         self.root.revoked()
         for folder in sorted((self._folder / "projects").glob("*/")):
-            try:
+            with failures.best_effort(LOG, "the certificate authority in %s could not be renewed: %s", folder,
+                    on=(errors.NovaError, OSError, ValueError), level=logging.ERROR):
                 self._project(folder.name).revoked()
-            except (errors.NovaError, OSError, ValueError) as error:
-                LOG.error("the certificate authority in %s could not be renewed: %s", folder, error)
 
     @_explained()
     def fetch_ca(self, project_id: str) -> str:
@@ -111,10 +110,8 @@ class CertService:
         # All failures raise the same error. OpenSSL 3.2 and later reject wrong padding implicitly: the result is random
         # bytes, which are almost never valid UTF-8. So neither the error nor its timing reveals to a tenant whether the
         # padding was right (Bleichenbacher's attack).
-        try:
+        with failures.replaced(ValueError, lambda _: errors.cert.Decryption()):
             return authority.decrypt(base64.b64decode(text, validate=True)).decode()
-        except ValueError:
-            raise errors.cert.Decryption from None
 
     @_explained()
     def generate_x509_cert(self, user_id: str, project_id: str) -> SignedCertificate:
@@ -168,10 +165,9 @@ class CertService:
         with locked(path.parent / ".lock"):
             if not path.exists():
                 write_whole(path, private_text(new_key()), 0o600, durable=True)
-            try:
+            with failures.replaced((ValueError, TypeError), lambda error: errors.cert.Damaged(file=path.name,
+                    reason=str(error).partition(". ")[0].rstrip("."))):
                 key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-            except (ValueError, TypeError) as error:
-                raise errors.cert.Damaged(file=path.name, reason=str(error).partition(". ")[0].rstrip(".")) from None
         return key.public_key().public_bytes(serialization.Encoding.OpenSSH,
                                              serialization.PublicFormat.OpenSSH).decode()
 
@@ -244,11 +240,10 @@ class CertService:
         Characters that would end an attribute or a line of ``index.txt`` become ``_``. Raises cert.Subject.
         """
         value = str(getattr(self._options, option))
-        try:
+        with failures.replaced((ValueError, TypeError),
+                lambda error: errors.cert.Subject(option=option, value=value, reason=error)):
             made = value % tuple(re.sub(r"[^A-Za-z0-9_.:@-]", "_", word) for word in words)
             name_of(made)
-        except (ValueError, TypeError) as error:
-            raise errors.cert.Subject(option=option, value=value, reason=error) from None
         return made
 
 

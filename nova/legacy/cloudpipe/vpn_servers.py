@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.deps import NO_VPN, Deps, VpnSettings
 from nova.conductor.quota.projects import check_project
 from nova.db import flavors, keypairs
@@ -118,10 +118,9 @@ class Cloudpipes:
         Raises Invalid for the address or port; network.CloudpipeNoNetwork; Unavailable if a host could not be notified,
         although the rows are written.
         """
-        try:
+        with failures.replaced(ValueError, lambda _: errors.Invalid(
+                f"Invalid input for field vpn_ip: {address!r} is not an IPv4 address.")):
             ipaddress.IPv4Address(address)
-        except ValueError:
-            raise errors.Invalid(f"Invalid input for field vpn_ip: {address!r} is not an IPv4 address.") from None
         if not 0 < port < 65536:
             raise errors.Invalid(f"Invalid input for field vpn_port: {port} is not a port.")
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import re2
 
+from nova import failures
 from nova.legacy.ec2.faults import Ec2Error
 from nova.legacy.ec2.parameters import AskedFilter, Ec2Listing
 from nova.legacy.ec2.xml import Tree, shown
@@ -92,10 +93,8 @@ def token(text: str) -> str:
 
 def token_text(given: str) -> str:
     """Return the text encoded in a NextToken. Raises InvalidNextToken."""
-    try:
+    with failures.replaced((binascii.Error, ValueError), lambda _: bad_token()):
         return base64.b64decode(given.encode(), altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise bad_token() from None
 
 
 def bad_token() -> Ec2Error:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nova import failures
 from nova.legacy.ec2.faults import Ec2Error, invalid, missing
 
 #: Parameters of every request, which are not arguments of an action.
@@ -84,10 +85,9 @@ def arguments(wanted: type[Args], pairs: Iterable[tuple[str, str]]) -> Args:
 
 def _check_unicode(name: str, text: str) -> None:
     """Refuse bytes that are not UTF-8, which arrive as surrogates: no later layer accepts them."""
-    try:
+    with failures.replaced(UnicodeEncodeError, lambda _: Ec2Error("InvalidParameterValue",
+            f"The parameter {name[:200]} is not valid UTF-8.")):
         f"{name}{text}".encode()
-    except UnicodeEncodeError:
-        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} is not valid UTF-8.") from None
 
 
 def _put(root: _Node, name: str, text: str) -> None:
@@ -186,7 +186,6 @@ def _scalar(hint: object, name: str, text: str) -> object:
             raise invalid(name, text, "It must be an integer.")
         return int(text)
     assert hint is bytes, hint
-    try:
+    with failures.replaced((binascii.Error, ValueError), lambda _: Ec2Error("InvalidParameterValue",
+            f"The parameter {name} must be encoded in base64.")):
         return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise Ec2Error("InvalidParameterValue", f"The parameter {name} must be encoded in base64.") from None

@@ -12,7 +12,7 @@ from http.client import responses
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.legacy.objectstore import documents
 from nova.legacy.objectstore.content import Content, Identity
 from nova.legacy.objectstore.identity import READING
@@ -145,10 +145,8 @@ class S3Application:
 
 def target_of(environ: WSGIEnvironment) -> S3Target:
     """Return the resource in the request's path. Raises S3Error: InvalidURI, InvalidBucketName."""
-    try:
+    with failures.replaced(UnicodeError, lambda _: S3Error("InvalidURI")):
         path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        raise S3Error("InvalidURI") from None
     bucket, _, key = path.removeprefix("/").partition("/")
     if key and not bucket:
         raise S3Error("InvalidBucketName")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import re
 from collections.abc import Mapping
@@ -42,10 +43,9 @@ def _names(header: str, etag: str) -> bool:
 
 def _time(text: str | None) -> float | None:
     """Parse an HTTP date, in seconds since 1970; None if it is missing or invalid, which means no condition."""
-    try:
+    with contextlib.suppress(ValueError, OverflowError, TypeError):
         return email.utils.parsedate_to_datetime(text).timestamp() if text else None
-    except (ValueError, OverflowError, TypeError):
-        return None
+    return None
 
 
 def span_of(header: str | None, size: int) -> Span:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import re
@@ -12,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from nova import failures
 from nova.legacy.objectstore.s3_errors import S3Error
 from nova.legacy.signatures.request import Signature
 from nova.legacy.signatures.v4 import CONTENT_HASH, STREAM_UNSIGNED_TRAILER
@@ -131,15 +133,14 @@ class Content:
         chunk's signature is wrong.
         """
         size = 0
-        try:
+        with failures.replaced(ChunksMalformed, lambda error: S3Error("IncompleteBody",
+                f"The body's chunk framing is malformed: {error}.")):
             for piece in self._chunks or self._plain():
                 size += len(piece)
                 self._md5.update(piece)
                 for digest in self._digests.values():
                     digest.update(piece)
                 yield piece
-        except ChunksMalformed as error:
-            raise S3Error("IncompleteBody", f"The body's chunk framing is malformed: {error}.") from None
         self._check(size)
 
     def _plain(self) -> Iterator[bytes]:
@@ -167,10 +168,9 @@ class Content:
 
 def _base64(text: str, size: int) -> bytes:
     """Decode a base64 digest of ``size`` bytes. Raises S3Error: InvalidDigest."""
-    try:
+    value = b""
+    with contextlib.suppress(binascii.Error, ValueError):
         value = base64.b64decode(text.strip(), validate=True)
-    except (binascii.Error, ValueError):
-        value = b""
     if len(value) != size:
         raise S3Error("InvalidDigest")
     return value

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import defusedxml.ElementTree
 from defusedxml.common import DefusedXmlException
 
+from nova import failures
 from nova.legacy.objectstore.listing import ListingPage
 from nova.legacy.objectstore.names import NO_TEXT
 from nova.legacy.objectstore.s3_errors import S3Error
@@ -139,10 +140,9 @@ def uploads_document(bucket: str, uploads: Sequence[UploadRecord]) -> bytes:
 
 def _read(body: bytes, root: str) -> Element:
     """Parse a document and remove namespaces. Raises S3Error: MalformedXML."""
-    try:
+    with failures.replaced((DefusedXmlException, SyntaxError, ValueError, LookupError),
+            lambda _: S3Error("MalformedXML")):  # the last two: bad encodings
         tree: Element = defusedxml.ElementTree.fromstring(body, forbid_dtd=True)
-    except (DefusedXmlException, SyntaxError, ValueError, LookupError):  # the last two: bad encodings
-        raise S3Error("MalformedXML") from None
     for count, element in enumerate(tree.iter()):
         if count > MOST_ELEMENTS:
             raise S3Error("MalformedXML")

@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from nova import decoding
+from nova import decoding, failures
 
 LENGTH_BYTES = 8
 LONGEST_RECORD = 65536
@@ -76,15 +76,13 @@ def sync_folder(folder: Path) -> None:
 def read_record(stream: BinaryIO, kind: type[Record]) -> Record:
     """Read the record of an open file. Raises RecordDamaged."""
     size = os.fstat(stream.fileno()).st_size
-    try:
+    with failures.translated((OSError, ValueError, msgspec.MsgspecError), lambda _: RecordDamaged(str(stream.name))):
         stream.seek(size - LENGTH_BYTES)
         length = int.from_bytes(stream.read(LENGTH_BYTES), "big")
         if length > min(LONGEST_RECORD, size - LENGTH_BYTES):
             raise ValueError(length)
         stream.seek(size - LENGTH_BYTES - length)
         return decoding.from_json(stream.read(length), kind)
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
-        raise RecordDamaged(str(stream.name)) from error
 
 
 def new_folder(parent: Path) -> Path:

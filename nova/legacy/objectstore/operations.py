@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from nova import failures
 from nova.legacy.objectstore import documents
 from nova.legacy.objectstore.conditions import is_unchanged, span_of
 from nova.legacy.objectstore.content import Content, Identity
@@ -165,11 +166,8 @@ class S3Operations:
     def get_object(self, call: Call) -> S3Answer:
         """Serve GET /b/k: read an object or a range of it."""
         found = self._store.get(call.owner, call.bucket, call.key)
-        try:
+        with failures.on_failure(found.close, on=BaseException):
             return self._of_object(call, found)
-        except BaseException:
-            found.close()
-            raise
 
     def _of_object(self, call: Call, found: OpenObject) -> S3Answer:
         record, headers = found.record, _shown(found.record, call.query)
@@ -252,10 +250,9 @@ def _number(text: str, name: str) -> int:
 
 
 def _after(token: str) -> str:
-    try:
+    with failures.replaced((binascii.Error, ValueError), lambda _: S3Error("InvalidArgument",
+            "The continuation token provided is incorrect")):
         return base64.urlsafe_b64decode(token).decode()
-    except (binascii.Error, ValueError):
-        raise S3Error("InvalidArgument", "The continuation token provided is incorrect") from None
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
@@ -266,10 +263,9 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
         found["content-encoding"] = stays
     if sum(len(name) + len(value) for name, value in found.items()) > LONGEST_HEADERS:
         raise S3Error("InvalidRequest", "The object's headers are too long.")
-    try:
+    with failures.replaced(UnicodeError,
+            lambda _: S3Error("InvalidRequest", "A header of the object is not valid UTF-8.")):
         "".join(found.values()).encode()
-    except UnicodeError:
-        raise S3Error("InvalidRequest", "A header of the object is not valid UTF-8.") from None
     return found
 
 

@@ -22,6 +22,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from nova import failures
 from nova.legacy.objectstore import files
 from nova.legacy.objectstore.disk_space import DiskSpace, SpaceWatch
 from nova.legacy.objectstore.listing import ListingAsked, ListingPage, page_of
@@ -196,11 +197,9 @@ class ObjectStore:
             files.discard(self.buckets / name, self.new)
 
     def _record(self, name: str) -> BucketRecord:
-        try:
-            with (self.buckets / check_bucket(name) / "bucket").open("rb") as stream:
-                return files.read_record(stream, BucketRecord)
-        except FileNotFoundError:
-            raise S3Error("NoSuchBucket") from None
+        with failures.replaced(FileNotFoundError, lambda _: S3Error("NoSuchBucket")), \
+                (self.buckets / check_bucket(name) / "bucket").open("rb") as stream:
+            return files.read_record(stream, BucketRecord)
 
     def _records(self) -> Iterator[BucketRecord]:
         for entry in os.scandir(self.buckets):
@@ -318,15 +317,10 @@ class ObjectStore:
         Raises S3Error: NoSuchKey, and the errors of :meth:`bucket`.
         """
         self.bucket(owner, bucket)
-        try:
+        with failures.replaced(FileNotFoundError, lambda _: S3Error("NoSuchKey")):
             stream = self.object_path(bucket, key).open("rb")
-        except FileNotFoundError:
-            raise S3Error("NoSuchKey") from None
-        try:
+        with failures.on_failure(stream.close, on=files.RecordDamaged):
             return OpenObject(files.read_record(stream, ObjectRecord), stream)
-        except files.RecordDamaged:
-            stream.close()
-            raise
 
     def delete(self, owner: str, bucket: str, key: str) -> None:
         """Delete an object; a missing object is not an error. Raises the S3Errors of :meth:`bucket` and of the key."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from nova import failures
 from nova.legacy.objectstore import files
 from nova.legacy.objectstore.names import file_name
 from nova.legacy.objectstore.s3_errors import S3Error
@@ -90,11 +91,9 @@ class MultipartUploads:
 
     def find(self, owner: str, bucket: str, key: str, upload_id: str) -> UploadRecord:
         """Return an upload. Raises S3Error: NoSuchUpload, also for an upload of another object or owner."""
-        try:
-            with (self._folder(owner, upload_id) / "upload").open("rb") as stream:
-                record = files.read_record(stream, UploadRecord)
-        except FileNotFoundError:
-            raise S3Error("NoSuchUpload") from None
+        with failures.replaced(FileNotFoundError, lambda _: S3Error("NoSuchUpload")), \
+                (self._folder(owner, upload_id) / "upload").open("rb") as stream:
+            record = files.read_record(stream, UploadRecord)
         if (record.bucket, record.key) != (bucket, key):
             raise S3Error("NoSuchUpload")
         return record
@@ -152,17 +151,13 @@ class MultipartUploads:
 
     def _part(self, folder: Path, given: GivenPart) -> OpenObject:
         """Open a part; the caller must read it to its end or close it. Raises S3Error: NoSuchUpload, InvalidPart."""
-        try:
+        with failures.replaced(FileNotFoundError,
+                lambda _: S3Error("InvalidPart" if folder.exists() else "NoSuchUpload")):
             stream = (folder / f"part.{given.number:05}").open("rb")
-        except FileNotFoundError:
-            raise S3Error("InvalidPart" if folder.exists() else "NoSuchUpload") from None
-        try:
+        with failures.on_failure(stream.close, on=BaseException):
             record = files.read_record(stream, ObjectRecord)
             if record.etag != given.etag:
                 raise S3Error("InvalidPart")
-        except BaseException:
-            stream.close()
-            raise
         return OpenObject(record, stream)
 
     def abort(self, upload: UploadRecord) -> None:

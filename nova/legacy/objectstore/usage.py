@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.legacy.objectstore.names import file_name
 from nova.privileged.files import locked
 
@@ -44,10 +44,9 @@ class Usage(NamedTuple):
 def usage_of(path: Path, folder: str = "") -> Usage:
     """Return the usage of a file, zero if it does not exist. ``folder``: name of its target directory, by default its
     current one."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return Usage(int((folder or path.parent.name) == OBJECTS), path.stat().st_size)
-    except FileNotFoundError:
-        return Usage()
+    return Usage()
 
 
 def usage_in(paths: Iterable[Path]) -> Usage:
@@ -87,18 +86,15 @@ class UsageChange:
             self._write(self._known)
 
     def _read(self) -> Usage | None:
-        try:
+        with contextlib.suppress(msgspec.MsgspecError):  # empty, or truncated by a kill
             return decoding.from_json(self._path.read_bytes(), Usage)
-        except msgspec.MsgspecError:  # empty, or truncated by a kill
-            return None
+        return None
 
     def _write(self, usage: Usage) -> None:
         """Write the count. If the disk is full, the next writer counts the files."""
-        try:
+        with failures.best_effort(LOG, "Cannot write the object count of a project to %s; the next write counts the "
+                "files: %s", self._path, on=OSError):
             self._path.write_bytes(msgspec.json.encode(usage))
-        except OSError as error:
-            LOG.warning("Cannot write the object count of a project to %s; the next write counts the files: %s",
-                        self._path, error)
 
 
 class UsageCounts:

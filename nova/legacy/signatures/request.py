@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nova import failures
 from nova.model.base import Json
 
 Pairs = Sequence[tuple[str, str]]
@@ -269,20 +270,17 @@ def iso_time(text: str, what: str) -> float:
     Raises SignatureRefused (MALFORMED) with ``what``, the name of the parameter.
     """
     match = _ISO.fullmatch(text)
-    try:
+    with failures.replaced((ValueError, OverflowError), lambda _: SignatureRefused(SignatureFault.MALFORMED, what)):
         if match is None:
             raise ValueError(text)
         *numbers, zone = match.groups()
         parsed = datetime.datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*numbers) + (zone or "Z"))
         return parsed.timestamp()
-    except (ValueError, OverflowError):
-        raise SignatureRefused(SignatureFault.MALFORMED, what) from None
 
 
 def http_time(text: str, what: str) -> float:
     """Parse a time in the format of HTTP's ``Date`` header, as ``iso_time`` does."""
-    try:
+    with failures.replaced((ValueError, OverflowError, TypeError),
+            lambda _: SignatureRefused(SignatureFault.MALFORMED, what)):
         parsed = email.utils.parsedate_to_datetime(text)
         return parsed.replace(tzinfo=parsed.tzinfo or datetime.UTC).timestamp()
-    except (ValueError, OverflowError, TypeError):
-        raise SignatureRefused(SignatureFault.MALFORMED, what) from None

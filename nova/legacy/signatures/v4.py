@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nova import failures
 from nova.legacy.signatures.request import (
     EMPTY_SHA256,
     LONGEST_LIFE_S,
@@ -172,10 +173,8 @@ def _credential(text: str) -> tuple[str, Scope4]:
 
 
 def _checked_until(claimed: _Claimed, scope: Scope4, now: float, skew_s: float) -> float:
-    try:
+    with failures.replaced(ValueError, lambda _: SignatureRefused(SignatureFault.MALFORMED, "X-Amz-Date")):
         at = calendar.timegm(time.strptime(claimed.timestamp, "%Y%m%dT%H%M%SZ"))
-    except ValueError:
-        raise SignatureRefused(SignatureFault.MALFORMED, "X-Amz-Date") from None
     if scope.date != claimed.timestamp[:8]:
         raise SignatureRefused(SignatureFault.MALFORMED, "Credential")
     if claimed.life_s is None:

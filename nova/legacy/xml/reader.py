@@ -13,7 +13,7 @@ from xml.etree.ElementTree import ParseError, TreeBuilder
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from nova import errors
+from nova import errors, failures
 from nova.model.base import Json
 from nova.web.bodies import MAX_DEPTH
 
@@ -69,10 +69,8 @@ def read(raw: bytes) -> Element:
 
 def _decoded(raw: bytes) -> str:
     """Decode the text, which must be UTF-8 and must not declare another encoding."""
-    try:
+    with failures.replaced(UnicodeDecodeError, lambda _: errors.api.MalformedXml(reason="It is not encoded in UTF-8.")):
         text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise errors.api.MalformedXml(reason="It is not encoded in UTF-8.") from None
     declared = _ENCODING.match(text.lstrip())
     if "\0" in text or (declared and declared[1].lower() not in _ENCODINGS):
         raise errors.api.MalformedXml(reason="It is not encoded in UTF-8, or contains a NUL character.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import stat
@@ -58,10 +59,9 @@ def _changeable(files: Sequence[str], as_root: bool) -> Finding | None:
 
 
 def _user(uid: int) -> str:
-    try:
+    with contextlib.suppress(KeyError):
         return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    return str(uid)
 
 
 #: Names must not change between releases: monitoring systems use them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -71,10 +72,9 @@ def runs_network(options: Options) -> bool | None:
     wanted = expected(options)
     if wanted.programs is not None:
         return "nova-network" in wanted.programs
-    try:
+    with contextlib.suppress(errors.NovaError):
         return any(one.binary == "nova-network" for one in own_rows(options))
-    except errors.NovaError:
-        return None
+    return None
 
 
 def daemons(options: Options, runner: CommandRunner | None = None) -> Finding:

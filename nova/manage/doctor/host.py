@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import shutil
@@ -131,10 +132,9 @@ def console_addresses(options: Options) -> Finding:
 def _is_local(place: str) -> bool:
     """True if an address, a name or a URL is a loopback address."""
     host = urllib.parse.urlsplit(place).hostname if "://" in place else place
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return host == "localhost"
+    return host == "localhost"
 
 
 def disk(options: Options) -> Finding:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nova import failures
 from nova.conf._security_mode import BOUNDED_OPTIONS
 from nova.manage.secret_files import broker, lines, readers
 from nova.manage.secret_files.broker import BrokerUser
@@ -115,10 +116,9 @@ class Split:
     def _read_passwords(self) -> dict[str, str]:
         if not self.passwords_path.exists():
             return {}
-        try:
+        with failures.replaced(ValueError, lambda _: CannotSplit(
+                f"{self.passwords_path} was not written by this command: remove it")):
             found: dict[str, str] = json.loads(self.passwords_path.read_text())
-        except ValueError:
-            raise CannotSplit(f"{self.passwords_path} was not written by this command: remove it") from None
         return found
 
     def _broker_users(self) -> list[BrokerUser]:

@@ -6,6 +6,7 @@ Requests and images use both forms. Source: the Compute API's reference (Create 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -211,7 +212,6 @@ def _number(device: Mapping[str, Json], key: str) -> int | None:
 
 def _canonical(text: str) -> str | None:
     """Return the UUID in its canonical form; None if the text is not a valid UUID."""
-    try:
+    with contextlib.suppress(ValueError):
         return str(uuid.UUID(text))
-    except ValueError:
-        return None
+    return None

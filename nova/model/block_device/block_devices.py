@@ -7,6 +7,7 @@ is ``root_device_name``. Source: the Compute API's reference and guide (block de
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -155,10 +156,9 @@ def _items(properties: Properties, name: str) -> list[Mapping[str, Json]]:
     text = _value(properties, name)
     if not text:
         return []
-    try:
+    items = None
+    with contextlib.suppress(ValueError, RecursionError):
         items = json.loads(text)
-    except (ValueError, RecursionError):
-        items = None
     if not isinstance(items, list):
         raise errors.server.BadImageDevice(property=name, number=0, reason="it is not a JSON list of objects")
     for number, item in enumerate(items):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -53,10 +54,9 @@ def _vlan(interface: Interface) -> int | None:
     guest.)"""
     if interface.vnic_type == "normal":
         return None
-    try:
+    with contextlib.suppress(ValueError):
         return int(str(interface.details.get("vlan")))
-    except ValueError:
-        return None
+    return None
 
 
 def _trusted(interface: Interface) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import datetime
 import json
 import secrets
@@ -233,10 +234,9 @@ def _content_path(number: int) -> str:
 def _decoded(text: str) -> bytes:
     """Decode base64 text, with or without line breaks. Text that is not base64 was stored before it was checked; it is
     returned unchanged."""
-    try:
+    with contextlib.suppress(binascii.Error, ValueError):
         return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return text.encode()
+    return text.encode()
 
 
 # --- ec2 --------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ property with a wrong value is refused when a server is created or rebuilt.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import uuid
@@ -97,19 +98,17 @@ _CPUS = re.compile(r"\^?[0-9]+(-[0-9]+)?")
 
 
 def _is_uuid(value: str) -> str | None:
-    try:
+    with contextlib.suppress(ValueError):
         uuid.UUID(value)
-    except ValueError:
-        return "must be a UUID"
-    return None
+        return None
+    return "must be a UUID"
 
 
 def _is_list(value: str) -> str | None:
     """Return an error unless the value is a JSON list of objects."""
-    try:
+    items = None
+    with contextlib.suppress(ValueError, RecursionError):
         items = json.loads(value)
-    except (ValueError, RecursionError):
-        items = None
     ok = isinstance(items, list) and all(isinstance(item, dict) for item in items)
     return None if ok else "must be a JSON list of objects"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from nova import errors
+from nova import errors, failures
 
 FEWEST, TOO_MANY = 4, 1_000_000  # addresses of a range
 
@@ -21,11 +21,9 @@ def usable(text: str) -> tuple[str, ...]:
 
 def network(text: str) -> ipaddress.IPv4Network:
     """Parse a range. Raises floating.BadRange, also for ranges that are implausibly small or large."""
-    try:
+    with failures.replaced(ValueError, lambda error: errors.floating.BadRange(range=text[:60],
+            reason=f"not an IPv4 address or range ({error})"[:200])):
         found = ipaddress.IPv4Network(text.strip(), strict=False)
-    except ValueError as error:
-        raise errors.floating.BadRange(range=text[:60],
-                                       reason=f"not an IPv4 address or range ({error})"[:200]) from None
     if "/" not in text:
         return found
     if found.num_addresses < FEWEST:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.model.base import Value
 from nova.model.network import vlans
 from nova.model.network.network_managers import FLAT_DHCP, NetworkKind, named
@@ -171,29 +171,26 @@ def _check_single(asked: NewNetwork) -> None:
             if getattr(asked, field):
                 raise errors.network.Invalid(field=field, reason="It can only be given for a single network.")
     if asked.uuid:
-        try:
+        with failures.replaced(ValueError,
+                lambda _: errors.network.Invalid(field="uuid", reason=f"{asked.uuid!r} is not a valid UUID.")):
             uuid.UUID(asked.uuid)
-        except ValueError:
-            raise errors.network.Invalid(field="uuid", reason=f"{asked.uuid!r} is not a valid UUID.") from None
 
 
 def _range(text: str | None, field: str, kind: type[_Net]) -> _Net | None:
     """Parse a range; host bits are allowed and dropped, as in `10.0.0.5/24`."""
     if not text:
         return None
-    try:
+    with failures.replaced(ValueError, lambda _: errors.network.Invalid(field=field,
+            reason=f"{text!r} is not a valid range of that family.")):
         return kind(text, strict=False)
-    except ValueError:
-        raise errors.network.Invalid(field=field, reason=f"{text!r} is not a valid range of that family.") from None
 
 
 def _address(text: str | None, field: str, kind: Callable[[str], _Address]) -> _Address | None:
     if not text:
         return None
-    try:
+    with failures.replaced(ValueError, lambda _: errors.network.Invalid(field=field,
+            reason=f"{text!r} is not a valid address of that family.")):
         return kind(text)
-    except ValueError:
-        raise errors.network.Invalid(field=field, reason=f"{text!r} is not a valid address of that family.") from None
 
 
 #: Ranges that hosts themselves use: a network in one of them would break the hosts' own traffic.

@@ -10,6 +10,8 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nova import failures
+
 AUTO, NONE = "auto", "none"  # values of [DEFAULT]guest_forbidden_ranges
 METADATA_ADDRESS = "169.254.169.254"
 
@@ -51,10 +53,9 @@ def parsed(words: Iterable[str]) -> RangeSetting:
 
 
 def _range(word: str) -> IpRange:
-    try:
+    with failures.replaced(ValueError,
+            lambda _: ValueError(f"each must be a range such as 10.9.0.0/16, {AUTO} or {NONE}")):
         found = ipaddress.ip_network(word, strict=False)
-    except ValueError:
-        raise ValueError(f"each must be a range such as 10.9.0.0/16, {AUTO} or {NONE}") from None
     if not found.prefixlen:
         raise ValueError("a range of all addresses would block all traffic of guests")
     return found

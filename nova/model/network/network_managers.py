@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nova import errors
+from nova import errors, failures
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,5 @@ MANAGERS = {manager.path: manager for manager in (FLAT, FLAT_DHCP, VLAN)}
 
 def named(path: str) -> NetworkKind:
     """Return the manager of a class path in nova.conf. Raises network.UnknownManager."""
-    try:
+    with failures.replaced(KeyError, lambda _: errors.network.UnknownManager(known=", ".join(MANAGERS))):
         return MANAGERS[path]
-    except KeyError:
-        raise errors.network.UnknownManager(known=", ".join(MANAGERS)) from None

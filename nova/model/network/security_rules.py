@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.model.base import Json
 from nova.model.network.networks import Interface
 from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, NewSecurityRule, SecurityRule
@@ -85,10 +85,9 @@ def _wrong_types(kind: int, code: int) -> str:
 def _range(cidr: str | None) -> str:
     if not cidr:
         return EVERYWHERE[0]
-    try:
+    with failures.replaced(ValueError,
+            lambda _: errors.security_group.BadCidr(cidr=cidr, reason="it is not a valid address range")):
         found = ipaddress.ip_network(cidr, strict=False)
-    except ValueError:
-        raise errors.security_group.BadCidr(cidr=cidr, reason="it is not a valid address range") from None
     if "/" not in cidr:
         raise errors.security_group.BadCidr(cidr=cidr, reason="it has no prefix length")
     if found.prefixlen == 0 and cidr not in EVERYWHERE:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from nova import errors
+from nova import errors, failures
 from nova.model.base import Json
 from nova.model.numa.topology import PciDevice, PciRequest, PciSpec
 from nova.model.placement.traits import TRAITS, is_resource_class
@@ -140,10 +140,8 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 def _alias(text: str) -> tuple[str, str, PciSpec]:
     """Return (name, NUMA policy, spec of the device)."""
-    try:
+    with failures.replaced((ValueError, RecursionError), lambda error: ValueError(f"it is not valid JSON: {error}")):
         given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is not valid JSON: {error}") from None
     if not isinstance(given, dict) or not all(isinstance(value, str | bool) for value in given.values()):
         raise ValueError("it must be a JSON object whose values are strings")
     values = {key: str(value) for key, value in given.items()}
@@ -162,10 +160,8 @@ def _alias(text: str) -> tuple[str, str, PciSpec]:
 
 
 def _read(key: str, value: str, how: Callable[[str], object]) -> Json:
-    try:
+    with failures.replaced(ValueError, lambda error: ValueError(f"{key} {error}")):
         return how(value)
-    except ValueError as error:
-        raise ValueError(f"{key} {error}") from None
 
 
 __all__ = ["class_of", "device_class", "is_live_migratable", "normal_class", "normal_trait", "normal_traits", "parse",

@@ -7,6 +7,7 @@ have, and are translated to traits. Source: the public lists of extra specs and 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -153,10 +154,9 @@ def _image_traits(image: Mapping[str, str]) -> Iterator[tuple[str, Said]]:
 def _names(one: Said) -> list[str]:
     if not one.value.startswith("["):
         return [part.strip() for part in one.value.split(",") if part.strip()]
-    try:
+    found = None
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(one.value)
-    except (ValueError, RecursionError):
-        found = None
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise one.wrong("it must be a list of traits")
     return found

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import secrets
 from collections.abc import Sequence
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from nova import errors
+from nova import errors, failures
 
 MARK = "aesgcm:"  # prefix of encrypted secrets; a secret has no colon
 KEY_BYTES, NONCE_BYTES = 32, 12
@@ -45,23 +46,18 @@ class SecretWrap:
         host.SecretSealed if no key decrypts it, if it was changed, or if it belongs to another host."""
         if not kept.startswith(MARK):
             return kept
-        try:
+        with failures.replaced((binascii.Error, ValueError), lambda _: errors.host.SecretSealed(host=host)):
             sealed = base64.urlsafe_b64decode(kept.removeprefix(MARK))
-        except (binascii.Error, ValueError):
-            raise errors.host.SecretSealed(host=host) from None
         for cipher in self._ciphers:
-            try:
+            with contextlib.suppress(InvalidTag, ValueError):  # ValueError: it is too short
                 return cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], host.encode()).decode()
-            except (InvalidTag, ValueError):  # ValueError: it is too short
-                continue
         raise errors.host.SecretSealed(host=host)
 
 
 def _decoded(key: str) -> bytes:
-    try:
+    decoded = b""
+    with contextlib.suppress(binascii.Error, ValueError):  # its own message may reveal the key
         decoded = base64.urlsafe_b64decode(key)
-    except (binascii.Error, ValueError):  # its own message may reveal the key
-        decoded = b""
     if len(decoded) != KEY_BYTES:
         raise errors.config.HostSecretKey(reason="has a key that is not 32 bytes in URL-safe base64")
     return decoded

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from nova import errors
+from nova import errors, failures
 from nova.privileged.links import SCOPES, Address, LinkRoute
 
 #: The kernel's name of a network device; it can be neither an option of a tool nor a path.
@@ -98,10 +98,8 @@ def refused(call: str, reason: str) -> errors.HostRefused:
 
 def address(text: str) -> str:
     """Return the address in canonical form. Raises host.HelperRefused if it is not valid."""
-    try:
+    with failures.replaced(ValueError, lambda _: refused("a call", f"{text!r} is not a valid address")):
         return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise refused("a call", f"{text!r} is not a valid address") from None
 
 
 def link_address(given: GivenAddress) -> Address:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.privileged import wire
 from nova.privileged.helper.settings import HelperSettings
 from nova.privileged.helper.table import dispatch
@@ -27,10 +27,9 @@ FIRST_PASSED = 3  # sd_listen_fds(3)
 
 def allowed_users(user: str) -> frozenset[int]:
     """Return the user ids of root and of the daemons. Raises config.Unusable if there is no such user."""
-    try:
+    with failures.replaced(KeyError,
+            lambda _: errors.config.Unusable(option="[privileged]user", reason=f"there is no user {user}")):
         return frozenset({0, pwd.getpwnam(user).pw_uid})
-    except KeyError:
-        raise errors.config.Unusable(option="[privileged]user", reason=f"there is no user {user}") from None
 
 
 def listening(path: Path, user: str) -> socket.socket:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conf.base import Options
 from nova.model.guest.orders import GuestState
 from nova.model.host.hosts import Node
@@ -130,12 +130,10 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
 def _connection(settings: LibvirtSettings) -> LibvirtHypervisor:
     """Return the connection; imports libvirt on first use. Raises service.CannotStart if it or its C library is
     missing."""
-    try:
-        from nova.virt.libvirt.connection import LibvirtConnection
-    except ImportError as error:
-        raise errors.service.CannotStart(
+    with failures.replaced(ImportError, lambda error: errors.service.CannotStart(
             reason=f"libvirt cannot be used ({error}): install Debian's packages libvirt-daemon and qemu-system-x86, "
-                   "and the package's extra libvirt") from None
+                   "and the package's extra libvirt")):
+        from nova.virt.libvirt.connection import LibvirtConnection
     return LibvirtConnection(settings.uri, settings.keepalive_s)
 
 

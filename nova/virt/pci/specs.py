@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nova import errors
+from nova import errors, failures
 from nova.model.numa.pci_aliases import normal_class, normal_traits
 from nova.model.numa.topology import PciDevice
 
@@ -96,10 +96,8 @@ def parse(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
 
 def _specs(text: str) -> list[DeviceSpec]:
     """Parse one value. Raises ValueError."""
-    try:
+    with failures.replaced(ValueError, lambda error: ValueError(f"it is not JSON ({error})")):
         value = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"it is not JSON ({error})") from None
     given = value if isinstance(value, list) else [value]
     if not all(isinstance(one, dict) for one in given):
         raise ValueError("it must be an object, or a list of objects")
@@ -181,7 +179,6 @@ def _glob(part: str, given: str | None) -> re.Pattern[str]:
 
 
 def _regex(given: str) -> re.Pattern[str]:
-    try:
+    with failures.replaced(re.error,
+            lambda error: ValueError(f"a part of the address is not a regular expression ({error})")):
         return re.compile(given, re.IGNORECASE)
-    except re.error as error:
-        raise ValueError(f"a part of the address is not a regular expression ({error})") from None

@@ -7,7 +7,7 @@ import random
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import volume_cleanups
 from nova.conductor.engine.begin import locked, row_of
 from nova.conductor.engine.deps import Deps
@@ -81,12 +81,10 @@ class AttachmentUpkeep:
             servers.update(tx, server_uuid, {"volumes": tuple(new if one.id == old.id else one
                                                               for one in now.volumes or ())})
             volumes.add_cleanups(tx, [Cleanup(ATTACHMENT, old.attachment_id, server_uuid)], RETRY_S)
-        try:
+        left = [Cleanup(ATTACHMENT, made.id, server_uuid)]
+        with failures.on_failure(lambda: volume_cleanups.run_cleanups(self.deps, left), on=errors.NovaError):
             self.deps.volumes.complete(made.id)
             self.deps.cell.transact(write)
-        except errors.NovaError:
-            volume_cleanups.run_cleanups(self.deps, [Cleanup(ATTACHMENT, made.id, server_uuid)])
-            raise
         volume_cleanups.run_server_cleanups(self.deps, server_uuid)
         return new
 

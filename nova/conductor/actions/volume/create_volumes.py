@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import volume_cleanups
 from nova.conductor.actions.checks import usable_image
 from nova.conductor.engine.deps import Deps
@@ -116,10 +116,8 @@ class VolumesOfCreate:
     def _as_invalid(ask: Callable[[], T]) -> T:
         """Return the result of ``ask``; in a create, a missing object is an error in the request body, not in the
         URL."""
-        try:
+        with failures.replaced(errors.NotFound, lambda error: errors.volume.BadDevice(reason=error.message)):
             return ask()
-        except errors.NotFound as error:
-            raise errors.volume.BadDevice(reason=error.message) from None
 
     @staticmethod
     def _check(volume: Volume, asked: BlockDevice) -> None:
@@ -142,13 +140,10 @@ class VolumesOfCreate:
             return done
         doubts = self._doubts(wanted, server_uuids)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, doubts, DOUBT_S))
-        try:
+        with failures.on_failure(lambda: self.give_back(done), on=errors.NovaError):
             for uuid in server_uuids:
                 for device in wanted.devices:
                     done[uuid] = (*done[uuid], self._take(device, uuid, wanted.zone))
-        except errors.NovaError:
-            self.give_back(done)
-            raise
         return done
 
     @staticmethod

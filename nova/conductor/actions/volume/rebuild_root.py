@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.actions.volume.volumes import VolumeOrderStep
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result, VolumeOperation
@@ -119,10 +119,9 @@ def _snapshot_of(file: str) -> str:
     """Return the id of the snapshot that a volume's file was created for, or "". The volume service names such a file
     VOLUME_FILE.SNAPSHOT_ID."""
     suffix = file.rpartition(".")[2]
-    try:
+    with contextlib.suppress(ValueError):
         return str(uuid.UUID(suffix))
-    except ValueError:
-        return ""
+    return ""
 
 
 def _image_gb(image: Image, root: BlockDevice) -> int:
@@ -153,14 +152,10 @@ class StopForReimage(StopGuests):
             order = guest_order(deps, op, fence(op))
             if order.build is None or op.server.vm_state != VmState.ACTIVE.value or overwritten(op):
                 continue
-            try:
+            with failures.best_effort(LOG, "rebuild failed and the guest could not be started again: %s",
+                    but=errors.Overtaken, extra={"server": op.uuid}):  # the host's next report shows it as stopped
                 order = msgspec.structs.replace(order, build=connected(deps, op, order.build))
                 deps.compute.start_guests(op.server.host or "", (order,))
-            except errors.Overtaken:
-                raise
-            except errors.NovaError as error:  # the host's next report shows it as stopped
-                LOG.warning("rebuild failed and the guest could not be started again: %s", error.message,
-                            extra={"server": op.uuid})
 
 
 class UnplugRoot(VolumeOrderStep):
@@ -247,11 +242,10 @@ class AwaitReimage(Step):
 
 def _status(deps: Deps, volume_id: str) -> str:
     """Return the volume's status; DOWNLOADING while the volume service does not answer."""
-    try:
+    with failures.best_effort(LOG, "cannot check whether volume %s has its image yet: %s", volume_id,
+            on=errors.Unavailable):
         return deps.volumes.get(volume_id).status
-    except errors.Unavailable as error:
-        LOG.warning("cannot check whether volume %s has its image yet: %s", volume_id, error.message)
-        return DOWNLOADING
+    return DOWNLOADING
 
 
 def waited_s(op: Op) -> float:

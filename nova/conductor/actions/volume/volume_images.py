@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server.server_row import ServerRow
 from nova.model.base import Json
@@ -31,7 +31,8 @@ def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
     image services."""
     check(deps, row)
     made: list[tuple[BlockDevice, VolumeSnapshot]] = []
-    try:
+    with failures.on_failure(lambda: _take_back(deps, [snapshot.id for _device, snapshot in made]),
+                             on=errors.NovaError):
         for device in row.volumes or ():
             name = f"snapshot for {image.name}"[:255]
             new = NewVolumeSnapshot(volume_id=device.volume_id, name=name, force=True)
@@ -40,9 +41,6 @@ def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
         properties = {**whole.properties, MAPPING: mapping(made)}
         deps.images.create(msgspec.structs.replace(whole, properties=properties), as_user=True)
         deps.images.send(image.id, ())  # data of length 0: else it would stay queued
-    except errors.NovaError:
-        _take_back(deps, [snapshot.id for _device, snapshot in made])
-        raise
 
 
 def without_data(row: ServerRow, image: NewImage) -> NewImage:
@@ -84,7 +82,5 @@ def _entry(device: BlockDevice, snapshot: VolumeSnapshot) -> dict[str, Json]:
 
 def _take_back(deps: Deps, snapshots: Sequence[str]) -> None:
     for snapshot in snapshots:
-        try:
+        with failures.best_effort(LOG, "image creation failed and its snapshot %s could not be deleted: %s", snapshot):
             deps.volumes.delete_snapshot(snapshot, as_user=True)
-        except errors.NovaError as error:
-            LOG.warning("image creation failed and its snapshot %s could not be deleted: %s", snapshot, error.message)

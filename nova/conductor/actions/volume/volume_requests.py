@@ -12,7 +12,7 @@ from string import ascii_lowercase
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor import volume_cleanups
 from nova.conductor.actions.volume.volume_snapshots import AssistedSnapshots
 from nova.conductor.actions.volume.volume_swaps import VolumeSwaps
@@ -105,11 +105,9 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
             servers.update(tx, uuid, {"volumes": (*(row.volumes or ()), device)})
             volumes.drop_cleanups(tx, [doubt])
             return begin(self.deps, tx, ATTACH, uuid, about(device))
-        try:
+        left = [Cleanup(ATTACHMENT, made.id, uuid)]
+        with failures.on_failure(lambda: volume_cleanups.run_cleanups(self.deps, left), on=errors.NovaError):
             return in_turn(self.deps, uuid, write, end), device
-        except errors.NovaError:
-            volume_cleanups.run_cleanups(self.deps, [Cleanup(ATTACHMENT, made.id, uuid)])
-            raise
 
     def detach_volume(self, server_uuid: str, volume_id: str) -> None:
         """Start to detach a volume. Raises volume.NotAttached, IsRoot, HostDown, Busy, Refused; server.WrongState."""
@@ -147,12 +145,12 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         def write(tx: Connection) -> states.Entry:
             attached_device(locked(tx, server_uuid), volume_id)
             return begin(self.deps, tx, DETACH, server_uuid, about(device))
-        try:
-            entry = turn(write)
-        except errors.NovaError:
+
+        def undo() -> None:
             with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(self.deps, volume_id)
-            raise
+        with failures.on_failure(undo, on=errors.NovaError):
+            entry = turn(write)
         self.deps.runner.start([entry])
 
     def _check_zone(self, row: ServerRow, volume: Volume) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conductor.actions.volume.volume_turns import attached_device, in_turn
 from nova.conductor.actions.volume.volumes import device_of
 from nova.conductor.engine.begin import begin, locked
@@ -83,10 +83,9 @@ class AssistedSnapshots:
                 raise errors.volume.SnapshotNotNow(volume=volume_id, reason="its server has no host")
             return begin(self.deps, tx, action, uuid, msgspec.structs.replace(
                 arguments(row), device_id=device.id, volume_id=volume_id))
-        try:
+        with failures.replaced((errors.WrongState, errors.Conflict),
+                lambda error: errors.volume.SnapshotNotNow(volume=volume_id, reason=error.message)):
             entry = in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
-        except (errors.WrongState, errors.Conflict) as error:
-            raise errors.volume.SnapshotNotNow(volume=volume_id, reason=error.message) from None
         self.deps.runner.start([entry])
 
 
@@ -123,10 +122,9 @@ class ChangeVolumeFiles(Step):
         order = VolumeSnapshotOrder(
             server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build, device=device,
             new_file=asked.new_file, file_to_merge=asked.file_to_merge, merge_target_file=asked.merge_target_file)
-        try:
+        with failures.translated(errors.Unavailable,
+                lambda error: errors.daemon.WorkflowNotYet(what=f"the host of the guest ({error.message})")):
             [result] = results_of([op], self.call(deps)(op.server.host, (order,)))
-        except errors.Unavailable as error:
-            raise errors.daemon.WorkflowNotYet(what=f"the host of the guest ({error.message})") from error
         return result if isinstance(result, errors.NovaError) else {**result, "host": op.server.host}
 
     def call(self, deps: Deps) -> Call:
@@ -136,11 +134,9 @@ class ChangeVolumeFiles(Step):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             snapshot = op.asked(VolumeSnapshotOperation).snapshot_id
-            try:
+            with failures.best_effort(LOG, "failure of snapshot %s not reported to the volume service: %s", snapshot,
+                    extra={"server": op.uuid}):  # the volume service has a timeout
                 deps.volumes.set_snapshot_status(snapshot, self.failed)
-            except errors.NovaError as error:  # the volume service has a timeout
-                LOG.warning("failure of snapshot %s not reported to the volume service: %s", snapshot, error.message,
-                            extra={"server": op.uuid})
 
 
 class SnapshotVolume(ChangeVolumeFiles):

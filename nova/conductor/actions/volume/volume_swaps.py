@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor import volume_cleanups
 from nova.conductor.actions.volume.volume_turns import attached_device, check_host, in_turn
 from nova.conductor.actions.volume.volumes import VolumeOrderStep, device_of
@@ -78,23 +78,22 @@ class VolumeSwaps:
             return begin(self.deps, tx, "swap_volume", uuid, SwapOperation(
                 device_id=device.id, volume_id=device.volume_id, old_volume_id=device.volume_id, new_volume_id=new_id,
                 attachment_id=made[0].id))
-        try:
-            self.deps.volumes.begin_detaching(device.volume_id)
-            made.append(self.deps.volumes.reserve(new_id, uuid))
-            return in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
-        except errors.NovaError:
+
+        def undo() -> None:
             volume_cleanups.run_cleanups(self.deps, [Cleanup(ATTACHMENT, one.id, uuid) for one in made])
             with contextlib.suppress(errors.NovaError):  # the cleanup retries it later
                 volume_cleanups.keep_in_use(self.deps, device.volume_id)
                 # the error response reports the failure to the volume service
                 self.deps.cell.transact(lambda tx: volumes.drop_cleanups(tx, doubts))
-            raise
+        with failures.on_failure(undo, on=errors.NovaError):
+            self.deps.volumes.begin_detaching(device.volume_id)
+            made.append(self.deps.volumes.reserve(new_id, uuid))
+            return in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
 
     def _new(self, old: Volume, new_volume_id: str) -> Volume:
-        try:
+        with failures.replaced(errors.NotFound,
+                lambda _: errors.volume.CannotReplace(old=old.id, new=new_volume_id, reason="it does not exist")):
             return self.deps.volumes.get(new_volume_id)
-        except errors.NotFound:
-            raise errors.volume.CannotReplace(old=old.id, new=new_volume_id, reason="it does not exist") from None
 
 
 def _check(old: Volume, new: Volume) -> None:

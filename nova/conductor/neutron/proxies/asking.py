@@ -6,7 +6,7 @@ import contextlib
 import uuid
 from collections.abc import Iterator, Sequence
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server import servers
 from nova.db.sql.types import AnyColumn, AnyRow
@@ -16,19 +16,16 @@ from nova.model.network.ports import Port, belongs
 
 def known_id(id: str, what: str) -> str:
     """Return ``id`` as Neutron writes it. Raises network.BadId if it is not a valid ID."""
-    try:
+    with failures.replaced(ValueError, lambda _: errors.network.BadId(what=what)):
         return str(uuid.UUID(id))
-    except ValueError:
-        raise errors.network.BadId(what=what) from None
 
 
 def is_id(text: str) -> bool:
     """True if the text is a UUID in any form."""
-    try:
+    with contextlib.suppress(ValueError):
         uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import known_id, ports_of, server_row, translated_errors
 from nova.db.sql.types import AnyColumn
@@ -70,10 +70,10 @@ class FloatingByNeutron:
         found = self._named(association.address)
         port, fixed = _target(ports_of(self._client, row), association)
         before = self._holders([found]).get(found.port_id or "")
-        try:
+        # no router in between, or the port has another
+        with failures.translated((errors.service.Conflict, errors.NotFound),
+                lambda error: errors.network.Refused(reason=error.data.get("reason", error.message))):
             self._client.update_floating_ip(found.id, port_id=port.id, fixed_ip_address=fixed)
-        except (errors.service.Conflict, errors.NotFound) as error:  # no router in between, or the port has another
-            raise errors.network.Refused(reason=error.data.get("reason", error.message)) from error
         for server in {row.uuid, before} - {None}:
             self._changed(server)
 

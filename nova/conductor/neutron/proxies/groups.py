@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, server_row, translated_errors
 from nova.db.sql.types import AnyColumn
@@ -210,10 +210,8 @@ def _rule(rule: NeutronRule, sources: Mapping[str, NeutronGroup]) -> SecurityRul
 
 def _fields(rule: NewSecurityRule) -> dict[str, object]:
     """Return a new rule with Neutron's field names. Raises network.Refused for an invalid range."""
-    try:
+    with failures.translated(ValueError, lambda _: errors.network.Refused(reason=f"Invalid cidr {rule.cidr}.")):
         version = ipaddress.ip_network(rule.cidr, strict=False).version if rule.cidr else 4
-    except ValueError as error:
-        raise errors.network.Refused(reason=f"Invalid cidr {rule.cidr}.") from error
     fields = {"ethertype": f"IPv{version}", "remote_ip_prefix": rule.cidr, "protocol": _protocol(rule, version),
               "port_range_min": _port(rule.from_port), "port_range_max": _port(rule.to_port)}
     return {name: value for name, value in fields.items() if value is not None}

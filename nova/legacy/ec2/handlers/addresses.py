@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.ec2 import lists
 from nova.legacy.ec2.faults import Ec2Error, absent, missing, unsupported
 from nova.legacy.ec2.handlers.instances import target
@@ -100,11 +100,9 @@ def allocate_address(req: Ec2Request, args: AllocateAddress) -> Tree:
     """
     if args.address:
         raise unsupported("Address: a specific address cannot be requested.")
-    try:
+    with failures.replaced(errors.NotFound, lambda error: unsupported(f"{error.message} An operator must add "
+            "addresses: nova-manage floating create, or a subnet of Neutron's external network.")):
         made: FloatingAddress = req.conductor.allocate_floating_address(req.project_id, args.public_ipv4_pool or None)
-    except errors.NotFound as error:
-        raise unsupported(f"{error.message} An operator must add addresses: nova-manage floating create, or a "
-                          "subnet of Neutron's external network.") from None
     shown: dict[str, object] = {"publicIp": made.address}
     if not req.is_old:
         shown |= {"domain": STANDARD, "allocationId": req.id("eipalloc", made.id), "publicIpv4Pool": made.pool}
@@ -170,9 +168,8 @@ def disassociate_address(req: Ec2Request, args: AddressNamed) -> Tree:
     found = _named(req, args.public_ip, args.association_id or args.allocation_id)
     if found.server_uuid is None:
         raise Ec2Error("InvalidAssociationID.NotFound", f"Address {found.address} is not associated.", 404)
-    try:
+    with failures.replaced(errors.Conflict, lambda _: Ec2Error("InvalidAssociationID.NotFound",
+            f"Address {found.address} is not associated.", 404)):
         req.conductor.disassociate_floating_address(FloatingAssociation(
             server_uuid=found.server_uuid, address=found.address))
-    except errors.Conflict:
-        raise Ec2Error("InvalidAssociationID.NotFound", f"Address {found.address} is not associated.", 404) from None
     return {"return": True}

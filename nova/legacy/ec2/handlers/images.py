@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.ec2 import devices, lists
 from nova.legacy.ec2.devices import BlockDeviceMapping
 from nova.legacy.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
@@ -90,10 +90,8 @@ def image_named(req: Ec2Request, shown: str) -> Image:
         if not named:
             raise absent(IMAGE, shown)
         return named[0]
-    try:
+    with failures.replaced(errors.NotFound, lambda _: absent(IMAGE, shown)):
         image: Image = req.conductor.get_image(req.one_meant(MACHINE, shown.strip()))
-    except errors.NotFound:
-        raise absent(IMAGE, shown) from None
     return image
 
 
@@ -162,10 +160,8 @@ def _of_bundle(req: Ec2Request, args: RegisterImage, location: str, mapping: Seq
     if req.site.objects is None:
         raise unsupported("ImageLocation: this cloud has no object store (nova-objectstore).")
     req.authorize(SHOW)  # the only check: the object store registers with its own token
-    try:
+    with failures.replaced(errors.NotFound, lambda error: Ec2Error("InvalidManifest", error.message)):
         facts = req.site.objects.read_manifest(location, req.project_id)
-    except errors.NotFound as error:
-        raise Ec2Error("InvalidManifest", error.message) from None
     parts = _parts(req, args)
     for key, shown in (("kernel_id", facts.kernel_id), ("ramdisk_id", facts.ramdisk_id)):
         if shown and key not in parts:

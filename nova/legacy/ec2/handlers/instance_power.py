@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.ec2.faults import absent
 from nova.legacy.ec2.handlers.instances import InstanceOnly, by_ids, target
 from nova.legacy.ec2.parameters import Ec2Arguments
@@ -113,10 +113,8 @@ def get_console_output(req: Ec2Request, args: OutputOfInstance) -> Tree:
 def get_password_data(req: Ec2Request, args: InstanceOnly) -> Tree:
     """Return the password that the guest posted, encrypted with the user's key; empty if it posted none."""
     uuid = req.one_meant("i", args.instance_id)
-    try:
+    with failures.replaced(errors.NotFound, lambda _: absent(INSTANCE, args.instance_id)):
         found = req.conductor.get_server_password(ServerQuery(uuid=uuid, scope=req.scope()))
-    except errors.NotFound:
-        raise absent(INSTANCE, args.instance_id) from None
     req.authorize(PASSWORD, found.project_id, found.user_id)
     return {"instanceId": args.instance_id, "timestamp": utcnow(), "passwordData": found.password}
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.ec2 import lists
 from nova.legacy.ec2.faults import Ec2Error, absent, invalid, unsupported
 from nova.legacy.ec2.parameters import Ec2Arguments, Ec2Listing
@@ -155,10 +155,8 @@ def server(req: Ec2Request, shown: str, rule: str) -> ServerDetail:
 
 def _asked_for(req: Ec2Request, shown: str, rule: str, get: Callable[[ServerQuery], Found]) -> Found:
     uuid = req.one_meant("i", shown)
-    try:
+    with failures.replaced(errors.NotFound, lambda _: absent(INSTANCE, shown)):
         found = get(ServerQuery(uuid=uuid, scope=req.scope()))
-    except errors.NotFound:
-        raise absent(INSTANCE, shown) from None
     req.authorize(rule, found.project_id, found.user_id)
     return found
 

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.legacy.ec2 import lists
 from nova.legacy.ec2.faults import Ec2Error, absent, unsupported
 from nova.legacy.ec2.handlers.run_instances import TagSpecification
@@ -104,10 +104,9 @@ def import_key_pair(req: Ec2Request, args: ImportKeyPair) -> Tree:
     Raises InvalidKeyPair.Duplicate, InvalidKeyPair.Format if it is not an OpenSSH public key, ResourceLimitExceeded.
     """
     _check(req, args.key_name, args.tag_specification)
-    try:
+    with failures.replaced(UnicodeDecodeError, lambda _: Ec2Error("InvalidKeyPair.Format",
+            "PublicKeyMaterial is not an OpenSSH public key.")):
         public_key = args.public_key_material.decode().strip()
-    except UnicodeDecodeError:
-        raise Ec2Error("InvalidKeyPair.Format", "PublicKeyMaterial is not an OpenSSH public key.") from None
     fingerprint = keys.fingerprint(keys.SSH, public_key)
     return _keypair(req, _keep(req, args.key_name, public_key, fingerprint, generated=False))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.ec2 import lists
 from nova.legacy.ec2.faults import Ec2Error, invalid
 from nova.legacy.ec2.handlers import volumes
@@ -90,10 +90,8 @@ def create_tags(req: Ec2Request, args: NewTags) -> Tree:
         if not 0 < len(key) <= 255 or len(value) > 255:
             raise invalid("Tag", key, "A key has 1 to 255 characters, a value at most 255.")
     for one in found:
-        try:
+        with failures.replaced(errors.OverQuota, lambda error: Ec2Error("TagLimitExceeded", error.message)):
             one.change(items, ())
-        except errors.OverQuota as error:
-            raise Ec2Error("TagLimitExceeded", error.message) from None
     return {"return": True}
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.ec2 import lists
 from nova.legacy.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.legacy.ec2.handlers.instances import target
@@ -85,10 +85,8 @@ def _named(req: Ec2Request, prefix: str, shown: Sequence[str], every: Callable[[
 
 def volume(req: Ec2Request, shown: str) -> Volume:
     """Return the volume with this EC2 id. Raises InvalidVolume.NotFound, InvalidVolumeID.Malformed."""
-    try:
+    with failures.replaced(errors.NotFound, lambda _: absent(VOLUME, shown)):
         found: Volume = req.conductor.get_volume(req.one_meant("vol", shown))
-    except errors.NotFound:
-        raise absent(VOLUME, shown) from None
     return found
 
 
@@ -166,10 +164,9 @@ class VolumeOnly(Ec2Arguments, frozen=True, kw_only=True):
 def delete_volume(req: Ec2Request, args: VolumeOnly) -> Tree:
     """Delete a volume. Raises VolumeInUse (UnsupportedOperation for old clients) if it is in use."""
     found = volume(req, args.volume_id)
-    try:
+    with failures.replaced(errors.Invalid, lambda error: Ec2Error("UnsupportedOperation" if req.is_old else
+            "VolumeInUse", error.message)):
         req.conductor.delete_volume(found.id)
-    except errors.Invalid as error:
-        raise Ec2Error("UnsupportedOperation" if req.is_old else "VolumeInUse", error.message) from None
     return {"return": True}
 
 
@@ -263,10 +260,8 @@ def describe_snapshots(req: Ec2Request, args: DescribeSnapshots) -> Tree:
 
 def snapshot(req: Ec2Request, shown: str) -> VolumeSnapshot:
     """Return the snapshot with this EC2 id. Raises InvalidSnapshot.NotFound, InvalidSnapshotID.Malformed."""
-    try:
+    with failures.replaced(errors.NotFound, lambda _: absent(SNAPSHOT, shown)):
         found: VolumeSnapshot = req.conductor.get_volume_snapshot(req.one_meant("snap", shown))
-    except errors.NotFound:
-        raise absent(SNAPSHOT, shown) from None
     return found
 
 
@@ -308,8 +303,6 @@ class SnapshotOnly(Ec2Arguments, frozen=True, kw_only=True):
 def delete_snapshot(req: Ec2Request, args: SnapshotOnly) -> Tree:
     """Delete a snapshot. Raises InvalidSnapshot.NotFound, InvalidSnapshot.InUse."""
     found = snapshot(req, args.snapshot_id)
-    try:
+    with failures.replaced(errors.Invalid, lambda error: Ec2Error("InvalidSnapshot.InUse", error.message)):
         req.conductor.delete_volume_snapshot(found.id)
-    except errors.Invalid as error:
-        raise Ec2Error("InvalidSnapshot.InUse", error.message) from None
     return {"return": True}

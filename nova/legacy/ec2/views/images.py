@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 
@@ -69,10 +70,9 @@ def _image(image: Image, ids: Mapping[str, Mapping[str, str]], storage: Mapping[
 
 def _root(said: Mapping[str, str]) -> str:
     """Return the root device name. An invalid mapping is ignored: it must not break the list of all images."""
-    try:
+    with contextlib.suppress(errors.Invalid):
         return root_name(said)
-    except errors.Invalid:
-        return root_name({name: text for name, text in said.items() if name != VIRTUAL})
+    return root_name({name: text for name, text in said.items() if name != VIRTUAL})
 
 
 def devices(image: Image) -> list[Mapping[str, Json]]:

@@ -123,7 +123,6 @@ def _word(project_id: str) -> str:
 
 
 def _age(path: Path) -> float:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    return 0.0

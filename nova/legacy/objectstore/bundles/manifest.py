@@ -10,7 +10,7 @@ import defusedxml.ElementTree
 import msgspec
 from defusedxml.common import DefusedXmlException
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.objectstore.files import RecordDamaged
 from nova.legacy.objectstore.names import check_bucket, check_key
 from nova.legacy.objectstore.s3_errors import S3Error
@@ -67,12 +67,10 @@ class BundleManifest(msgspec.Struct, frozen=True):
 def location_of(text: str) -> BundleLocation:
     """Parse ``bucket/path``; one leading slash is ignored. Raises bundle.Location."""
     bucket, _slash, key = text.removeprefix("/").partition("/")
-    try:
+    with failures.replaced(S3Error, lambda _: errors.bundle.Location(location=text)):
         if key.startswith("/") or not text.isprintable():
             raise S3Error("InvalidArgument")
         return BundleLocation(check_bucket(bucket), check_key(key))
-    except S3Error:
-        raise errors.bundle.Location(location=text) from None
 
 
 def known_architecture(name: str) -> str:
@@ -145,12 +143,11 @@ def parse(document: bytes) -> BundleManifest:
 
 def _tree(document: bytes) -> Element:
     parser = defusedxml.ElementTree.XMLParser(target=_BoundedTree(), forbid_dtd=True)
-    try:
+    with failures.replaced((DefusedXmlException, ParseError, ValueError, LookupError),
+            lambda _: ManifestRefused("it is not valid XML, or has entities or a DTD")):  # the last two: bad encodings
         parser.feed(document)
         root: Element = parser.close()
         return root
-    except (DefusedXmlException, ParseError, ValueError, LookupError):  # the last two: bad encodings
-        raise ManifestRefused("it is not valid XML, or has entities or a DTD") from None
 
 
 def _facts(root: Element, image: Element, parts: int) -> BundleFacts:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, failures
 from nova.conf.base import Options
 from nova.legacy.objectstore.bundles import manifest
 from nova.legacy.objectstore.bundles.jobs import BundleJob, HeldJob, JobFolder
@@ -109,10 +109,9 @@ class BundleService:
 
     def _kept(self, job: BundleJob) -> HeldJob:
         """Write the job to the disk. Raises bundle.NotKept."""
-        try:
+        with failures.replaced(OSError,
+                lambda error: errors.bundle.NotKept(reason=error.strerror or type(error).__name__)):
             return self._jobs.add(job)
-        except OSError as error:
-            raise errors.bundle.NotKept(reason=error.strerror or type(error).__name__) from None
 
     def _owner(self, project_id: str) -> str:
         """Return the owner of the buckets with a project's manifests."""

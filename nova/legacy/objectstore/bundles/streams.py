@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.legacy.objectstore.bundles.manifest import BundleLocation, BundleManifest, BundlePart
 from nova.legacy.objectstore.disk_space import DiskSpace, SpaceWatch
 from nova.legacy.objectstore.files import RecordDamaged
@@ -106,10 +106,8 @@ class Parts(NamedTuple):
 
     def _add(self, part: BundlePart, out: BoundedFile, limit: int) -> None:
         digest = hashlib.sha1(usedforsecurity=False)
-        try:
+        with failures.replaced((S3Error, RecordDamaged), lambda _: errors.bundle.PartMissing(part=part.filename)):
             opened = self.store.get(self.owner, self.location.bucket, self.location.beside(part.filename))
-        except (S3Error, RecordDamaged):
-            raise errors.bundle.PartMissing(part=part.filename) from None
         if out.tell() + opened.record.size > limit:
             opened.close()
             raise errors.bundle.TooLong(what="bundle", limit=limit)
@@ -144,10 +142,9 @@ def decrypt(source: Path, target: Path, key: BundleKey, room: DiskSpace) -> None
             out.write(unpadder.update(decryptor.update(piece)) if piece else b"")
             return len(piece)
         pump(turn)
-        try:
+        with failures.replaced(ValueError,
+                lambda _: errors.bundle.Cipher(reason="they do not end with a whole, padded block")):
             out.write(unpadder.update(decryptor.finalize()) + unpadder.finalize())
-        except ValueError:
-            raise errors.bundle.Cipher(reason="they do not end with a whole, padded block") from None
     with target.open("rb") as found:
         if found.read(len(GZIP)) != GZIP:
             raise errors.bundle.Cipher(reason="the decrypted data is not gzip")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
-from nova import errors
+from nova import errors, failures
 from nova.legacy.objectstore.bundles.streams import PIECE, BoundedFile, pump
 from nova.legacy.objectstore.disk_space import DiskSpace
 
@@ -54,10 +54,9 @@ class GunzippedStream:
                 self._packed = self._source.read(READ)
                 if not self._packed:
                     raise errors.bundle.Tarball(reason="its gzip data is truncated")
-            try:
+            with failures.replaced(zlib.error,
+                    lambda error: errors.bundle.Tarball(reason=f"its gzip data is damaged ({error})")):
                 data = self._inflate.decompress(self._packed, size)
-            except zlib.error as error:
-                raise errors.bundle.Tarball(reason=f"its gzip data is damaged ({error})") from None
             self._packed = self._inflate.unconsumed_tail
         self._budget -= len(data)
         if self._budget < 0:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.clients.image_data import SeekableFile, Upload
 from nova.legacy.objectstore.bundles.jobs import BundleJob
 from nova.legacy.objectstore.bundles.manifest import location_of
@@ -95,12 +95,9 @@ class BundleWork:
         later; other NovaErrors if the image service refuses to set the state.
         """
         if self._images.show(job.image_id).status != ACTIVE:  # else only the state was not updated
-            try:
-                with self._folders.fresh() as folder:
-                    if not all(self._is_done(step, job, folder) for step in STEPS):
-                        return
-            except OSError as error:
-                raise _disk(error) from None
+            with failures.replaced(OSError, _disk), self._folders.fresh() as folder:
+                if not all(self._is_done(step, job, folder) for step in STEPS):
+                    return
         self._images.update(job.image_id, {STATE: AVAILABLE})
         LOG.info("Image %s from bundle %s is available", job.image_id, job.location)
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from nova import failures
 from nova.privileged.files import locked
 
 LOG = logging.getLogger(__name__)
@@ -63,9 +64,8 @@ def _is_left(folder: Path) -> bool:
 
 
 def _remove(folder: Path) -> bool:
-    try:
+    with failures.best_effort(LOG, "Cannot remove the work directory %s of a bundle: %s. Remove it manually", folder,
+            on=OSError):
         shutil.rmtree(folder)
         return True
-    except OSError as error:
-        LOG.warning("Cannot remove the work directory %s of a bundle: %s. Remove it manually", folder, error)
-        return False
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import libvirt
 
 from nova import errors
@@ -34,10 +36,9 @@ class BlockJobs(Link):
             target, base, top, 0, libvirt.VIR_DOMAIN_BLOCK_COMMIT_RELATIVE))
 
     def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("read the progress of a block job", server_uuid, lambda domain: _job(domain, target))
-        except errors.guest.NotDefined:
-            return None
+        return None
 
     def end_block_job(self, server_uuid: str, target: str, pivot: bool) -> None:
         self.on_domain("end the disk's job", server_uuid, lambda domain: _end(domain, target, pivot), lasts=True)

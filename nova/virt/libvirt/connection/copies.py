@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import libvirt
 
 from nova import errors
@@ -17,19 +19,16 @@ class Copies(Link):
         self.on_domain("copy the guest's disk", server_uuid, lambda domain: _begin(domain, xml))
 
     def copy_under_way(self, server_uuid: str) -> str | None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("look for a running disk copy", server_uuid, _under_way)
-        except errors.guest.NotDefined:
-            return None
+        return None
 
     def copy_state(self, server_uuid: str) -> CopyState:
         return self.on_domain("read the progress of a disk copy", server_uuid, _progress)
 
     def stop_copy(self, server_uuid: str) -> None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             self.on_domain("stop the copy of a disk", server_uuid, _stop)
-        except errors.guest.NotDefined:
-            return
 
 
 # --- run in a native thread: only libvirt calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 import libvirt
@@ -38,16 +39,14 @@ class Domains(Link):
         return self.call("list its guests", _states)
 
     def state(self, server_uuid: str) -> PowerState | None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("read a guest's state", server_uuid, _state)
-        except errors.guest.NotDefined:
-            return None
+        return None
 
     def noted(self, server_uuid: str, namespace: str) -> bool:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("read a guest's metadata", server_uuid, lambda domain: _noted(domain, namespace))
-        except errors.guest.NotDefined:
-            return False
+        return False
 
     def stats(self, server_uuid: str) -> Mapping[str, int | str]:
         return self.on_domain("read a guest's statistics", server_uuid, _stats)
@@ -82,16 +81,12 @@ class Domains(Link):
         self.on_domain("ask the guest to shut down", server_uuid, _ask_to_stop)
 
     def power_off(self, server_uuid: str) -> None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             self.on_domain("power the guest off", server_uuid, _stop)
-        except errors.guest.NotDefined:
-            return
 
     def undefine(self, server_uuid: str) -> None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             self.on_domain("undefine the guest", server_uuid, lambda domain: domain.undefineFlags(UNDEFINE))
-        except errors.guest.NotDefined:
-            return
 
     def interrupt(self, server_uuid: str) -> None:
         self.on_domain("inject an NMI into the guest", server_uuid, lambda domain: domain.injectNMI())

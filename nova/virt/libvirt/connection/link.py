@@ -8,6 +8,7 @@ one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -194,10 +195,8 @@ def _with_own(uri: str, keepalive_s: int, function: Callable[[Connect], T]) -> T
 
 
 def _close(connection: Connect) -> None:
-    try:
+    with contextlib.suppress(libvirt.libvirtError):
         connection.close()
-    except libvirt.libvirtError:
-        return
 
 
 def unless(act: Callable[[], object], done: Callable[[], object]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import libvirt
 
 from nova import errors
@@ -30,11 +32,10 @@ class MemoryConnection(Domains):
             self.on_domain("save the guest's memory", server_uuid, _save, lasts=True)
 
     def has_saved(self, server_uuid: str) -> bool:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("look for the guest's saved memory", server_uuid,
                                   lambda domain: bool(domain.hasManagedSaveImage()))
-        except errors.guest.NotDefined:
-            return False
+        return False
 
     def drop_saved(self, server_uuid: str) -> None:
         self.on_domain("remove the guest's saved memory", server_uuid, _drop_saved)

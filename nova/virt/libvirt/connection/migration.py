@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 import libvirt
@@ -32,16 +33,14 @@ class MigrationConnection(Link):
         self.on_domain("migrate the guest", server_uuid, lambda domain: _migrate(domain, departure), lasts=True)
 
     def job(self, server_uuid: str) -> RunningMigration | None:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("read the progress of a migration", server_uuid, _job)
-        except errors.guest.NotDefined:
-            return None
+        return None
 
     def migrated(self, server_uuid: str) -> bool:
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.on_domain("read a guest's state", server_uuid, lambda domain: domain.state() == AWAY)
-        except errors.guest.NotDefined:
-            return True
+        return True
 
     def abort_migration(self, server_uuid: str) -> None:
         self.on_domain("abort the migration", server_uuid, _abort)

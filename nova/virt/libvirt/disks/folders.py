@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nova import concurrency, decoding
+from nova import concurrency, decoding, failures
 from nova.model.guest.orders import BuildOrder, persistent_part
 from nova.model.numa.topology import TopologyClaim
 from nova.virt.libvirt.disks.records import DiskRecord, PlugRecord, RescueRecord, VolumeRecord
@@ -225,22 +225,21 @@ class Folder:
             self.keep_volumes(named)
 
     def _read(self, name: str, kind: type[T]) -> T | None:
-        try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return decoding.from_json(self.file(name).read_bytes(), kind)
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-            return None
+        return None
 
     def _write(self, name: str, content: object) -> None:
         """Write a file atomically: readers, and this process after a kill, see the old content or the new."""
         descriptor, fresh = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
-        try:
+
+        def undo() -> None:  # a full disk, for example
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+        with failures.on_failure(undo, on=BaseException):
             with os.fdopen(descriptor, "wb") as target:
                 target.write(msgspec.json.encode(content))
             os.replace(fresh, self.file(name))
-        except BaseException:  # a full disk, for example
-            with contextlib.suppress(OSError):
-                os.unlink(fresh)
-            raise
 
 
 class Folders:
@@ -312,7 +311,6 @@ class Folders:
 
 
 def _is_uuid(name: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         return str(uuid.UUID(name)) == name
-    except ValueError:
-        return False
+    return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.model.guest.orders import BuildOrder
 from nova.model.image.images import Image
 from nova.privileged import disk_exports
@@ -107,8 +107,7 @@ def base_of(image: Image | None, images: LocalImages | None) -> plan.Base | None
     """Return the image's file in this host's cache; None without an image. Raises host.CouldNot."""
     if image is None or images is None:
         return None
-    try:
+    with failures.replaced(KeyError,
+            lambda _: errors.host.CouldNot(reason=f"Image {image.id} is not in this host's image cache.")):
         path = images.path(image.id)
-    except KeyError:
-        raise errors.host.CouldNot(reason=f"Image {image.id} is not in this host's image cache.") from None
     return plan.Base(path, image_files.format_of(path), image_files.virtual_bytes(path))

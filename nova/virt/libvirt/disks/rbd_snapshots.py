@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
-from nova import errors
+from nova import errors, failures
 from nova.model.image.rbd_locations import SNAPSHOT, RbdLocation
 from nova.privileged.rbd import Rbd
 
@@ -32,7 +32,11 @@ class RbdSnapshots:
     def make(self, disk: str, image_id: str, quiet: contextlib.AbstractContextManager[object]) -> None:
         """Snapshot the disk in its state within ``quiet``. A failed snapshot is removed. Raises HostRefused."""
         self.drop(disk, image_id)
-        try:
+
+        def undo() -> None:
+            with contextlib.suppress(errors.NovaError):  # the first error is the one to report
+                self.drop(disk, image_id)
+        with failures.on_failure(undo, on=BaseException):
             with quiet:
                 self.disks.keep(disk, image_id)
             self.disks.freeze(disk, image_id)
@@ -40,10 +44,6 @@ class RbdSnapshots:
             self.kept.flatten(image_id)
             self.disks.thaw(disk, image_id)
             self.kept.freeze(image_id, SNAPSHOT)
-        except BaseException:
-            with contextlib.suppress(errors.NovaError):  # the first error is the one to report
-                self.drop(disk, image_id)
-            raise
 
     def drop(self, disk: str, image_id: str) -> None:
         """Remove a snapshot, complete or not. Must not be called after Glance has registered the image."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from nova import errors
+from nova import errors, failures
 
 
 @contextlib.contextmanager
 def convert_tool_errors() -> Iterator[None]:
     """Convert CommandFailed to host.CouldNot: a tool that fails on this host may succeed on the next."""
-    try:
+    with failures.translated(errors.host.CommandFailed, lambda error: errors.host.CouldNot(reason=str(error))):
         yield
-    except errors.host.CommandFailed as error:
-        raise errors.host.CouldNot(reason=str(error)) from error

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.privileged import tpm_states
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
@@ -62,10 +62,8 @@ class Tpms:
         """Unpack a state from another host. Raises move.Tpm."""
         if packed.stat().st_size > tpm_states.LONGEST:
             raise errors.move.Tpm(reason="it is too long")
-        try:
+        with failures.translated(msgspec.DecodeError, lambda error: errors.move.Tpm(reason=str(error))):
             found = decoding.from_msgpack(packed.read_bytes(), dict[str, bytes])
-        except msgspec.DecodeError as error:
-            raise errors.move.Tpm(reason=str(error)) from error
         tpm_states.lay_out(self._root, self.state(server_uuid).name, found)
 
     def remove(self, server_uuid: str, folder: Folder) -> None:

@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.privileged import guest_files
 from nova.virt.libvirt.disks.header import HEADER, MAGIC
 
@@ -37,10 +37,9 @@ def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
 
 
 def _below(path: Path) -> VolumeFile | None:
-    try:
+    with failures.translated(OSError,
+            lambda error: errors.guest.DiskUnsafe(name=path.name, reason=f"it cannot be read ({error.strerror})")):
         head = guest_files.head(path, guest_files.LONGEST_HEAD)
-    except OSError as error:
-        raise errors.guest.DiskUnsafe(name=path.name, reason=f"it cannot be read ({error.strerror})") from error
     if not head.startswith(MAGIC) or len(head) < LENGTH_AT + 4:
         raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in qcow2 format")
     _magic, version, offset, length, _bits, _size = HEADER.unpack_from(head)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.model.guest.orders import InterfaceOrder
 from nova.model.server.states import PowerState
 from nova.virt.libvirt import vifs
@@ -41,15 +41,12 @@ class LibvirtHotPlug:
     def attach_interface(self, order: InterfaceOrder) -> PowerState:
         uuid = order.server_uuid
         self.interfaces.note(uuid, [vifs.record(order.interface)])
-        try:
+        with failures.on_failure(lambda: self._revert(order)):
             self.interfaces.prepare(order.build.server_uuid, [order.interface])
             found, spec = self.releases.definitions(uuid), self._spec(order)
             for text, running in ((found.kept, False), (found.running, True)):
                 if text is not None and xml.find(text, spec) is None:
                     self.hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
-        except Exception:
-            self._revert(order)
-            raise
         self.folders.of(uuid).keep_order(order.build)
         return self._state_or_none(uuid)
 
@@ -72,12 +69,10 @@ class LibvirtHotPlug:
 
     def _revert(self, order: InterfaceOrder) -> None:
         """Undo a failed attach; what remains is removed when the guest is unplugged as a whole."""
-        try:
+        with failures.best_effort(LOG, "could not undo the failed attach of an interface: %s",
+                extra={"server": order.server_uuid}):
             self.releases.take_back(order.server_uuid, self._find(order))
             self.interfaces.unplug_one(order.server_uuid, order.interface)
-        except errors.NovaError as error:
-            LOG.warning("could not undo the failed attach of an interface: %s", error,
-                        extra={"server": order.server_uuid})
 
     def _state_or_none(self, server_uuid: str) -> PowerState:
         state = self.hypervisor.state(server_uuid)

@@ -6,13 +6,14 @@ definition shows whether it has released a device, independent of lost events.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import logging
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nova import errors
+from nova import errors, failures
 from nova.concurrency import Clock
 from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
 
@@ -49,10 +50,9 @@ class Releases:
 
     def definitions(self, server_uuid: str) -> Definitions:
         """Return the definitions of a guest, which need not exist."""
-        try:
+        with contextlib.suppress(errors.guest.NotDefined):
             return self.hypervisor.definitions_of(server_uuid)
-        except errors.guest.NotDefined:
-            return NOWHERE
+        return NOWHERE
 
     def ask(self, server_uuid: str, find: Find, stopped: Callable[[], bool]) -> Released:
         """Ask a running guest to release the device; a guest that is off has none. ``stopped`` is polled; true
@@ -61,10 +61,10 @@ class Releases:
             element = self._running(server_uuid, find)
             if element is None:
                 return Released.YES
-            try:
+            # for example, because a request is pending
+            with failures.best_effort(LOG, "could not request the release of a device: %s",
+                    on=errors.host.LibvirtRefused, level=logging.INFO, extra={"server": server_uuid}):
                 self.hypervisor.detach_device(server_uuid, ET.tostring(element, encoding="unicode"), True)
-            except errors.host.LibvirtRefused as error:  # for example, because a request is pending
-                LOG.info("could not request the release of a device: %s", error, extra={"server": server_uuid})
             deadline = self.clock.now() + self.timeout_s
             while self.clock.now() < deadline:
                 if self._running(server_uuid, find) is None:

@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nova import errors
+from nova import errors, failures
 from nova.model.guest.orders import BuildOrder, RescueOrder, boots_from_volume
 from nova.model.image.images import Image
 from nova.model.server.states import PowerState
@@ -58,7 +58,7 @@ class LibvirtRescuing:
         if old is not None and old.image_ids != record.image_ids:
             _clean(folder, old)
         folder.keep_rescue(record)
-        try:
+        with failures.on_failure(lambda: self._give_up(order, folder, record)):
             self._make_rescue(folder, record, images)
             if record.config is not None and files is not None:
                 with convert_tool_errors():
@@ -66,9 +66,6 @@ class LibvirtRescuing:
             self.hypervisor.power_off(order.server_uuid)
             self.definer.define(order.build)
             self.hypervisor.start(order.server_uuid)
-        except Exception:
-            self._give_up(order, folder, record)
-            raise
         return state_of(self.hypervisor, order.server_uuid)
 
     def _give_up(self, order: RescueOrder, folder: Folder, record: RescueRecord) -> None:

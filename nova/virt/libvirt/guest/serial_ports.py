@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-from nova import errors
+from nova import errors, failures
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
 from nova.virt.libvirt.settings.consoles import SerialSettings
@@ -75,12 +75,11 @@ class SerialPortAllocator:
     def _sockets(self, server_uuid: str, count: int) -> Lines:
         assert self._settings is not None and self._settings.sockets is not None
         folder = self._settings.sockets
-        try:
+        with failures.translated(OSError,
+                lambda error: errors.host.SerialSockets(path=str(folder), reason=error.strerror or str(error))):
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
                 folder.chmod(0o711)  # libvirtd creates the sockets there, each for only QEMU's user and group
-        except OSError as error:
-            raise errors.host.SerialSockets(path=str(folder), reason=error.strerror or str(error)) from error
         return tuple(SerialLine(path=str(folder / f"{server_uuid}.{number}.sock")) for number in range(count))
 
     def _ports(self, settings: SerialSettings, server_uuid: str, count: int) -> Lines:

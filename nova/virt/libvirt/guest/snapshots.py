@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.model.guest.orders import DiskSnapshot, SnapshotOrder
 from nova.model.image.rbd_locations import RbdLocation
 from nova.privileged import guest_files
@@ -134,16 +134,14 @@ class LibvirtSnapshots:
     def _made_in_ceph(self, direct: RbdSnapshots, plan: SnapshotPlan, order: SnapshotOrder) -> bool:
         """Make the snapshot in Ceph; False if Ceph or this host's user of it cannot, so that the caller copies to a
         file."""
-        try:
+        with failures.best_effort(LOG, "could not make the snapshot in Ceph; copying it to a file: %s",
+                on=errors.HostRefused, extra={"server": plan.uuid}):
             with convert_tool_errors():
                 if direct.find(order.image_id) is None:
                     quiet = self.agent.quiet(plan.uuid, _must_be_quiet(order))
                     direct.make(plan.root.place.rpartition("/")[2], order.image_id, quiet)
-        except errors.HostRefused as error:
-            LOG.warning("could not make the snapshot in Ceph; copying it to a file: %s", error.message,
-                        extra={"server": plan.uuid})
-            return False
-        return True
+            return True
+        return False
 
     def _planned_snapshot(self, order: SnapshotOrder) -> SnapshotPlan:
         folder = self.folders.of(order.server_uuid)
@@ -192,14 +190,14 @@ class LibvirtSnapshots:
             raise errors.guest.NoDisks(uuid=plan.uuid, names="the root disk")
         path.unlink(missing_ok=True)
         copy = running.copy_xml(definition, disk, str(path), LIVE_FORMAT)
-        try:
+
+        def undo() -> None:
+            self._stop_copy(plan.uuid, str(path))
+            path.unlink(missing_ok=True)
+        with failures.on_failure(undo, on=BaseException):
             with self.agent.quiet(plan.uuid, _must_be_quiet(order)):
                 self.hypervisor.begin_copy(plan.uuid, copy)
             failure = self._await_copy(plan.uuid)
-        except BaseException:
-            self._stop_copy(plan.uuid, str(path))
-            path.unlink(missing_ok=True)
-            raise
         if not failure:
             return True
         path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.model.guest.orders import VolumeSnapshotOrder
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.records import VolumeRecord
@@ -85,11 +85,8 @@ class LibvirtVolumeFiles(VolumeParts):
         return done, merge
 
     def _wait(self, server_uuid: str, target: str, stopped: Callable[[], bool]) -> None:
-        try:
+        with failures.on_failure(lambda: self.jobs.stop(server_uuid, target), on=errors.NovaError):
             self.jobs.wait(server_uuid, target, lambda job: job is None, stopped)
-        except errors.NovaError:
-            self.jobs.stop(server_uuid, target)
-            raise
 
     def _file(self, order: VolumeSnapshotOrder) -> VolumeRecord:
         record = self.record(order.server_uuid, order.device.volume_id)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nova import errors
+from nova import errors, failures
 from nova.model.guest.orders import VolumeOrder
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.disks.records import VolumeRecord
@@ -21,12 +21,9 @@ class LibvirtVolumeSwaps(VolumeParts):
     def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
         new = self._connected(order)
-        try:
+        with failures.on_failure(lambda: self._leave(order, new)):
             if not self._has(order, new):
                 self._copy(order, new, stopped)
-        except Exception:
-            self._leave(order, new)
-            raise
         self._keep(order, new)
         LOG.info("volume %s now uses %s", volume_id, new.path, extra={"server": uuid})
         return self.state_or_none(uuid)
@@ -90,14 +87,12 @@ class LibvirtVolumeSwaps(VolumeParts):
         """Undo a failed copy. If it cannot be stopped now, the volume stays connected until the guest is removed."""
         uuid, running = order.server_uuid, self.releases.definitions(order.server_uuid).running
         disk = xml.find(running, order.disk.device.volume_id) if running is not None else None
-        try:
+        with failures.best_effort(LOG, "could not stop the copy of volume %s: %s", order.disk.device.volume_id,
+                extra={"server": uuid}):
             if disk is not None:
                 self.jobs.stop(uuid, xml.target_of(disk))
             if not self._has(order, new):
                 self.connections.release(uuid, new.volume_id)
-        except errors.NovaError as error:
-            LOG.warning("could not stop the copy of volume %s: %s", order.disk.device.volume_id, error,
-                        extra={"server": uuid})
 
 
 def _ready(job: BlockJob | None) -> bool:

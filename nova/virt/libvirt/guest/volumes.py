@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from nova import errors
+from nova import errors, failures
 from nova.model.guest.orders import VolumeOrder
 from nova.model.server.states import PowerState
 from nova.model.volumes import Connector, VolumeCounts, VolumeDisk
@@ -38,11 +38,10 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         """Return the host's initiators. Errors are only logged: only the back ends that need the data then refuse the
         host."""
         brick = self.connections.tools.brick
-        try:
+        with failures.best_effort(LOG, "could not read this host's initiators; back ends that need them will refuse "
+                "it: %s", on=errors.host.Brick, level=logging.ERROR):
             return brick.properties() if brick is not None else {}
-        except errors.host.Brick as error:
-            LOG.error("could not read this host's initiators; back ends that need them will refuse it: %s", error)
-            return {}
+        return {}
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
         self.connections.connect(server_uuid, volumes)
@@ -55,12 +54,9 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         found, find = self.releases.definitions(uuid), partial(_find, volume_id)
         there = [find(text) is not None for text in found if text is not None]
         if not there or not all(there):
-            try:
+            with failures.on_failure(lambda: self._revert(order)):
                 self.connections.connect(uuid, [order.disk])
                 self._plug_in(order, found)
-            except Exception:
-                self._revert(order)
-                raise
         self.folders.of(uuid).keep_order(order.build)
         return self.state_or_none(uuid)
 
@@ -121,12 +117,10 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         """Undo a failed attach. If the guest keeps the volume, it stays connected until the guest is removed."""
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
         find = partial(_find, volume_id)
-        try:
+        with failures.best_effort(LOG, "could not undo the failed attach of a volume: %s", extra={"server": uuid}):
             self.releases.take_back(uuid, find)
             if all(find(text) is None for text in self.releases.definitions(uuid) if text is not None):
                 self.connections.release(uuid, volume_id)
-        except errors.NovaError as error:
-            LOG.warning("could not undo the failed attach of a volume: %s", error, extra={"server": uuid})
 
 
 def _find(volume_id: str, definition: str) -> xml.Element | None:

@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.model.guest.orders import GuestState
 from nova.virt.interface import PowerListener
 from nova.virt.libvirt.hypervisor import ConnectionLost, PowerEvent
@@ -70,10 +70,8 @@ class DomainEvents:
 
     def _run(self) -> None:
         while (item := self.wire.get()) is not None:
-            try:
+            with failures.keep_running(LOG, "a power event could not be delivered"):
                 self._handle(item)
-            except Exception:
-                LOG.exception("a power event could not be delivered")
         self.wire.close()
 
     def _handle(self, item: PowerEvent | ConnectionLost) -> None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from nova import errors
+from nova import errors, failures
 from nova.model.numa.topology import HostCell, HostTopology, Pages, PciDevice
 from nova.model.placement.providers import ChildProvider, ClassInventory
 from nova.privileged.runner import CommandRunner
@@ -67,11 +67,9 @@ class HostNuma:
 
     def _namespaces(self) -> dict[str, int]:
         """Return the host's persistent memory namespaces: name -> bytes."""
-        try:
+        with failures.translated((errors.host.CommandFailed, ValueError), lambda error: errors.config.Placing(
+                option="[libvirt]pmem_namespaces", reason=f"this host's namespaces cannot be listed ({error})")):
             namespaces = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
-        except (errors.host.CommandFailed, ValueError) as error:
-            raise errors.config.Placing(option="[libvirt]pmem_namespaces",
-                                        reason=f"this host's namespaces cannot be listed ({error})") from error
         return {name: int(one.get("size", 0)) for one in namespaces for name in (one.get("name"),
                                                                                  one.get("dev")) if name}
 

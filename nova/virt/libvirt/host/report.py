@@ -193,11 +193,10 @@ def serial_of(choice: str) -> Callable[[str], str | None]:
 
 
 def _read_serial(path: Path) -> str | None:
-    try:
+    with contextlib.suppress(OSError, ValueError):
         is_roots = path == dmi.PRODUCT_UUID and in_use() is not None
         return str(uuid.UUID(dmi.product_uuid() if is_roots else path.read_text().strip()))
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def memory_used_mb(total_mb: int, meminfo: Path = Path("/proc/meminfo")) -> int:

@@ -6,6 +6,7 @@ probe, so files that were fetched for an earlier move are never used for this on
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -176,10 +177,9 @@ class FileTransfer:
 
 
 def _cached(images: LocalImages | None, image_id: str) -> str | None:
-    try:
+    with contextlib.suppress(KeyError):
         return images.path(image_id) if images is not None and image_id else None
-    except KeyError:
-        return None
+    return None
 
 
 def _sectors(length: int) -> int:

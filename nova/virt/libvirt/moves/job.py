@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.model.server.states import PowerState
 from nova.virt.interface import ProgressListener
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor, MigrationParams
@@ -81,11 +81,9 @@ class MigrationJob:
             self._force_soon = True  # disks and settings are sent first: post-copy covers only memory
             return
         if self._post_copy:
-            try:
+            with failures.best_effort(LOG, "post-copy failed; pausing the guest instead: %s", on=errors.HostRefused,
+                    extra={"server": self.uuid}):
                 return self._hypervisor.start_post_copy(self.uuid)
-            except errors.HostRefused as error:
-                LOG.warning("post-copy failed; pausing the guest instead: %s", error,
-                            extra={"server": self.uuid})
         if self._hypervisor.state(self.uuid) == PowerState.RUNNING:
             self._held = True
             self._hypervisor.pause(self.uuid)

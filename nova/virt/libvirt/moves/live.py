@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.migrationproxy import Channel, libvirt_uri, socket_uri
 from nova.model.guest.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.server.states import PowerState
@@ -133,18 +133,18 @@ class LibvirtLiveMoves:
         if "shape" in source.facts:
             check_alike(source.facts["shape"], placement)
         if self.hypervisor.state(uuid) is None:  # otherwise it already arrives
-            try:
+
+            def undo() -> None:
+                self.connections.disconnect(uuid)
+                if not shared and folder.copy_of() == source.probe:
+                    self.tpms.remove(uuid, folder)
+                    folder.remove()
+            with failures.on_failure(undo):
                 with convert_tool_errors():
                     self._make_room(order, folder, source_files, images, shared)
                 self.interfaces.plug(order.build)
                 self._connect(order.build, source)
                 lines = self._reserved(order, folder, source)
-            except Exception:
-                self.connections.disconnect(uuid)
-                if not shared and folder.copy_of() == source.probe:
-                    self.tpms.remove(uuid, folder)
-                    folder.remove()
-                raise
         else:
             lines = self._reserved(order, folder, source)
         return self._arrival(order.build, folder, shared, _Place(placement, lines))
@@ -226,10 +226,8 @@ class LibvirtLiveMoves:
             return
         question = CpuComparison(facts.get("arch", ""), facts.get("machine") or None, facts.get("virt_type", ""),
                                  source.cpu)
-        try:
+        with failures.translated(errors.host.LibvirtRefused, lambda error: errors.move.Cpu(reason=str(error))):
             reason = self.hypervisor.cpu_incompatibility(question)
-        except errors.host.LibvirtRefused as error:
-            raise errors.move.Cpu(reason=str(error)) from error
         if reason:
             raise errors.move.Cpu(reason=reason)
 
@@ -337,7 +335,8 @@ def _places(there: GuestArrival) -> ArrivalPaths:
 
     def source_files(name: str, kind: type[T]) -> T | None:
         return decoding.from_json(facts[name], kind) if name in facts else None
-    try:
+    with failures.translated((KeyError, msgspec.DecodeError), lambda error: errors.move.BadDestination(
+            reason=f"its paths for the guest are missing or invalid ({error})")):
         return ArrivalPaths(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
                             bases=decoding.from_json(facts["bases"], pairs),
                             vifs=decoding.from_json(facts["vifs"], pairs),
@@ -346,9 +345,6 @@ def _places(there: GuestArrival) -> ArrivalPaths:
                             screens=source_files("screens", GuestScreens),
                             lines=source_files("lines", tuple[SerialLine, ...]) or (),
                             volumes=source_files("volumes", dict[str, str]) or {})
-    except (KeyError, msgspec.DecodeError) as error:
-        raise errors.move.BadDestination(reason="its paths for the guest are missing or invalid "
-                                         f"({error})") from error
 
 
 def _free(path: Path) -> int:

@@ -5,6 +5,7 @@ Like a disk export, such a process survives nova-compute, and is found by the pi
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 import nova
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.migrationproxy import (
     LIBVIRT_URI,
     NOTES_FILE,
@@ -91,10 +92,9 @@ class MigrationProxies:
 
     def notes(self, server_uuid: str) -> list[str]:
         """Return what the process refused, or could not do."""
-        try:
+        with contextlib.suppress(OSError):
             return (self.directory(server_uuid) / NOTES_FILE).read_text().splitlines()
-        except OSError:
-            return []
+        return []
 
     def _start(self, kind: str, server_uuid: str, plan: ListenerPlan | TunnelPlan) -> Ready:
         self.close(server_uuid)
@@ -104,12 +104,11 @@ class MigrationProxies:
             path.chmod(0o711)  # QEMU's user must enter it, independent of the umask
         argv = ["env", f"PYTHONPATH={Path(nova.__file__).parent.parent}", sys.executable, "-m", "nova.migrationproxy",
                 kind]
-        try:
-            with conversation(argv, ANSWER_S) as talk:
-                talk.say(msgspec.json.encode(plan) + b"\n")
-                ready = decoding.from_json(talk.hear() or b"null", Ready)
-        except (OSError, msgspec.DecodeError, errors.host.CommandFailed) as error:
-            raise errors.move.Proxy(reason=f"its process did not start ({error})") from error
+        with failures.translated((OSError, msgspec.DecodeError, errors.host.CommandFailed),
+                lambda error: errors.move.Proxy(reason=f"its process did not start ({error})")), \
+                conversation(argv, ANSWER_S) as talk:
+            talk.say(msgspec.json.encode(plan) + b"\n")
+            ready = decoding.from_json(talk.hear() or b"null", Ready)
         if ready.error:
             raise errors.move.Proxy(reason=ready.error)
         for name, value in ((PLAN_FILE, plan), (READY_FILE, ready)):
@@ -137,7 +136,6 @@ def _keep(path: Path, value: msgspec.Struct) -> None:
 
 
 def _read(path: Path, kind: type[Kept]) -> Kept | None:
-    try:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
         return decoding.from_json(path.read_bytes(), kind)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return None

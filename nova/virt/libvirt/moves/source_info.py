@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.model.guest.orders import DiskOnSource, GuestOnSource
 from nova.privileged import disk_exports
 from nova.virt.libvirt.disks import header
@@ -111,10 +111,9 @@ class SourceInfo:
     """The checked description of a source. Raises move.BadOffer."""
 
     def __init__(self, source: GuestOnSource) -> None:
-        try:
+        with failures.translated((KeyError, msgspec.DecodeError),
+                lambda error: errors.move.BadOffer(reason=f"its list of disks is missing or invalid ({error})")):
             self.records = decoding.from_json(source.facts["records"], tuple[DiskRecord, ...])
-        except (KeyError, msgspec.DecodeError) as error:
-            raise errors.move.BadOffer(reason=f"its list of disks is missing or invalid ({error})") from error
         self._facts = source.facts
         self._disks = {disk.name: disk for disk in source.disks}
         names = [*(disk.name for disk in self.records), *self._disks]

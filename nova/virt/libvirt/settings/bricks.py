@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from nova import errors
+from nova import errors, failures
 from nova.conf.base import Options
 
 
@@ -27,13 +27,11 @@ class BrickSettings:
 
 def check_locks(path: Path) -> None:
     """Create the lock directory and check that it is writable. Raises config.Libvirt if it is not."""
-    try:
+    with failures.translated(OSError, lambda error: errors.config.Libvirt(option="[os_brick]lock_path",
+            reason=error.strerror or str(error))):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
-    except OSError as error:
-        raise errors.config.Libvirt(option="[os_brick]lock_path",
-                                    reason=error.strerror or str(error)) from error
 
 
 def brick_settings_of(conf: Options) -> BrickSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from nova import errors
+from nova import errors, failures
 from nova.model.network.networks import Interface
 from nova.privileged import links
 from nova.privileged.os_vif_plugs import LINUX_BRIDGE, VifPort
@@ -42,10 +42,9 @@ def prepare(interface: Interface, settings: LibvirtSettings, timeout_s: float = 
     """
     wanted = record(interface)
     if (interface.should_create_bridge or interface.should_create_vlan) and not interface.multi_host:
-        try:
+        with failures.translated(errors.host.Link,
+                lambda error: errors.host.NoBridge(str(error), bridge=wanted.bridge, network=interface.label)):
             links.ensure_bridge(wanted.bridge, _uplink(interface, settings), interface.mtu)
-        except errors.host.Link as error:
-            raise errors.host.NoBridge(str(error), bridge=wanted.bridge, network=interface.label) from error
     elif not _comes(wanted.bridge, timeout_s if interface.multi_host else 0):
         missing = errors.host.NoLocalBridge if interface.multi_host else errors.host.NoBridge
         raise missing(bridge=wanted.bridge, network=interface.label)

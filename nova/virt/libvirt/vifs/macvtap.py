@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nova import errors
+from nova import errors, failures
 from nova.model.network.networks import Interface
 from nova.privileged import vfs
 from nova.virt.libvirt.disks.records import PlugRecord
@@ -45,10 +45,9 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     if function is None or vfs.device_of(address, place.tools.sysfs) is None:
         raise errors.host.VifData(id=interface.id,
                                   reason=f"PCI device {address} is not a virtual function with a network device")
-    try:
+    with failures.translated(errors.host.Link,
+            lambda error: errors.host.VifData(id=interface.id, reason=error.message)):
         vfs.set_up(function, interface.mac, vlan_of(interface) or 0)
-    except errors.host.Link as error:
-        raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nova import errors
+from nova import errors, failures
 from nova.model.network.networks import Interface
 from nova.privileged.os_vif_plugs import OVS, VifPort
 from nova.virt.libvirt.disks.records import PlugRecord
@@ -53,7 +53,8 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     datapath type."""
     plug, tools = record(interface), place.tools
     switch = plug.details[SWITCH]
-    try:
+    with failures.translated(errors.host.CommandFailed,
+            lambda error: errors.host.VifData(id=interface.id, reason=error.message)):
         if not tools.ovs.has_bridge(switch):
             raise errors.host.NoBridge(bridge=switch, network=interface.label)
         port = replace(_port(plug), datapath=plug.details[DATAPATH] or tools.ovs.datapath_of(switch), mtu=interface.mtu,
@@ -63,8 +64,6 @@ def prepare(interface: Interface, place: PlugContext) -> None:
         if port.between and not tools.ovs.has_port(switch, plug.details[PORT]):
             tools.os_vif.unplug(port)  # os-vif takes a cable for a port if the process that plugged it died halfway
             tools.os_vif.plug(port, place.server_uuid)
-    except errors.host.CommandFailed as error:
-        raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def ids_of(interface: Interface, place: PlugContext) -> dict[str, str]:

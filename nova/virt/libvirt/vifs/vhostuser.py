@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from nova import errors
+from nova import errors, failures
 from nova.model.network.networks import Interface
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, plain
@@ -33,13 +33,12 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     if not plug.details:
         return
     mode = _mode(interface)
-    try:
+    with failures.translated(errors.host.CommandFailed,
+            lambda error: errors.host.VifData(id=interface.id, reason=error.message)):
         if not ovs.has_bridge(plug.details[SWITCH]):
             raise errors.host.NoBridge(bridge=plug.details[SWITCH], network=interface.label)
         options = {"vhost-server-path": plug.device} if mode == "server" else {}
         ovs.ensure_port(plug.details[SWITCH], plug.details[PORT], ids_of(interface, place), OTHER_END[mode], options)
-    except errors.host.CommandFailed as error:
-        raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:

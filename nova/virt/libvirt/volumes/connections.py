@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.model.volumes import VolumeDisk
 from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.records import VolumeRecord
@@ -143,14 +143,13 @@ class VolumeConnections:
     def _give_up(self, folder: Folder, record: VolumeRecord, forget: bool = False) -> None:
         """Disconnect a volume whose connect failed; only log an error, because the caller raises that of the connect.
         ``forget``: the last volume's device may be another volume's, so it must not be removed from the host."""
-        try:
+        with failures.best_effort(LOG, "volume %s could not be connected, and parts of it may remain: %s",
+                record.volume_id):
             if forget and record == folder.volumes()[-1]:
                 LOG.error("the device found in place of volume %s stays on this host: check its multipath devices and "
                           "sessions, and remove the stale ones", record.volume_id)
                 return folder.keep_volumes(folder.volumes()[:-1])
             self._let_go(folder, record, force=True)
-        except errors.NovaError as error:
-            LOG.warning("volume %s could not be connected, and parts of it may remain: %s", record.volume_id, error)
 
     def _let_go(self, folder: Folder, record: VolumeRecord, force: bool = False) -> None:
         kind = KINDS.get(record.kind)

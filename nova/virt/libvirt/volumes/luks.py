@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import xml.etree.ElementTree as ET
 
-from nova import errors
+from nova import errors, failures
 from nova.privileged import guest_files
 from nova.privileged.guest_files import LUKS_HEADER, LUKS_MAGIC
 from nova.virt.libvirt.disks.records import VolumeRecord
@@ -54,11 +54,10 @@ def header_bytes(record: VolumeRecord) -> int:
         return 0
     if record.store not in ("file", "block"):
         return USUAL_OFFSET
-    try:
+    with failures.translated(OSError, lambda error: errors.host.VolumeData(volume=record.volume_id,
+            reason=f"{record.path}: {error.strerror}")):
         is_file = record.store == "file"
         found = guest_files.head(record.path, LUKS_HEADER) if is_file else guest_files.luks_header(record.path)
-    except OSError as error:
-        raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path}: {error.strerror}") from error
     if len(found) < LUKS_HEADER or not found.startswith(LUKS_MAGIC) or found[6:8] != b"\0\1":
         raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path} has no LUKS 1 header")
     return SECTOR * int(struct.unpack(">I", found[104:108])[0])
