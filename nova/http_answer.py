@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-from collections.abc import Callable
-from typing import Any
-from wsgiref.types import WSGIEnvironment
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import context, failures
-from nova.model.base import Json
+
+if TYPE_CHECKING:
+    from _typeshed import OptExcInfo
 
 LOG = logging.getLogger(__name__)
 
-Application = Callable[..., Any]  # a WSGI application, or one that returns a TakeOver
-Slots = contextlib.AbstractContextManager[Any]  # held by requests in progress
+Slots = contextlib.AbstractContextManager[None]  # held by requests in progress
 
 
 class TakeOver:
@@ -27,6 +28,10 @@ class TakeOver:
 
     def __init__(self, work: Callable[[socket.socket], None]) -> None:
         self.work = work
+
+
+#: A WSGI application, or one that returns a TakeOver.
+Application = Callable[[WSGIEnvironment, StartResponse], Iterable[bytes] | TakeOver]
 
 
 class ClientGone(ConnectionError):
@@ -43,10 +48,11 @@ class Exchange:
         self.status, self.headers = "", []  # type: str, list[tuple[str, str]]
         self.sent = self.chunked = False
 
-    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Json = None) -> Callable[..., None]:
+    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: OptExcInfo | None = None
+                       ) -> Callable[[bytes], None]:
         """Set status and headers (WSGI, PEP 3333). They are sent with the first part of the body; before that, a call
         with ``exc_info`` replaces them."""
-        if exc_info and self.sent:
+        if exc_info and exc_info[1] and self.sent:
             raise exc_info[1]
         self.status, self.headers = status, headers
         return lambda data: self._send(data, last=False)
@@ -78,7 +84,7 @@ class Exchange:
                 self._send(b"500 Internal Server Error\n", last=True)
         return None
 
-    def _answer(self, content: Json, slots: Slots) -> None:
+    def _answer(self, content: Iterable[bytes], slots: Slots) -> None:
         """Send the response. A generator computes its next part on demand, so that time also counts as the
         application's."""
         if isinstance(content, (list, tuple)):

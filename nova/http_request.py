@@ -14,12 +14,14 @@ import socket
 import ssl
 import urllib.parse
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import httptools
 
 from nova import failures
-from nova.model.base import Json
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 MAX_LINE = 16384  # a token with a large catalog is long
 MAX_HEADERS = 100
@@ -49,7 +51,7 @@ class SocketSource(io.RawIOBase):
         """Return True, as ``io.RawIOBase`` requires."""
         return True
 
-    def readinto(self, buffer: Json) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Return the number of bytes read; 0 at the end, or if ``dry``. Raises ConnectionResetError if TLS fails."""
         # within a body it would look like a failure of the application
         with failures.replaced(ssl.SSLError, lambda error: ConnectionResetError(str(error))):
@@ -254,10 +256,11 @@ class BodyStream(io.RawIOBase):
         self._left -= len(data)
         return data
 
-    def readinto(self, buffer: Json) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Return the number of bytes read into ``buffer``; 0 at the body's end. Raises the errors of :meth:`read`."""
-        data = self.read(len(buffer))
-        buffer[:len(data)] = data
+        view = memoryview(buffer)
+        data = self.read(len(view))
+        view[:len(data)] = data
         return len(data)
 
     @property

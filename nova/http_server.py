@@ -20,13 +20,13 @@ import threading
 import time
 import urllib.parse
 from http.client import responses
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from wsgiref.types import WSGIEnvironment
 
 from nova import concurrency, context, failures, http_request
 from nova.http_answer import Application, Exchange, TakeOver, ids
 from nova.http_connection_limit import HOLDER, Stage, select_evicted
 from nova.http_request import BadRequest, SocketSource
-from nova.model.base import Json
 
 __all__ = ["Application", "ClientBounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
 
@@ -178,7 +178,7 @@ class Server:
 class ClientConnection:
     """Connection of one client, with one request after another."""
 
-    def __init__(self, server: Server, sock: socket.socket, peer: Json) -> None:
+    def __init__(self, server: Server, sock: socket.socket, peer: tuple[str | int, ...]) -> None:
         self.server, self.sock, self.peer = server, sock, peer
         self.holder = str(peer[0])
         self.stage, self.secure = Stage.WAITING, False
@@ -196,7 +196,7 @@ class ClientConnection:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._secure()
             source = SocketSource(self.sock)
-            reader = io.BufferedReader(source)
+            reader: io.BufferedReader = io.BufferedReader(source)
             while not self.server.closing and self._one(reader, source):
                 pass
         except (ConnectionError, TimeoutError, ssl.SSLError):
@@ -237,7 +237,7 @@ class ClientConnection:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.sock.fileno())) as same:
             same.shutdown(how)
 
-    def _one(self, reader: io.BufferedReader[Json], source: SocketSource) -> bool:
+    def _one(self, reader: io.BufferedReader, source: SocketSource) -> bool:
         """Read and answer one request; return whether another may follow."""
         try:
             if not reader.peek(1):
@@ -266,7 +266,7 @@ class ClientConnection:
         self._allow(self.server.bounds.idle_s or math.inf)
         return again
 
-    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Json], source: SocketSource) -> None:
+    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader, source: SocketSource) -> None:
         """Pass the connection to the application, unless bytes after the request were read: they cannot be put back."""
         source.dry = True
         if reader.peek(1):
@@ -282,11 +282,11 @@ class ClientConnection:
         except Exception:
             LOG.exception("Application that took over a connection failed")
 
-    def _environ(self, head: http_request.Head, body: http_request.BodyStream) -> dict[str, Json]:
+    def _environ(self, head: http_request.Head, body: http_request.BodyStream) -> WSGIEnvironment:
         """Return the WSGI environment."""
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]
-        environ: dict[str, Any] = {
+        environ: WSGIEnvironment = {
             "REQUEST_METHOD": head.method, "RAW_URI": head.target, "SCRIPT_NAME": "", "QUERY_STRING": query,
             "SERVER_PROTOCOL": head.protocol,
             "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"), "SERVER_NAME": str(host),
@@ -325,7 +325,7 @@ class ClientConnection:
 class _Turn:
     """The application's work on a request: it holds one of the server's slots, and its connection is not closed."""
 
-    def __init__(self, connection: ClientConnection, environ: dict[str, Json]) -> None:
+    def __init__(self, connection: ClientConnection, environ: WSGIEnvironment) -> None:
         self._connection, self._environ = connection, environ
 
     def __enter__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
 from oslo_middleware import healthcheck
@@ -24,7 +25,7 @@ from nova.web.access_log import AccessLog
 from nova.web.api_paste import PasteConfig, surroundings
 from nova.web.dispatch import MountedApi
 from nova.web.errors import Errors
-from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
+from nova.web.layers import Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import HEADER, RequestId
 from nova.web.routing import Router
 
@@ -48,8 +49,8 @@ def router(networks: str, extras: Extras = CORE) -> Router[Route]:
 
 
 def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
-          beside: dict[str, Application] | None = None, own: PasteConfig | None = None,
-          extras: Extras = CORE) -> Application:
+          beside: dict[str, WSGIApplication] | None = None, own: PasteConfig | None = None,
+          extras: Extras = CORE) -> WSGIApplication:
     """Return the whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first one gets a request
     first.
 
@@ -68,7 +69,7 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
 
 
 def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: cfg.ConfigOpts,
-              policy: Policy | None = None, extras: Extras = CORE) -> Application:
+              policy: Policy | None = None, extras: Extras = CORE) -> WSGIApplication:
     """Return the API configured by ``conf``; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts.
     ``policy``: an existing policy for ``conf``, because reading all rules takes longer than all the rest."""
     policy = policy or Policy(conf)

@@ -14,7 +14,6 @@ from nova.api import versions
 from nova.api.dispatch import JSON
 from nova.api.extras import MediaTypes
 from nova.api.request import ApiOptions
-from nova.model.base import Json
 from nova.web.dispatch import send
 
 SHOW = "versions/"  # GET /v2.1/versions/v2.1 is the same document
@@ -28,34 +27,31 @@ _VERSION = re.compile(r";\s*version\s*=\s*\"?(v?[0-9][0-9.]*)\"?\s*(?:[;,]|$)")
 ALIASES = {"v1.1": "v2"}  # older part of the path -> the version whose document is shown there
 
 
-def _entry(known: tuple[str, str, str, str, bool], base: str) -> dict[str, Json]:
+def _entry(known: tuple[str, str, str, str, bool], base: str, *links: dict[str, str]) -> dict[str, object]:
     id, part, status, updated, has_minors = known
     return {"id": id, "status": status, "updated": updated,
             "version": versions.text(versions.MAX) if has_minors else "",
             "min_version": versions.text(versions.MIN) if has_minors else "",
-            "links": [{"rel": "self", "href": f"{base}/{part}/"}]}
+            "links": [{"rel": "self", "href": f"{base}/{part}/"}, *links]}
 
 
 def _media_types(part: str) -> list[dict[str, str]]:
     return [{"base": JSON, "type": f"application/vnd.openstack.compute+json;version={part.removeprefix('v')}"}]
 
 
-def listing(base: str) -> dict[str, Json]:
+def listing(base: str) -> dict[str, object]:
     """Return the document of the root: ``{"versions": [...]}``, with one entry for each version. ``base``: start of
     links, without a trailing slash."""
     return {"versions": [_entry(known, base) for known in KNOWN]}
 
 
-def document(part: str, base: str) -> dict[str, Json]:
+def document(part: str, base: str) -> dict[str, object]:
     """Return the document of the version at ``/<part>/``."""
     known = next(row for row in KNOWN if row[1] == part)
-    entry = _entry(known, base)
-    entry["links"].append(DOCUMENTATION)
-    entry["media-types"] = _media_types(part)
-    return {"version": entry}
+    return {"version": {**_entry(known, base, DOCUMENTATION), "media-types": _media_types(part)}}
 
 
-def choices(path: str, base: str) -> dict[str, Json]:
+def choices(path: str, base: str) -> dict[str, object]:
     """Return the response for an unversioned path: the same path under each version."""
     return {"choices": [{"id": id, "status": status, "media-types": _media_types(part),
                          "links": [{"rel": "self", "href": f"{base}/{part}{path}"}]}
@@ -95,7 +91,7 @@ class ComputeRoot:
         path = urllib.parse.quote(environ["PATH_INFO"], safe="/", encoding="latin-1")
         return self._send(start_response, 300, choices(path, base), kind)
 
-    def _send(self, start_response: StartResponse, status: int, document: dict[str, Json],
+    def _send(self, start_response: StartResponse, status: int, document: dict[str, object],
               kind: str) -> Iterable[bytes]:
         content = self.formats.written(document, kind)
         return send(start_response, status, [("Content-Type", kind), ("Content-Length", str(len(content)))], content)

@@ -12,7 +12,7 @@ from nova.api import versions
 from nova.api.request import Answer, ComputeSite, Request
 from nova.api.routing import Route
 from nova.context import RequestContext
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.web import bodies, paths
 from nova.web.dispatch import Dispatcher, Headers, check_policy, encoded
 from nova.web.formats import is_uuid
@@ -72,7 +72,7 @@ class ComputeAPI(Dispatcher[Request]):
         return Request(http, self.site, context, version, row, named, body=body, legacy=self.legacy,
                        project_in_url=project, route_path=_after_project(path, project))
 
-    def read(self, http: webob.Request) -> Json:
+    def read(self, http: webob.Request) -> JsonValue:
         """Return the decoded body, before its operation is known; None without a body."""
         return bodies.read(http, MEDIA_TYPES)
 

@@ -10,7 +10,6 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 from nova.api.dispatch import JSON, ComputeAPI
 from nova.api.request import ComputeSite
 from nova.api.routing import Route
-from nova.model.base import Json
 from nova.web.dispatch import encoded
 from nova.web.routing import Router
 
@@ -25,7 +24,7 @@ class MediaTypes(Protocol):
         """Return the media type of a versions document (:mod:`nova.api.discovery`). A suffix that selects one is
         removed from the request's path. ``feeds``: allow a feed."""
 
-    def written(self, document: Mapping[str, Json], kind: str) -> bytes:
+    def written(self, document: Mapping[str, object], kind: str) -> bytes:
         """Return a versions document encoded as the media type ``kind``."""
 
 
@@ -38,7 +37,7 @@ class JsonOnly:
     def chosen(self, environ: WSGIEnvironment, feeds: bool = False) -> str:
         return JSON
 
-    def written(self, document: Mapping[str, Json], kind: str) -> bytes:
+    def written(self, document: Mapping[str, object], kind: str) -> bytes:
         return encoded(document)
 
 

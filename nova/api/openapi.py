@@ -16,7 +16,6 @@ from nova.api import versions
 from nova.api.openapi_schemas import of_shape
 from nova.api.routing import Route
 from nova.api.view import During
-from nova.model.base import Json
 from nova.web import microversions
 from nova.web.ranges import within
 from nova.web.specs import any_of
@@ -164,7 +163,7 @@ def _note(route: Route, version: int) -> str:
     return "".join(parts).strip()
 
 
-def _query(route: Route, version: int) -> list[dict[str, Json]]:
+def _query(route: Route, version: int) -> list[dict[str, object]]:
     """Return the parameters by name; OpenAPI cannot express parameters that match a pattern."""
     if route.query is None:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 
 from nova import errors
 from nova.api.routing import Route
-from nova.model.base import Json, Page, Scope
+from nova.model.base import Page, Scope
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web.dispatch import APIRequest, Site
@@ -145,7 +145,7 @@ class Request(APIRequest):
         asked = self.query.one("limit")
         return self.options.max_limit if asked is None else min(asked, self.options.max_limit)
 
-    def next_links(self, key: str, items: Sequence[Json], marker: str | None) -> dict[str, list[dict[str, str]]]:
+    def next_links(self, key: str, items: Sequence[object], marker: str | None) -> dict[str, list[dict[str, str]]]:
         """Return ``{key: [next link]}`` if the page is full (even if no items follow), else an empty dict.
 
         The link has the request's other parameters, except an offset, which was for the first page.

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nova.api import versions
-from nova.model.base import Json
 
 if TYPE_CHECKING:
     from nova.api.request import Request
 
-LEFT_OUT: Any = object()  # returned by the getter of an ``optional`` field that is not shown
+LEFT_OUT = object()  # returned by the getter of an ``optional`` field that is not shown
 
-Getter = Callable[[Any, "Request"], Any]
+Getter = Callable[[Any, "Request"], object]
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class View:
         self.of = of
         self.compiled = functools.cache(self._compile)
 
-    def __call__(self, value: object, request: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
+    def __call__(self, value: object, request: Request, flags: frozenset[str] = frozenset()) -> dict[str, object]:
         return self.compiled(request.version, flags)(value, request)
 
     def all(self, values: Iterable[object], request: Request,
-            flags: frozenset[str] = frozenset()) -> list[dict[str, Json]]:
+            flags: frozenset[str] = frozenset()) -> list[dict[str, object]]:
         """Return the dicts of all values, in order. ``flags``: parts of the response that the caller may see."""
         render = self.compiled(request.version, flags)
         return [render(value, request) for value in values]
@@ -112,7 +111,7 @@ class During:
 LINK = {"rel": "string", "href": "string", "type?": "string"}
 LINKS = [LINK]
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+Handler = TypeVar("Handler", bound=Callable[..., object])
 
 
 def answers(shape: object, codes: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
@@ -145,7 +144,7 @@ def micros(time: datetime.datetime | None) -> str | None:
     return None if time is None else time.isoformat(timespec="microseconds")
 
 
-def micros_of(attribute: str) -> Getter:
+def micros_of(attribute: str) -> Callable[[object, Request], str | None]:
     """Return a getter of a time in microseconds."""
     get = operator.attrgetter(attribute)
 
@@ -154,7 +153,7 @@ def micros_of(attribute: str) -> Getter:
     return getter
 
 
-def seconds_of(attribute: str) -> Getter:
+def seconds_of(attribute: str) -> Callable[[object, Request], str | None]:
     """Return a getter of a time in whole seconds, in the form of :func:`seconds`."""
     get = operator.attrgetter(attribute)
 

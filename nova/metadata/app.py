@@ -11,8 +11,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
-from wsgiref.types import WSGIEnvironment
+from typing import NamedTuple, Protocol
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from nova import context, errors, failures, metrics
 from nova.conf.base import Options
@@ -27,7 +27,7 @@ from nova.model.guest.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.guest.vendor_source import NoVendorData, VendorSource
 from nova.web.api_paste import surroundings
 from nova.web.dispatch import MountedApi
-from nova.web.layers import Application, stacked
+from nova.web.layers import stacked
 
 LOG = logging.getLogger(__name__)
 
@@ -35,8 +35,6 @@ API = "metadata"  # its name in api-paste.ini
 KNOWN = ("GET", "HEAD", "POST")  # other methods share a label, so that a guest cannot create metrics
 LONGEST_PASSWORD = 1020  # bytes, encrypted: four database columns of 255 in earlier releases
 TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
-
-StartResponse = Callable[..., Any]
 
 
 class FactsSource(Protocol):
@@ -191,7 +189,7 @@ def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor:
     return MetadataApp(source, host, options, vendor)
 
 
-def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = None) -> Application:
+def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = None) -> WSGIApplication:
     """Return the application as configured in nova.conf (for ``nova.cmd``), with the operator's own filters. Raises
     metadata.NoSecret, with the message for the end of the process."""
     own = surroundings(conf, API)

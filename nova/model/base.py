@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import enum
 import typing
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 #: A JSON value. Its schema, its contract or the service that sends it defines the shape.
 Json = Any
+#: A decoded JSON text of any shape.
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
 #: An object of a library that has no type annotations.
 Library = Any
 

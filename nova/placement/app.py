@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wsgiref.types import WSGIApplication
+
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 
@@ -13,21 +15,21 @@ from nova.web import microversions
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import MountedApi, Site
 from nova.web.errors import Errors
-from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
+from nova.web.layers import Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import RequestId
 
 ACCESS_LOG = "nova.placement.access"
 
 
 def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
-          beside: dict[str, Application] | None = None) -> Application:
+          beside: dict[str, WSGIApplication] | None = None) -> WSGIApplication:
     """Return the whole API. ``authenticate`` sets ``environ["nova.context"]``; the first of ``outer`` receives a
     request first."""
     application = Errors(MountedApi(PlacementRoot(authenticate(PlacementAPI(site))), beside or {}), faults.ERROR_FORMAT)
     return stacked(application, (RequestId, lambda inner: AccessLog(inner, "placement", ACCESS_LOG), *outer))
 
 
-def from_conf(conductor: object, conf: cfg.ConfigOpts) -> Application:
+def from_conf(conductor: object, conf: cfg.ConfigOpts) -> WSGIApplication:
     """Return the API configured by ``conf``; ``conductor`` is a client of PlacementRPC."""
     policy = Policy(conf)
     return build(Site(conductor, policy), authentication(conf, policy),

@@ -7,7 +7,6 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob
 
-from nova.model.base import Json
 from nova.placement import faults, versions
 from nova.placement.request import time_headers
 from nova.web.dispatch import encoded, send
@@ -33,7 +32,7 @@ class PlacementRoot:
         return send(start_response, 200, headers, content)
 
 
-def _versions(environ: WSGIEnvironment) -> dict[str, Json]:
+def _versions(environ: WSGIEnvironment) -> dict[str, object]:
     return {"versions": [{"id": "v1.0", "status": "CURRENT", "min_version": versions.text(versions.MIN),
                           "max_version": versions.text(versions.MAX),
                           "links": [{"rel": "self", "href": environ.get("SCRIPT_NAME", "")}]}]}

@@ -6,12 +6,14 @@ import datetime
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nova import errors
-from nova.model.base import Json, Time
+from nova.model.base import Time
 from nova.placement.routing import PlacementRoute
 from nova.web.dispatch import APIRequest
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ def canonical(text: str) -> str:
     return str(uuid.UUID(text))
 
 
-def keyed(pairs: Iterable[tuple[str, object]]) -> dict[str, Json]:
+def keyed(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     """Return the values by canonical UUID. Raises placement.Twice for a repeated UUID: either value could be meant."""
-    found: dict[str, Any] = {}
+    found: dict[str, T] = {}
     for text, value in pairs:
         name = canonical(text)
         if name in found:

@@ -4,10 +4,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from nova import metrics, tracing
-from nova.model.base import Json
 from nova.web import paths
 from nova.web.paths import ExcInfo
 
@@ -18,7 +17,7 @@ class AccessLog:
     ``api``: its label in metrics. ``logger``: the name of the logger for the lines.
     """
 
-    def __init__(self, application: Callable[..., Json], api: str, logger: str) -> None:
+    def __init__(self, application: WSGIApplication, api: str, logger: str) -> None:
         self.application, self.api = application, api
         self._log = logging.getLogger(logger)
 
@@ -26,7 +25,8 @@ class AccessLog:
         began = time.monotonic()
         answered = {"status": "-", "length": "-"}
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
+                  ) -> Callable[[bytes], object]:
             answered["status"] = status.split(" ", 1)[0]
             answered["length"] = next((value for name, value in headers if name.lower() == "content-length"), "-")
             return start_response(status, headers, exc_info)

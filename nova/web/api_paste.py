@@ -11,12 +11,16 @@ import configparser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
 from paste.deploy import loadapp, loadfilter
 
 from nova import errors, failures
-from nova.web.layers import Application, Middleware, stacked
+from nova.web.layers import Middleware, stacked
+
+T = TypeVar("T")
 
 OPTION, DEFAULT = "[wsgi]api_paste_config", "api-paste.ini"
 #: Keys by which a section names its factory, in PasteDeploy's order of precedence.
@@ -65,7 +69,7 @@ class OwnFilters:
     outside: list[Middleware] = field(default_factory=list)
     inside: list[Middleware] = field(default_factory=list)
 
-    def around(self, application: Application, authenticate: Middleware) -> Application:
+    def around(self, application: WSGIApplication, authenticate: Middleware) -> WSGIApplication:
         """Return the application behind all filters."""
         return stacked(application, (*self.outside, authenticate, *self.inside))
 
@@ -76,7 +80,7 @@ class PasteConfig:
     root. ``beside``: applications of the operator, by the same key."""
 
     versions: dict[str, OwnFilters] = field(default_factory=dict)
-    beside: dict[str, Application] = field(default_factory=dict)
+    beside: dict[str, WSGIApplication] = field(default_factory=dict)
 
     def of(self, version: str) -> OwnFilters:
         """Return the filters of a version; empty if the file has no such version."""
@@ -164,7 +168,7 @@ class _File:
         made = next((values[key] for key in FACTORIES if key in values), "")
         return made.removeprefix("call:").removeprefix("egg:").strip()
 
-    def _load(self, load: Callable[..., Application], name: str) -> Application:
+    def _load(self, load: Callable[..., T], name: str) -> T:
         """Load a filter or application. Raises config.Unusable for any error of a third-party factory."""
         with failures.replaced(Exception, lambda error: self._wrong(name, f"{type(error).__name__}: {error}")):
             return load(f"config:{self._path}", name=name)

@@ -16,7 +16,7 @@ import msgspec
 import webob
 
 from nova import errors
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.web.specs import MAX_INTEGER
 
 JSON = "application/json"
@@ -25,7 +25,7 @@ MAX_DEPTH = 50  # the deepest body of the API, scheduler hints aside, has 6 leve
 DIGITS = 18  # an integer with so many digits always fits into 64 bits
 
 
-def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Json:
+def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> JsonValue:
     """Return the decoded body of a POST or PUT; None without a body. Raises api.MediaType, api.MalformedBody or
     api.UnusableBody."""
     if http.method not in WITH_BODY:
@@ -39,7 +39,7 @@ def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Json:
     return decode(raw)
 
 
-def decode(raw: bytes) -> Json:
+def decode(raw: bytes) -> JsonValue:
     """Return the value of a JSON text. Raises api.MalformedBody and api.UnusableBody."""
     try:
         value = msgspec.json.decode(raw)

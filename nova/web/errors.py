@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
-from wsgiref.types import StartResponse, WSGIEnvironment
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import webob.exc
 
 from nova import errors
-from nova.model.base import Json
 from nova.web import paths
 from nova.web.dispatch import send
 from nova.web.paths import ExcInfo
@@ -24,8 +23,8 @@ class ErrorFormat(NamedTuple):
     returns the headers of every response, for the request's environ; ``kind``: the media type of errors.
     """
 
-    described: Callable[[Exception, dict[str, Any]], tuple[int, bytes]]
-    headers: Callable[[dict[str, Any]], list[tuple[str, str]]]
+    described: Callable[[Exception, WSGIEnvironment], tuple[int, bytes]]
+    headers: Callable[[WSGIEnvironment], list[tuple[str, str]]]
     kind: str = JSON
 
 
@@ -33,12 +32,13 @@ class Errors:
     """Conversion of errors to responses. An unexpected error is logged once, with its traceback, and its response has
     no details."""
 
-    def __init__(self, application: Callable[..., Json], speech: ErrorFormat) -> None:
+    def __init__(self, application: WSGIApplication, speech: ErrorFormat) -> None:
         self.application = application
         self.speech = speech
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
+                  ) -> Callable[[bytes], object]:
             return start_response(status, [*headers, *self.speech.headers(environ)], exc_info)
 
         try:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi, sizelimit
 
 from nova import errors
-from nova.model.base import Json
 from nova.policies import Policy
 from nova.web import auth
 from nova.web.fair_share import ProjectLimiter, ValidatedTokens
+from nova.web.paths import ExcInfo
 
 LOG = logging.getLogger(__name__)
 
-Application = Callable[..., Any]
-Middleware = Callable[[Application], Application]
+Middleware = Callable[[WSGIApplication], WSGIApplication]
 
 #: Headers that a browser's script may send and read, for any API.
 CORS_REQUEST = ("X-Auth-Token", "X-Openstack-Request-Id", "X-Identity-Status", "X-Roles", "X-Service-Catalog",
@@ -29,7 +27,7 @@ CORS_ANSWER = ("X-Auth-Token", "X-Openstack-Request-Id", "X-Subject-Token", "X-S
 CORS_METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH")
 
 
-def stacked(application: Application, layers: Sequence[Middleware]) -> Application:
+def stacked(application: WSGIApplication, layers: Sequence[Middleware]) -> WSGIApplication:
     """Return the application behind the layers; the first of them receives a request first."""
     for middleware in reversed(layers):
         application = middleware(application)
@@ -66,7 +64,7 @@ def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str], alw
 def only_with(keys: tuple[str, ...], make: Middleware) -> Middleware:
     """Return the middleware for requests whose environ has a value at one of ``keys``; other requests skip it."""
 
-    def around(application: Application) -> Application:
+    def around(application: WSGIApplication) -> WSGIApplication:
         inner = make(application)
 
         def choose(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -86,7 +84,7 @@ class BodyLimit:
     length are checked before it, because the library's own response to them does not state the limit.
     """
 
-    def __init__(self, application: Callable[..., Json], conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: WSGIApplication, conf: cfg.ConfigOpts) -> None:
         self.counting = sizelimit.RequestBodySizeLimiter(application, conf)
         self.most: int = conf.oslo_middleware.max_request_body_size
 
@@ -110,7 +108,7 @@ class TokenAuthentication:
     error of the API. Projects share the worker fairly, by their recently valid tokens. Requests with other tokens share
     by address: each costs a call to Keystone."""
 
-    def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: WSGIApplication, conf: cfg.ConfigOpts) -> None:
         self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
         self._turns, self._good = ProjectLimiter(shared=conf.api.project_requests_at_once), ValidatedTokens()
 
@@ -126,16 +124,17 @@ class TokenAuthentication:
         return content
 
     def _checked(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        held: list[tuple[Any, ...]] = []
+        held: list[str] = []
         if any(len(environ.get(name, "")) > LONGEST_TOKEN for name in TOKENS):  # not from Keystone: 401, as for others
             for name in TOKENS:
                 environ.pop(name, None)
 
-        def start(*answer: Json) -> Json:
-            if "nova.context" not in environ and answer[0].startswith("503"):
-                held.append(answer)
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
+                  ) -> Callable[[bytes], object]:
+            if "nova.context" not in environ and status.startswith("503"):
+                held.append(status)
                 return lambda data: None
-            return start_response(*answer)
+            return start_response(status, headers, exc_info)
 
         content = self.checker(environ, start)
         if held:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping
+from wsgiref.types import WSGIEnvironment
 
 from nova import errors, failures
-from nova.model.base import Json
 
 
-def query_pairs(environ: Mapping[str, Json]) -> list[tuple[str, str]]:
+def query_pairs(environ: WSGIEnvironment) -> list[tuple[str, str]]:
     """Return the query string's (name, value) pairs, in order. Raises api.BadQuery."""
     with failures.replaced(UnicodeError, lambda _: errors.api.BadQuery()):
         text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")

@@ -3,10 +3,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from nova import context, tracing
-from nova.model.base import Json
 from nova.web.paths import ExcInfo
 
 HEADER = "x-openstack-request-id"
@@ -20,7 +19,7 @@ class RequestId:
     ``names``: the response headers with the request id.
     """
 
-    def __init__(self, application: Callable[..., Json], names: tuple[str, ...] = (HEADER,)) -> None:
+    def __init__(self, application: WSGIApplication, names: tuple[str, ...] = (HEADER,)) -> None:
         self.application = application
         self.names = names
 
@@ -29,7 +28,8 @@ class RequestId:
         theirs = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         environ["nova.global_request_id"] = theirs if _FORM.fullmatch(theirs) else None
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
+                  ) -> Callable[[bytes], object]:
             return start_response(status, [*headers, *((name, request_id) for name in self.names)], exc_info)
 
         parent = tracing.valid(environ.get("HTTP_TRACEPARENT"))

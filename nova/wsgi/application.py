@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import configuration, errors, http_server
@@ -23,7 +23,6 @@ from nova.client_bounds import bounds
 from nova.cmd import common
 from nova.cmd.api import ALL, Api, check_own_filters, check_rules
 from nova.conf.base import Options
-from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +110,7 @@ def _options(binary: str) -> Options:
     return options
 
 
-def arguments(environ: Json) -> list[str]:
+def arguments(environ: Mapping[str, str]) -> list[str]:
     """Return the configuration files as command line arguments; empty without the variables, which selects the
     defaults.
 

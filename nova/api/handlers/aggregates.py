@@ -10,26 +10,25 @@ from nova import errors
 from nova.api.request import Answer, Request
 from nova.api.view import answers
 from nova.api.views import aggregates as views
-from nova.model.base import Json
 from nova.model.host.aggregates import ZONE, AggregateUpdate, NewAggregate
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 
 
 @answers({"aggregates": [views.FULL]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List all aggregates with their hosts and metadata. The list is not paged."""
     return views.listed(req.conductor.list_aggregates(), req)
 
 
 @answers({"aggregate": views.FULL})
-def show(req: Request, aggregate_id: str) -> dict[str, Json]:
+def show(req: Request, aggregate_id: str) -> dict[str, object]:
     """Show one aggregate. Raises aggregate.BadId (400), aggregate.NotFound (404)."""
     return views.one(req.conductor.get_aggregate(_number(aggregate_id)), req)
 
 
 @answers({"aggregate": views.CREATED})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Create an aggregate without hosts. Raises aggregate.NameTaken (409); aggregate.BadZone (400)."""
     asked = req.body["aggregate"]
     made = req.conductor.create_aggregate(NewAggregate(
@@ -38,7 +37,7 @@ def create(req: Request) -> dict[str, Json]:
 
 
 @answers({"aggregate": views.FULL})
-def update(req: Request, aggregate_id: str) -> dict[str, Json]:
+def update(req: Request, aggregate_id: str) -> dict[str, object]:
     """Change the name or the zone of an aggregate; omitted fields stay. Raises aggregate.NotFound (404);
     aggregate.NameTaken (409); aggregate.BadId, BadZone, SecondZone, HasServers (400)."""
     asked = req.body["aggregate"]
@@ -55,21 +54,21 @@ def delete(req: Request, aggregate_id: str) -> None:
 
 
 @answers({"aggregate": views.FULL})
-def add_host(req: Request, aggregate_id: str) -> dict[str, Json]:
+def add_host(req: Request, aggregate_id: str) -> dict[str, object]:
     """Add a compute host to an aggregate. Raises aggregate.NotFound, host.NotFound (404); aggregate.HostExists,
     HostInZone, PinnedServers (409)."""
     return views.one(req.conductor.add_aggregate_host(_number(aggregate_id), req.body["add_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
-def remove_host(req: Request, aggregate_id: str) -> dict[str, Json]:
+def remove_host(req: Request, aggregate_id: str) -> dict[str, object]:
     """Remove a compute host from an aggregate. Raises aggregate.NotFound, aggregate.HostNotFound (404);
     aggregate.PinnedServers (409)."""
     return views.one(req.conductor.remove_aggregate_host(_number(aggregate_id), req.body["remove_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
-def set_metadata(req: Request, aggregate_id: str) -> dict[str, Json]:
+def set_metadata(req: Request, aggregate_id: str) -> dict[str, object]:
     """Write metadata of an aggregate, key by key; null removes a key, other keys stay. Raises aggregate.NotFound (404);
     aggregate.EmptyZone, BadZone, SecondZone, HasServers (400)."""
     items = req.body["set_metadata"]["metadata"]

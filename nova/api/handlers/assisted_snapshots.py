@@ -7,7 +7,6 @@ import msgspec
 from nova import decoding, errors, failures
 from nova.api.request import Request
 from nova.api.view import answers
-from nova.model.base import Json
 from nova.model.volumes import NewAssistedSnapshot, OldAssistedSnapshot
 
 QCOW2 = "qcow2"
@@ -23,7 +22,7 @@ class _DeleteInfo(msgspec.Struct):
 
 
 @answers({"snapshot": {"id": ("string", "null"), "volumeId": "string"}})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Start a snapshot: the server's host reports the result to the volume service. Raises Invalid (400): not exactly
     one server has the volume, or the server is busy or on no host."""
     asked, info = req.body["snapshot"], req.body["snapshot"]["create_info"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from nova import errors
 from nova.api.request import Answer, Request
 from nova.api.view import answers
-from nova.model.base import Json
 
 ROOT = "root"  # the only id for a GET
 SECRET = ("Cache-Control", "no-store")  # proxies and browsers must not store a private key
 
 
-def _shown(data: str, private_key: str | None) -> dict[str, Json]:
+def _shown(data: str, private_key: str | None) -> dict[str, object]:
     return {"certificate": {"data": data, "private_key": private_key}}
 
 
@@ -24,7 +23,7 @@ def create(req: Request) -> Answer:
 
 
 @answers({"certificate": {"data": str, "private_key": type(None)}})
-def show(req: Request, id: str) -> dict[str, Json]:
+def show(req: Request, id: str) -> dict[str, object]:
     """Show the cloud's certificate, or the certificate of the caller's project if each has its own; the path's id must
     be ``root``. Raises cert.OnlyRoot (501); Unavailable (503): nova-cert."""
     if id != ROOT:

@@ -10,7 +10,6 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import consoles as views
-from nova.model.base import Json
 from nova.model.guest.consoles import PROTOCOLS, Console, ConsoleRequest, ConsoleType, token_hash
 
 
@@ -51,7 +50,7 @@ def rdp(req: Request, server_id: str) -> NoReturn:
 
 
 @answers({"remote_console": views.REMOTE})
-def create(req: Request, server_id: str) -> dict[str, Json]:
+def create(req: Request, server_id: str) -> dict[str, object]:
     """Return the address of a console of any type, with a token that is shown only here. Raises api.ConsoleNoFit for a
     protocol that the type does not have, console.TypeUnavailable (400); server.NotFound (404); console.Moving,
     console.NotReady, server.NoHost, server.WrongState (409); console.HostAway (503)."""
@@ -67,7 +66,7 @@ def create(req: Request, server_id: str) -> dict[str, Json]:
 
 
 @answers({"console": views.CONNECTION})
-def show_token(req: Request, console_token: str) -> dict[str, Json]:
+def show_token(req: Request, console_token: str) -> dict[str, object]:
     """Show the target of a console token: host, port and server. Before 2.31 it is api.ConsoleTokensRdpOnly (400).
     Raises console.Unknown, Expired, Ended, Off (404); console.CannotTell (503)."""
     if not versions.tokens_of_all_consoles_are_shown(req.version):

@@ -6,7 +6,6 @@ from nova import errors
 from nova.api.extensions import BY_ALIAS, EXTENSIONS, NAMESPACE, UPDATED, Extension
 from nova.api.request import Request
 from nova.api.view import answers
-from nova.model.base import Json
 
 SHAPE = {**dict.fromkeys(("alias", "description", "name", "namespace", "updated"), "string"), "links": ["object"]}
 
@@ -18,12 +17,12 @@ def index(req: Request) -> dict[str, object]:
 
 
 @answers({"extension": SHAPE})
-def show(req: Request, alias: str) -> dict[str, Json]:
+def show(req: Request, alias: str) -> dict[str, object]:
     """Show one extension by its alias. Raises api.ExtensionNotFound (404)."""
     if alias not in BY_ALIAS:
         raise errors.api.ExtensionNotFound(alias=alias)
     return {"extension": _shown(BY_ALIAS[alias])}
 
 
-def _shown(extension: Extension) -> dict[str, Json]:
+def _shown(extension: Extension) -> dict[str, object]:
     return {**extension._asdict(), "links": [], "namespace": NAMESPACE, "updated": UPDATED}

@@ -8,20 +8,19 @@ from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import Free, answers
-from nova.model.base import Json
 from nova.model.flavor import extra_specs
 
 LONGEST = 255  # maximum characters of a value; the schema checks the length of texts, not of numbers
 
 
 @answers({"extra_specs": Free()})
-def index(req: Request, flavor_id: str) -> dict[str, Json]:
+def index(req: Request, flavor_id: str) -> dict[str, object]:
     """List all extra specs of a flavor that the caller may use. Raises flavor.NotFound (404)."""
     return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
 
 
 @answers(Free())
-def show(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
+def show(req: Request, flavor_id: str, key: str) -> dict[str, object]:
     """Show one extra spec of a flavor. Raises flavor.NotFound, flavor.NoSuchSpec (404)."""
     specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
     if key not in specs:
@@ -30,7 +29,7 @@ def show(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
 
 
 @answers({"extra_specs": Free()})
-def create(req: Request, flavor_id: str) -> dict[str, Json]:
+def create(req: Request, flavor_id: str) -> dict[str, object]:
     """Add extra specs to a flavor, and return the added ones."""
     specs = _checked(req, req.body["extra_specs"])
     req.conductor.set_flavor_specs(flavor_id, specs)
@@ -38,7 +37,7 @@ def create(req: Request, flavor_id: str) -> dict[str, Json]:
 
 
 @answers(Free())
-def update(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
+def update(req: Request, flavor_id: str, key: str) -> dict[str, str]:
     """Write one extra spec; the body must hold the key of the path. Raises flavor.NotFound (404);
     flavor.SpecKeyMismatch, flavor.BadSpec (400)."""
     if key not in req.body:

@@ -9,7 +9,7 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import flavors as views
-from nova.model.base import Json, Scope
+from nova.model.base import Scope
 from nova.model.flavor.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.web.formats import BOOLEANS
 
@@ -31,13 +31,13 @@ def index(req: Request) -> dict[str, object]:
 
 
 @answers({"flavors": [views.FULL], "flavors_links?": LINKS})
-def detail(req: Request) -> dict[str, Json]:
+def detail(req: Request) -> dict[str, object]:
     """List flavors with details, page by page. Raises flavor.BadFilter, api.PageMarkerNotFound (400)."""
     return views.page(views.FULL, _listed(req), req, _flags(req))
 
 
 @answers({"flavor": views.FULL})
-def show(req: Request, flavor_id: str) -> dict[str, Json]:
+def show(req: Request, flavor_id: str) -> dict[str, object]:
     """Show one flavor; a private flavor only to administrators and projects with access. Raises flavor.NotFound
     (404)."""
     flavor = req.conductor.get_flavor(flavor_id, req.scope())
@@ -45,7 +45,7 @@ def show(req: Request, flavor_id: str) -> dict[str, Json]:
 
 
 @answers({"flavor": views.FULL})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Create a flavor; without an id, or with ``auto``, it gets a UUID. Raises flavor.BadId (400); flavor.IdTaken,
     flavor.NameTaken (409)."""
     asked = req.body["flavor"]
@@ -67,7 +67,7 @@ def _chosen_id(asked: str | float | None) -> str | None:
 
 
 @answers({"flavor": views.FULL})
-def update(req: Request, flavor_id: str) -> dict[str, Json]:
+def update(req: Request, flavor_id: str) -> dict[str, object]:
     """Change the description of a flavor, the only changeable field. Raises flavor.NotFound (404)."""
     flavor = req.conductor.update_flavor(flavor_id, req.body["flavor"]["description"])
     return {"flavor": views.FULL(flavor, req, _flags(req))}
@@ -79,7 +79,7 @@ def delete(req: Request, flavor_id: str) -> None:
 
 
 @answers(views.ACCESS)
-def access(req: Request, flavor_id: str) -> dict[str, Json]:
+def access(req: Request, flavor_id: str) -> dict[str, object]:
     """List the projects that may use a private flavor. Raises flavor.NotFound, flavor.PublicHasNoAccess (404)."""
     flavor = req.conductor.get_flavor(flavor_id, Scope())
     if flavor.is_public:
@@ -88,7 +88,7 @@ def access(req: Request, flavor_id: str) -> dict[str, Json]:
 
 
 @answers(views.ACCESS)
-def add_access(req: Request, flavor_id: str) -> dict[str, Json]:
+def add_access(req: Request, flavor_id: str) -> dict[str, object]:
     """Give a project access to a private flavor, and list all projects with access. Raises flavor.NotFound (404);
     service.NotAProject (400); flavor.AccessGiven, and from 2.7 flavor.PublicNeedsNoAccess (409)."""
     if (versions.access_to_public_flavor_is_refused(req.version)
@@ -99,7 +99,7 @@ def add_access(req: Request, flavor_id: str) -> dict[str, Json]:
 
 
 @answers(views.ACCESS)
-def remove_access(req: Request, flavor_id: str) -> dict[str, Json]:
+def remove_access(req: Request, flavor_id: str) -> dict[str, object]:
     """Remove a project's access to a flavor, and list the remaining projects. Raises flavor.NotFound,
     flavor.AccessMissing (404)."""
     project = req.body["removeTenantAccess"]["tenant"]

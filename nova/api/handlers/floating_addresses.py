@@ -10,7 +10,7 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import FLOATING, IN_BULK, POOL
-from nova.model.base import Json, Scope
+from nova.model.base import Scope
 from nova.model.network.floating import FloatingAssociation, FloatingQuery, FloatingRange
 
 DELETE = "delete"  # in place of a host's name in the path of a bulk delete
@@ -28,27 +28,27 @@ def _legacy(req: Request, meant: type[errors.NovaError]) -> Iterator[None]:
 
 
 @answers({"floating_ip_pools": [POOL]})
-def pools(req: Request) -> dict[str, Json]:
+def pools(req: Request) -> dict[str, object]:
     """List the names of the pools that floating addresses come from."""
     return {"floating_ip_pools": POOL.all(req.conductor.list_floating_pools(_own(req)), req)}
 
 
 @answers({"floating_ips": [FLOATING]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the floating addresses of the caller's project, also for administrators."""
     found = req.conductor.list_floating_addresses(FloatingQuery(scope=_own(req)))
     return {"floating_ips": FLOATING.all(found, req)}
 
 
 @answers({"floating_ip": FLOATING})
-def show(req: Request, floating_ip_id: str) -> dict[str, Json]:
+def show(req: Request, floating_ip_id: str) -> dict[str, object]:
     """Show one floating address by its id. Raises floating.BadId, network.BadId (400); floating.NotFound,
     network.Absent (404)."""
     return {"floating_ip": FLOATING(req.conductor.get_floating_address(floating_ip_id, req.scope()), req)}
 
 
 @answers({"floating_ip": FLOATING})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Allocate the next free floating address of a pool (the body's, or the configured one) to the project. Raises
     floating.NoSuchPool, NoPool, PoolEmpty (404); floating.OverQuota (403); floating.SeveralPools (400)."""
     pool = req.body.get("pool") if req.body else None
@@ -83,14 +83,14 @@ def remove_from_server(req: Request, server_id: str) -> None:
 # -- in bulk
 
 @answers({"floating_ip_info": [IN_BULK]})
-def bulk_index(req: Request) -> dict[str, Json]:
+def bulk_index(req: Request) -> dict[str, object]:
     """List all floating addresses of all pools and projects, including free ones. The list is not paged."""
     found = req.conductor.list_floating_addresses(FloatingQuery(all_rows=True))
     return {"floating_ip_info": IN_BULK.all(found, req)}
 
 
 @answers({"floating_ip_info": [IN_BULK]})
-def bulk_show(req: Request, host_name: str) -> dict[str, Json]:
+def bulk_show(req: Request, host_name: str) -> dict[str, object]:
     """List the floating addresses on one host. Raises floating.NoneOnHost (404)."""
     found = req.conductor.list_floating_addresses(FloatingQuery(host=host_name, all_rows=True))
     if not found:
@@ -99,7 +99,7 @@ def bulk_show(req: Request, host_name: str) -> dict[str, Json]:
 
 
 @answers({"floating_ips_bulk_create": dict.fromkeys(("ip_range", "pool", "interface"), "string")})
-def bulk_create(req: Request) -> dict[str, Json]:
+def bulk_create(req: Request) -> dict[str, object]:
     """Add a range of floating addresses to a pool, completely or not at all. Raises floating.BadRange (400);
     floating.Exists (409, below /v2 400)."""
     asked = req.body["floating_ips_bulk_create"]
@@ -112,7 +112,7 @@ def bulk_create(req: Request) -> dict[str, Json]:
 
 
 @answers({"floating_ips_bulk_delete": "string"})
-def bulk_update(req: Request, host_name: str) -> dict[str, Json]:
+def bulk_update(req: Request, host_name: str) -> dict[str, object]:
     """Delete the addresses of a range that no project has; ``host_name`` must be ``delete``, anything else is NotFound
     (404). Raises floating.BadRange (400)."""
     if host_name != DELETE:

@@ -9,7 +9,6 @@ from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_ENTRY
-from nova.model.base import Json
 from nova.model.network.floating import DnsDomain, DnsEntry
 
 #: Scope of a domain -> (key of its owner, nova's field, key that it must not have)
@@ -18,13 +17,13 @@ OWNERS = {"private": ("availability_zone", "availability_zone", "project"),
 
 
 @answers({"domain_entries": [DOMAIN]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the DNS domains that the caller may see. The list is not paged."""
     return {"domain_entries": DOMAIN.all(req.conductor.list_dns_domains(req.scope()), req)}
 
 
 @answers({"domain_entry": DOMAIN})
-def update(req: Request, domain: str) -> dict[str, Json]:
+def update(req: Request, domain: str) -> dict[str, object]:
     """Create a domain, or change its owner."""
     asked = req.body["domain_entry"]
     key, field, other = OWNERS[asked["scope"]]
@@ -41,7 +40,7 @@ def delete(req: Request, domain: str) -> None:
 
 
 @answers({"dns_entry?": ENTRY, "dns_entries?": [ENTRY]})
-def show_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
+def show_entry(req: Request, domain: str, name: str) -> dict[str, object]:
     """Show the entry with this name, or all entries with this address."""
     _known(req, domain)
     by_address = _is_address(name)
@@ -52,7 +51,7 @@ def show_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
 
 
 @answers({"dns_entry": PUT_ENTRY})
-def update_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
+def update_entry(req: Request, domain: str, name: str) -> dict[str, object]:
     """Create a DNS entry, or change its address. Raises dns.NoSuchDomain (404); dns.NotYourDomain, dns.NotYourName
     (403); dns.BadName, dns.BadEntry (400)."""
     _check_may_write(req, domain)

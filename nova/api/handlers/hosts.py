@@ -9,14 +9,13 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import hosts as views
 from nova.api.views.services import status
-from nova.model.base import Json
 from nova.model.host.services import HostPowerChange, ServiceQuery, ServiceUpdate
 
 COMPUTE = "nova-compute"
 
 
 @answers({"hosts": [{"host_name": "string", "service": "string", "zone": "string"}]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the services, one entry for each with its host and zone; ``zone`` in the query filters them. The list is not
     paged."""
     zone = req.query.one("zone") or None  # blank: every zone
@@ -25,13 +24,13 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"host": [{"resource": views.RESOURCE}]})
-def show(req: Request, host_name: str) -> dict[str, Json]:
+def show(req: Request, host_name: str) -> dict[str, object]:
     """Show the resources of a compute host and their usage by project (MiB, GiB). Raises host.NotFound (404)."""
     return views.usage(req.conductor.get_host_usage(host_name))
 
 
 @answers({"host": "string", "status?": "string", "maintenance_mode?": "string"})
-def update(req: Request, host_name: str) -> dict[str, Json]:
+def update(req: Request, host_name: str) -> dict[str, object]:
     """Change the status or the maintenance mode of a host. Maintenance comes first, because the driver may refuse it:
     then nothing was changed."""
     if not req.conductor.list_services(ServiceQuery(host=host_name, binary=COMPUTE)):
@@ -59,7 +58,7 @@ def startup(req: Request, host_name: str) -> dict[str, object]:
 
 
 @answers({"host": "string", "power_action": "string"})
-def shutdown(req: Request, host_name: str) -> dict[str, Json]:
+def shutdown(req: Request, host_name: str) -> dict[str, object]:
     """Ask the host's driver to shut the host down. Raises host.NotFound (404); host.Down (400); host.NoPowerActions
     (501)."""
     return _power(req, host_name, "shutdown")
@@ -72,6 +71,6 @@ def reboot(req: Request, host_name: str) -> dict[str, object]:
     return _power(req, host_name, "reboot")
 
 
-def _power(req: Request, host_name: str, action: str) -> dict[str, Json]:
+def _power(req: Request, host_name: str, action: str) -> dict[str, object]:
     answer = req.conductor.change_host_power(HostPowerChange(host=host_name, action=action))
     return {"host": host_name, "power_action": answer}

@@ -9,7 +9,6 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, View, answers
 from nova.api.views import hypervisors as views
-from nova.model.base import Json
 from nova.model.host.services import Hypervisor, HypervisorQuery
 from nova.web.formats import is_uuid
 
@@ -22,14 +21,14 @@ def index(req: Request) -> dict[str, object]:
 
 
 @answers({"hypervisors": [views.FULL], "hypervisors_links?": LINKS})
-def detail(req: Request) -> dict[str, Json]:
+def detail(req: Request) -> dict[str, object]:
     """List hypervisors with details; paged from 2.33. Raises host.HypervisorBadId for a marker,
     host.HypervisorPatternIsNotPaged (400); host.HypervisorNoMatch for a pattern (404)."""
     return _listed(req, views.FULL, uptime=versions.details_have_uptime(req.version))
 
 
 @answers({"hypervisor": views.FULL})
-def show(req: Request, hypervisor_id: str) -> dict[str, Json]:
+def show(req: Request, hypervisor_id: str) -> dict[str, object]:
     """Show one hypervisor: by uuid from 2.53, before by number. Raises host.HypervisorBadId (400);
     host.HypervisorNotFound (404)."""
     found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
@@ -49,7 +48,7 @@ def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
 
 
 @answers({"hypervisors": [views.BRIEF]})
-def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Json]:
+def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, object]:
     """List the hypervisors whose name contains a text. The list is not paged. Raises host.HypervisorNoMatch (404)."""
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, False), req, linked=False)
 
@@ -62,12 +61,12 @@ def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, object]
 
 
 @answers({"hypervisor_statistics": views.STATISTICS})
-def statistics(req: Request) -> dict[str, Json]:
+def statistics(req: Request) -> dict[str, object]:
     """Sum up the resources and usage of all hypervisors (MiB, GiB), except those with a disabled or deleted service."""
     return {"hypervisor_statistics": views.STATISTICS(req.conductor.get_hypervisor_statistics(), req)}
 
 
-def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Json]:
+def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, object]:
     """Return a page, or (from 2.53) all hypervisors whose name matches a pattern."""
     query = req.query
     with_servers, pattern = query.one("with_servers", False), query.one("hypervisor_hostname_pattern")

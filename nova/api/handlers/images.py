@@ -8,7 +8,6 @@ from nova import errors
 from nova.api.request import Request
 from nova.api.view import LINKS, Free, View, answers
 from nova.api.views import images as views
-from nova.model.base import Json
 from nova.model.image.images import Image, ImageQuery
 from nova.model.quota.quotas import UNLIMITED
 from nova.web.formats import is_time
@@ -37,14 +36,14 @@ def index(req: Request) -> dict[str, object]:
 
 
 @answers({"images": [views.FULL], "images_links?": LINKS})
-def detail(req: Request) -> dict[str, Json]:
+def detail(req: Request) -> dict[str, object]:
     """List images with details, as the image service shows them to the caller. Raises image.OffsetTooLarge,
     image.BadTime, api.PageMarkerNotFound (400)."""
     return _listed(req, views.FULL)
 
 
 @answers({"image": views.FULL})
-def show(req: Request, image_id: str) -> dict[str, Json]:
+def show(req: Request, image_id: str) -> dict[str, object]:
     """Show one image as the caller sees it. Raises image.NotFound (404)."""
     return {"image": views.FULL(req.conductor.get_image(image_id), req)}
 
@@ -54,7 +53,7 @@ def delete(req: Request, image_id: str) -> None:
     req.conductor.delete_image(image_id)
 
 
-def _listed(req: Request, view: View) -> dict[str, Json]:
+def _listed(req: Request, view: View) -> dict[str, object]:
     offset = req.query.one("offset", 0)
     if offset > MOST_SKIPPED:
         raise errors.image.OffsetTooLarge(offset=offset, most=MOST_SKIPPED)
@@ -84,7 +83,7 @@ def _filters(req: Request) -> Iterator[tuple[str, str]]:
 # metadata
 
 @answers({"metadata": Free()})
-def metadata(req: Request, image_id: str) -> dict[str, Json]:
+def metadata(req: Request, image_id: str) -> dict[str, object]:
     """List the custom properties of an image. Raises image.NotFound (404)."""
     return {"metadata": req.conductor.get_image(image_id).properties}
 
@@ -103,7 +102,7 @@ def merge_metadata(req: Request, image_id: str) -> dict[str, object]:
 
 
 @answers({"metadata": Free()})
-def replace_metadata(req: Request, image_id: str) -> dict[str, Json]:
+def replace_metadata(req: Request, image_id: str) -> dict[str, object]:
     """Replace all custom properties of an image by these. Raises image.NotFound (404); image.TooMuchMetadata (403);
     image.ReservedName (400)."""
     items = req.body["metadata"]

@@ -7,7 +7,6 @@ from nova.api.handlers.server_lists import changes
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import instance_actions as views
-from nova.model.base import Json
 from nova.model.server.actions import ActionQuery
 
 EVENTS_RULE = "os_compute_api:os-instance-actions:events"
@@ -15,7 +14,7 @@ DETAILS_RULE = "os_compute_api:os-instance-actions:events:details"
 
 
 @answers({"instanceActions": [views.ACTION], "links?": LINKS})
-def index(req: Request, server_id: str) -> dict[str, Json]:
+def index(req: Request, server_id: str) -> dict[str, object]:
     """List a server's actions, newest first; paged from 2.58. From 2.21 also actions of a deleted server. Raises
     server.NotFound (404); api.PageMarkerNotFound (400)."""
     pages = versions.actions_have_pages(req.version)
@@ -31,7 +30,7 @@ def index(req: Request, server_id: str) -> dict[str, Json]:
 
 
 @answers({"instanceAction": views.WHOLE})
-def show(req: Request, server_id: str, request_id: str) -> dict[str, Json]:
+def show(req: Request, server_id: str, request_id: str) -> dict[str, object]:
     """Show one action of a server by its request's id. Its events are shown to all readers from 2.51; before, policy
     decides. Raises server.NotFound, server.ActionNotFound (404)."""
     action = req.conductor.get_action(ActionQuery(

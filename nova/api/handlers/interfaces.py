@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import uuid
 
-from nova import errors
+import msgspec
+
+from nova import decoding, errors
 from nova.api.handlers.server_create import EXTERNAL_NETWORK
 from nova.api.handlers.server_targets import actor, check_lock, target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.interfaces import INTERFACE
-from nova.model.base import Json
 from nova.model.network.networks import Interface, RequestedNetwork
 from nova.model.server.servers import ServerQuery
 from nova.web.formats import canonical_address
+
+
+class FixedAddress(msgspec.Struct, frozen=True):
+    """An entry of ``fixed_ips``."""
+
+    ip_address: str
+
+
+class AskedInterface(msgspec.Struct, frozen=True):
+    """The object of an attach's body: a network, or a port."""
+
+    net_id: str | None = None
+    port_id: str | None = None
+    fixed_ips: tuple[FixedAddress, ...] = ()
+    tag: str | None = None
 
 
 @answers({"interfaceAttachments": [INTERFACE]})
@@ -23,7 +39,7 @@ def index(req: Request, server_id: str) -> dict[str, object]:
 
 
 @answers({"interfaceAttachment": INTERFACE})
-def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
+def show(req: Request, server_id: str, port_id: str) -> dict[str, object]:
     """Show one interface of a server by its port's id. Raises server.NotFound, server.NoSuchPort (404)."""
     for interface in _interfaces(req, server_id):
         if interface.id == port_id:
@@ -32,10 +48,11 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
 
 
 @answers({"interfaceAttachment": INTERFACE})
-def create(req: Request, server_id: str) -> dict[str, Json]:
+def create(req: Request, server_id: str) -> dict[str, object]:
     """Attach an interface; responds when the guest has it. Raises server.BadFixedIp, network.Ambiguous (400);
     network.PortInUse, server.InterfaceAddressInUse (409)."""
-    requested = _requested(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
+    asked = decoding.convert(req.body.get("interfaceAttachment") or {}, AskedInterface)
+    requested = _requested(asked, req.allows(EXTERNAL_NETWORK))
     actor(req, server_id, "attach_interface")
     return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, requested), req)}
 
@@ -68,13 +85,12 @@ def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
     return found
 
 
-def _requested(asked: dict[str, Json], external: bool) -> RequestedNetwork:
-    network, port, addresses = asked.get("net_id"), asked.get("port_id"), asked.get("fixed_ips")
-    if network and port:
+def _requested(asked: AskedInterface, external: bool) -> RequestedNetwork:
+    if asked.net_id and asked.port_id:
         raise errors.server.InterfaceNetworkAndPort
-    if addresses and not network:
+    if asked.fixed_ips and not asked.net_id:
         raise errors.server.InterfaceAddressWithoutNetwork
-    return RequestedNetwork(network_id=str(uuid.UUID(network)) if network else None,
-                            port_id=str(uuid.UUID(port)) if port else None,
-                            fixed_ip=canonical_address(addresses[0]["ip_address"]) if addresses else None,
-                            tag=asked.get("tag"), may_be_external=external and bool(network))
+    return RequestedNetwork(network_id=str(uuid.UUID(asked.net_id)) if asked.net_id else None,
+                            port_id=str(uuid.UUID(asked.port_id)) if asked.port_id else None,
+                            fixed_ip=canonical_address(asked.fixed_ips[0].ip_address) if asked.fixed_ips else None,
+                            tag=asked.tag, may_be_external=external and bool(asked.net_id))

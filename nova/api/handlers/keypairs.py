@@ -8,7 +8,6 @@ from nova.api.handlers.users import sane_user
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import keypairs as views
-from nova.model.base import Json
 from nova.model.server.keypairs import KeypairQuery, NewKeypair
 from nova.web import keys
 
@@ -21,7 +20,7 @@ def _user(req: Request, asked: str | None) -> str:
 
 
 @answers({"keypairs": [{"keypair": views.BRIEF}], "keypairs_links?": LINKS})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List a user's keypairs by name: the caller's, or those of ``user_id`` if policy allows. Paged from 2.35. Raises
     api.BadUser, api.PageMarkerNotFound (400)."""
     user_id = _user(req, req.query.one("user_id"))
@@ -31,14 +30,14 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"keypair": views.FULL})
-def show(req: Request, keypair_name: str) -> dict[str, Json]:
+def show(req: Request, keypair_name: str) -> dict[str, object]:
     """Show one keypair with its public key; the private key is never stored. Raises server.KeypairNotFound (404)."""
     user_id = _user(req, req.query.one("user_id"))
     return {"keypair": views.FULL(req.conductor.get_keypair(user_id, keypair_name), req)}
 
 
 @answers({"keypair": views.MADE})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Import the given public key, or generate a key pair: only then the response has the private key."""
     asked = req.body["keypair"]
     user_id = _user(req, asked.get("user_id"))

@@ -9,7 +9,7 @@ from nova.api.handlers.server_targets import actor
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import migrations as views
-from nova.model.base import Json, Page
+from nova.model.base import Page
 from nova.model.server.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
 from nova.model.server.server_orders import MigrationOrder
 from nova.model.server.servers import ServerQuery
@@ -23,7 +23,7 @@ MOST = 2**63 - 1  # what a key may be
 
 
 @answers({"migrations": [views.MIGRATION], "migrations_links?": LINKS})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List migrations of all servers, newest first; paged from 2.59. Migrations of all projects, or of another project,
     need a separate rule. Raises api.PageMarkerNotFound (400)."""
     project = req.query.one("project_id")
@@ -59,7 +59,7 @@ def _flags(req: Request, rule: str, project_id: str | None = None) -> frozenset[
 
 
 @answers({"migrations": [views.OF_SERVER]})
-def server_index(req: Request, server_id: str) -> dict[str, Json]:
+def server_index(req: Request, server_id: str) -> dict[str, object]:
     """List the live migrations of a server that are in progress; ended ones are not shown. Raises server.NotFound
     (404)."""
     found: ServerMigrations = req.conductor.list_server_migrations(_server(req, server_id))
@@ -69,7 +69,7 @@ def server_index(req: Request, server_id: str) -> dict[str, Json]:
 
 
 @answers({"migration": views.OF_SERVER})
-def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Json]:
+def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, object]:
     """Show one live migration of a server while it is in progress. Raises server.NotFound, move.MigrationNotFound,
     move.MigrationNotInProgress (404)."""
     key = _key(server_id, migration_id)

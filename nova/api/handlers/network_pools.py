@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from nova import errors, failures
+from nova import decoding, errors, failures
 from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import networks as views
-from nova.model.base import Json, Scope
+from nova.model.base import JsonValue, Scope
 from nova.model.network.networks import NetworkChange, NewNetwork
 from nova.model.server.servers import ServerQuery
 
@@ -26,7 +26,7 @@ HOST_FIELDS_RULE = "os_compute_api:os-tenant-networks:create:host_fields"
 
 
 @contextlib.contextmanager
-def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: Json) -> Iterator[None]:
+def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: str) -> Iterator[None]:
     """Convert errors of these kinds to another."""
     with failures.translated(of, lambda error: kind(reason=error.message, **data)):
         yield
@@ -35,16 +35,15 @@ def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...
 # -- os-networks
 
 @answers({"network": views.FULL})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Create networks, and show the first one."""
     made = req.conductor.create_network(_new(req.body["network"]))
     return {"network": views.FULL(made[0], req, views.flags(req))}
 
 
-def _new(body: dict[str, Json]) -> NewNetwork:
+def _new(body: Mapping[str, JsonValue]) -> NewNetwork:
     given = {name: body[name] for name in (*TEXTS, *NUMBERS, *FLAGS) if body.get(name) not in (None, "")}
-    given |= {name: int(given[name]) for name in NUMBERS if name in given}
-    return NewNetwork(**given, single_host=given.get("multi_host") is False)
+    return decoding.convert({**given, "single_host": given.get("multi_host") is False}, NewNetwork)
 
 
 def delete(req: Request, network_id: str) -> None:
@@ -85,19 +84,19 @@ def associate_host(req: Request, network_id: str) -> None:
 # -- os-tenant-networks
 
 @answers({"networks": [views.OF_PROJECT]})
-def of_project(req: Request) -> dict[str, Json]:
+def of_project(req: Request) -> dict[str, object]:
     """List the networks that the caller's project may use, also for administrators."""
     return {"networks": views.OF_PROJECT.all(req.conductor.list_networks(_own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
-def one_of_project(req: Request, network_id: str) -> dict[str, Json]:
+def one_of_project(req: Request, network_id: str) -> dict[str, object]:
     """Show one network that the caller's project may use. Raises network.NotFound, network.Absent (404)."""
     return {"network": views.OF_PROJECT(req.conductor.get_network(network_id, _own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
-def create_own(req: Request) -> dict[str, Json]:
+def create_own(req: Request) -> dict[str, object]:
     """Create networks of the caller's project, and show the first one."""
     body = {name: value for name, value in req.body["network"].items() if name not in IGNORED}
     body["project_id"] = req.project_id
@@ -141,7 +140,7 @@ def _own(req: Request) -> Scope:
 # -- os-fixed-ips
 
 @answers({"fixed_ip": views.FIXED})
-def fixed(req: Request, fixed_ip: str) -> dict[str, Json]:
+def fixed(req: Request, fixed_ip: str) -> dict[str, object]:
     """Show one address of a pool, with its network's range, and the host and name of its server. Raises
     network.NoSuchAddress (404); network.BadAddress (400)."""
     return {"fixed_ip": views.FIXED(req.conductor.get_fixed_address(fixed_ip), req)}
@@ -162,7 +161,7 @@ def unreserve(req: Request, fixed_ip: str) -> None:
 # -- os-virtual-interfaces
 
 @answers({"virtual_interfaces": [views.VIF]})
-def virtual_interfaces(req: Request, server_id: str) -> dict[str, Json]:
+def virtual_interfaces(req: Request, server_id: str) -> dict[str, object]:
     """List the interfaces of a server with their MACs. Raises server.NotFound (404)."""
     target(req, server_id)
     found = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))

@@ -6,14 +6,13 @@ from nova.api.handlers.users import sane_user
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import quotas as views
-from nova.model.base import Json
 from nova.model.quota.quotas import QuotaClass, QuotaUpdate
 
 OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
 
 
 @answers({"limits": {"rate": ["object"], "absolute": views.ABSOLUTE}})
-def limits(req: Request) -> dict[str, Json]:
+def limits(req: Request) -> dict[str, object]:
     """Show the limits and usage of the caller's project. ``rate`` is always empty, because the rate of requests is not
     limited. Raises api.NeedsProject (403) without a project."""
     project_id = req.query.one("tenant_id")
@@ -24,7 +23,7 @@ def limits(req: Request) -> dict[str, Json]:
 
 
 @answers({"quota_set": views.NAMED})
-def show(req: Request, tenant_id: str) -> dict[str, Json]:
+def show(req: Request, tenant_id: str) -> dict[str, object]:
     """Show the limits of a project, or with ``user_id`` the limits of a user in it; -1 means unlimited. Raises
     api.BadUser, service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
@@ -32,7 +31,7 @@ def show(req: Request, tenant_id: str) -> dict[str, Json]:
 
 
 @answers({"quota_set": views.NAMED_DETAIL})
-def detail(req: Request, tenant_id: str) -> dict[str, Json]:
+def detail(req: Request, tenant_id: str) -> dict[str, object]:
     """Show limits as in the short form, each with its used and reserved amounts. Raises api.BadUser,
     service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
@@ -40,7 +39,7 @@ def detail(req: Request, tenant_id: str) -> dict[str, Json]:
 
 
 @answers({"quota_set": views.NAMED})
-def defaults(req: Request, tenant_id: str) -> dict[str, Json]:
+def defaults(req: Request, tenant_id: str) -> dict[str, object]:
     """Show the limits of a project without its own limits; they are the same for all projects. Raises
     service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
@@ -50,7 +49,7 @@ def defaults(req: Request, tenant_id: str) -> dict[str, Json]:
 
 
 @answers({"quota_set": views.LIMITS})
-def update(req: Request, tenant_id: str) -> dict[str, Json]:
+def update(req: Request, tenant_id: str) -> dict[str, object]:
     """Write limits of a project, or of a user in it; omitted limits stay. Raises quota.AboveProject, quota.BelowUse
     (not with ``force``), api.BadUser, service.NotAProject (400); quota.KeptElsewhere (403)."""
     req.authorize(project_id=tenant_id)
@@ -71,14 +70,14 @@ def delete(req: Request, tenant_id: str) -> None:
 # classes
 
 @answers({"quota_class_set": views.NAMED_CLASS})
-def show_class(req: Request, quota_class: str) -> dict[str, Json]:
+def show_class(req: Request, quota_class: str) -> dict[str, object]:
     """Show the limits of a class; others are the configured ones. An unknown class is not an error."""
     found = req.conductor.get_quota_class(quota_class)
     return {"quota_class_set": {"id": quota_class, **views.CLASS_LIMITS(found, req)}}
 
 
 @answers({"quota_class_set": views.CLASS_LIMITS})
-def update_class(req: Request, quota_class: str) -> dict[str, Json]:
+def update_class(req: Request, quota_class: str) -> dict[str, object]:
     """Write limits of a class. The class ``default`` has the default limits of all projects; other classes are stored
     without effect."""
     asked = QuotaClass(class_name=quota_class, limits=req.body["quota_class_set"])

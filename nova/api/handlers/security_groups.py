@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 import msgspec
 
@@ -11,7 +12,7 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.security_groups import DEFAULT_RULE, GROUP, RULE
-from nova.model.base import Json, Scope
+from nova.model.base import Scope
 from nova.model.network.security_groups import (
     GroupMembership,
     NewSecurityGroup,
@@ -24,7 +25,7 @@ from nova.model.server.servers import ServerQuery
 
 
 @answers({"security_groups": [GROUP]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the security groups of the caller's project; for admins with all_tenants, of all projects. Limit 0 means
     unlimited."""
     everywhere = "all_tenants" in req.query and req.context.is_admin
@@ -35,14 +36,14 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"security_group": GROUP})
-def show(req: Request, security_group_id: str) -> dict[str, Json]:
+def show(req: Request, security_group_id: str) -> dict[str, object]:
     """Show one security group with its rules. Raises security_group.NotFound, network.Absent (404); network.BadId
     (400)."""
     return {"security_group": GROUP(req.conductor.get_security_group(security_group_id, req.scope()), req)}
 
 
 @answers({"security_group": GROUP})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Create a security group in the caller's project. Raises security_group.BadValue, security_group.NameTaken (400);
     security_group.OverQuota (403)."""
     name, description = _words(req.body["security_group"])
@@ -52,7 +53,7 @@ def create(req: Request) -> dict[str, Json]:
 
 
 @answers({"security_group": GROUP})
-def update(req: Request, security_group_id: str) -> dict[str, Json]:
+def update(req: Request, security_group_id: str) -> dict[str, object]:
     """Change the name and description of a security group; both are required. Raises security_group.NotFound (404);
     security_group.BadValue, NameTaken, Default (400)."""
     name, description = _words(req.body["security_group"])
@@ -70,7 +71,7 @@ def delete(req: Request, security_group_id: str) -> None:
 # -- rules
 
 @answers({"security_group_rule": RULE})
-def create_rule(req: Request) -> dict[str, Json]:
+def create_rule(req: Request) -> dict[str, object]:
     """Add a rule to a security group; responds when hosts were updated. The source is a range or a group. Raises
     security_group.NotFound (404); security_group.BadCidr, BadPorts, BadProtocol, BadValue, NotEnough, RuleThere (400);
     security_group.RulesOverQuota (403)."""
@@ -88,19 +89,19 @@ def delete_rule(req: Request, rule_id: str) -> None:
 
 
 @answers({"security_group_default_rules": [DEFAULT_RULE]})
-def default_rules(req: Request) -> dict[str, Json]:
+def default_rules(req: Request) -> dict[str, object]:
     """List the initial rules of a new project's default group."""
     return {"security_group_default_rules": DEFAULT_RULE.all(req.conductor.list_default_rules(), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
-def default_rule(req: Request, rule_id: str) -> dict[str, Json]:
+def default_rule(req: Request, rule_id: str) -> dict[str, object]:
     """Show one default rule. Raises security_group.NoRule (404); security_group.BadRuleId (400)."""
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.get_default_rule(rule_id), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
-def create_default_rule(req: Request) -> dict[str, Json]:
+def create_default_rule(req: Request) -> dict[str, object]:
     """Add a default rule; existing groups do not change. Raises security_group.DefaultRuleThere (409);
     security_group.BadCidr, BadPorts, BadProtocol, BadValue, NotEnough (400)."""
     wanted = NewSecurityRule(group_id="", **_traffic(req.body["security_group_default_rule"]))
@@ -116,7 +117,7 @@ def delete_default_rule(req: Request, rule_id: str) -> None:
 # -- servers in groups
 
 @answers({"security_groups": [GROUP]})
-def of_server(req: Request, server_id: str) -> dict[str, Json]:
+def of_server(req: Request, server_id: str) -> dict[str, object]:
     """List the security groups of a server. Raises server.NotFound (404)."""
     target(req, server_id)
     groups: tuple[SecurityGroup, ...] = req.conductor.list_server_security_groups(
@@ -146,7 +147,7 @@ def _change(req: Request, server_id: str, action: str, member: bool) -> None:
 
 # -- request bodies
 
-def _words(asked: Mapping[str, Json]) -> tuple[str, str]:
+def _words(asked: Mapping[str, str]) -> tuple[str, str]:
     """Return name and description unchanged, including surrounding blanks."""
     name, description = asked["name"], asked["description"]
     for what, value in (("name", name), ("description", description)):
@@ -155,7 +156,14 @@ def _words(asked: Mapping[str, Json]) -> tuple[str, str]:
     return name, description
 
 
-def _traffic(asked: Mapping[str, object]) -> dict[str, Json]:
+class _Traffic(TypedDict):
+    protocol: str | None
+    cidr: str | None
+    from_port: int | None
+    to_port: int | None
+
+
+def _traffic(asked: Mapping[str, object]) -> _Traffic:
     return {"protocol": _text(asked, "ip_protocol"), "cidr": _text(asked, "cidr"),
             "from_port": _port(asked, "from_port"), "to_port": _port(asked, "to_port")}
 

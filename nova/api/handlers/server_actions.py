@@ -8,7 +8,6 @@ from nova.api import versions
 from nova.api.handlers.server_targets import actor, check_lock, order, target
 from nova.api.request import Request
 from nova.api.view import answers
-from nova.model.base import Json
 from nova.model.server.server_orders import ChangePassword
 from nova.model.server.servers import ConsoleQuery, LockChange, ServerOrder
 
@@ -90,7 +89,7 @@ def inject_network_info(req: Request, server_id: str) -> None:
 
 
 @answers({"output": "string"})
-def console_output(req: Request, server_id: str) -> dict[str, Json]:
+def console_output(req: Request, server_id: str) -> dict[str, object]:
     """Return the last ``length`` lines of the console log (-1, null or omitted: all), without control characters."""
     target(req, server_id)
     length = req.body["os-getConsoleOutput"].get("length")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from nova import errors
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from nova import decoding, errors
 from nova.api import versions
 from nova.api.request import Request
-from nova.model.base import Json
 from nova.model.block_device.requested_devices import DeviceTerms, RequestedDevices, devices_of
 from nova.model.network.networks import RequestedNetwork
 from nova.model.server.servers import NewServer
@@ -31,36 +34,90 @@ DEFAULT_GROUP = "default"
 PASSWORD_LETTERS = ("23456789", "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz")
 
 
+class AskedFile(msgspec.Struct, frozen=True):
+    """A file for the guest, in ``personality``."""
+
+    path: str | UnsetType = UNSET
+    contents: str | UnsetType = UNSET
+
+
+class AskedNetwork(msgspec.Struct, frozen=True):
+    """An entry of ``networks``: a network, or a port of it."""
+
+    uuid: str | None = None
+    port: str | None = None
+    fixed_ip: str | None = None
+    tag: str | None = None
+
+
+class AskedGroup(msgspec.Struct, frozen=True):
+    """An entry of ``security_groups``."""
+
+    name: str | UnsetType = UNSET
+
+
+class AskedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """The object ``server`` of a create's body. ``networks``: ``auto``, ``none`` or a list. The values of devices
+    are checked by :func:`devices_of`."""
+
+    name: str
+    flavor: str | int = msgspec.field(name="flavorRef")
+    image: str = msgspec.field(name="imageRef", default="")
+    min_count: int = 1
+    max_count: int | None = None
+    metadata: Mapping[str, str] = {}
+    networks: str | tuple[AskedNetwork, ...] | None = None
+    security_groups: tuple[AskedGroup, ...] = ()
+    availability_zone: str = ""
+    host: str | None = None
+    hypervisor_hostname: str | None = None
+    key_name: str | None = None
+    user_data: str | None = None
+    config_drive: bool = False
+    disk_config: str | UnsetType = msgspec.field(name="OS-DCF:diskConfig", default=UNSET)
+    access_ip_v4: str | None = msgspec.field(name="accessIPv4", default=None)
+    access_ip_v6: str | None = msgspec.field(name="accessIPv6", default=None)
+    password: str | None = msgspec.field(name="adminPass", default=None)
+    description: str | None = None
+    hostname: str | None = None
+    tags: tuple[str, ...] = ()
+    trusted_certs: tuple[str, ...] | None = msgspec.field(name="trusted_image_certificates", default=None)
+    personality: tuple[AskedFile, ...] = ()
+    old_devices: tuple[Mapping[str, Any], ...] = msgspec.field(name="block_device_mapping", default=())
+    new_devices: tuple[Mapping[str, Any], ...] = msgspec.field(name="block_device_mapping_v2", default=())
+
+
 def order_of(req: Request) -> tuple[NewServer, str | None]:
     """Return (the command, the password to show or None). Raises Invalid, Forbidden for errors in the body."""
-    asked = req.body["server"]
+    asked = decoding.convert(req.body["server"], AskedServer)
     least, most = _counts(asked)
     place = _place(req, asked)
-    networks = _networks(req, asked, most)
+    networks = _networks(req, asked.networks, most)
     _check_certificates(req, asked)
     devices = _devices(req, asked, most)
-    password, shown = passwords(req, asked)
+    password, shown = passwords(req, asked.password)
     order = NewServer(
-        name=asked["name"].strip() if req.legacy else asked["name"],
-        flavor_id=str(asked["flavorRef"]).rsplit("/", 1)[-1], image_id=_image(asked), min_count=least, max_count=most,
-        metadata=asked.get("metadata", {}), networks=networks, make_network=asked.get("networks") == "auto",
+        name=asked.name.strip() if req.legacy else asked.name,
+        flavor_id=str(asked.flavor).rsplit("/", 1)[-1], image_id=_image(asked), min_count=least, max_count=most,
+        metadata=asked.metadata, networks=networks, make_network=asked.networks == "auto",
         may_use_external=bool(networks) and req.allows(EXTERNAL_NETWORK), security_groups=_groups(asked),
         availability_zone=place.zone, host=place.host, node=place.node, forced=place.forced,
-        key_name=asked.get("key_name"), user_data=asked.get("user_data"), config_drive=asked.get("config_drive", False),
-        disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"), disk_config_asked="OS-DCF:diskConfig" in asked,
-        access_ip_v4=canonical_address(asked.get("accessIPv4")),
-        access_ip_v6=canonical_address(asked.get("accessIPv6")), admin_password=password,
-        description=_description(req, asked), hostname=asked.get("hostname"),
-        tags=tuple(dict.fromkeys(asked.get("tags", ()))),
-        scheduler_hints=_hints(req.body), files=files_of(asked),
+        key_name=asked.key_name, user_data=asked.user_data, config_drive=asked.config_drive,
+        disk_config="MANUAL" if asked.disk_config is UNSET else asked.disk_config,
+        disk_config_asked=asked.disk_config is not UNSET,
+        access_ip_v4=canonical_address(asked.access_ip_v4),
+        access_ip_v6=canonical_address(asked.access_ip_v6), admin_password=password,
+        description=asked.name if versions.name_is_description(req.version) else asked.description,
+        hostname=asked.hostname, tags=tuple(dict.fromkeys(asked.tags)),
+        scheduler_hints=_hints(req.body), files=files_of(asked.personality),
         may_zero_disk=req.allows(ZERO_DISK), disks=devices.disks, volumes=devices.volumes,
         unmapped=devices.unmapped, key=str(uuid.uuid4()))
     return order, shown
 
 
-def passwords(req: Request, asked: Mapping[str, Json]) -> tuple[str, str | None]:
+def passwords(req: Request, asked: str | None) -> tuple[str, str | None]:
     """Return (the administrator's password, requested or generated; the password to show in the response, or None)."""
-    password = asked.get("adminPass") or new_password(req.options.password_length)
+    password = asked or new_password(req.options.password_length)
     return password, password if req.options.enable_instance_password else None
 
 
@@ -72,9 +129,9 @@ def new_password(length: int) -> str:
     return "".join(chosen)
 
 
-def _counts(asked: Mapping[str, Json]) -> tuple[int, int]:
-    least = asked.get("min_count", 1)
-    most = asked.get("max_count", least)
+def _counts(asked: AskedServer) -> tuple[int, int]:
+    least = asked.min_count
+    most = least if asked.max_count is None else asked.max_count
     if most > MAX_INT:
         raise errors.server.BadCreate(f"max_count is too large: at most {MAX_INT}")
     if least > most:
@@ -82,56 +139,50 @@ def _counts(asked: Mapping[str, Json]) -> tuple[int, int]:
     return least, most
 
 
-def _image(asked: Mapping[str, Json]) -> str:
-    image = asked.get("imageRef") or ""
-    if not image and not asked.get("block_device_mapping_v2") and not asked.get("block_device_mapping"):
+def _image(asked: AskedServer) -> str:
+    if not asked.image and not asked.new_devices and not asked.old_devices:
         raise errors.server.BadCreate("Invalid imageRef provided: a server without an image needs a boot volume in "
                                       "block_device_mapping_v2.")
-    return image
+    return asked.image
 
 
-def _description(req: Request, asked: Mapping[str, Json]) -> str | None:
-    return asked["name"] if versions.name_is_description(req.version) else asked.get("description")
-
-
-def _groups(asked: Mapping[str, Json]) -> tuple[str, ...]:
-    named = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
+def _groups(asked: AskedServer) -> tuple[str, ...]:
+    named = [group.name for group in asked.security_groups if group.name is not UNSET]
     return tuple(dict.fromkeys(named)) or (DEFAULT_GROUP,)
 
 
-def _hints(body: Mapping[str, Json]) -> Mapping[str, object]:
+def _hints(body: Mapping[str, Mapping[str, object]]) -> Mapping[str, object]:
     """Return the scheduler hints: the first of the two objects, even if it is empty."""
     return body.get("os:scheduler_hints", body.get("OS-SCH-HNT:scheduler_hints", {}))
 
 
-def _check_certificates(req: Request, asked: Mapping[str, Json]) -> None:
+def _check_certificates(req: Request, asked: AskedServer) -> None:
     """Raise server.NoSignatures for requested signature checks, which are not supported, instead of ignoring them."""
-    if asked.get("trusted_image_certificates") is None:
+    if asked.trusted_certs is None:
         return
     req.authorize(rule=TRUSTED_CERTS)
     raise errors.server.NoSignatures()
 
 
-def files_of(asked: Mapping[str, Json]) -> dict[str, str]:
+def files_of(asked: Iterable[AskedFile]) -> dict[str, str]:
     """Return path -> contents in base64, from ``personality``."""
     files: dict[str, str] = {}
-    for item in asked.get("personality", ()):
-        missing = [name for name in ("path", "contents") if name not in item]
-        if missing:
-            raise errors.server.BadCreate(f"Bad personality format: missing {missing[0]}")
-        files[item["path"]] = item["contents"]
+    for item in asked:
+        if item.path is UNSET or item.contents is UNSET:
+            missing = "path" if item.path is UNSET else "contents"
+            raise errors.server.BadCreate(f"Bad personality format: missing {missing}")
+        files[item.path] = item.contents
     return files
 
 
-def _devices(req: Request, asked: Mapping[str, Json], most: int) -> RequestedDevices:
-    old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
-    if old and new:
+def _devices(req: Request, asked: AskedServer, most: int) -> RequestedDevices:
+    if asked.old_devices and asked.new_devices:
         raise errors.server.BadCreate("Using different block_device_mapping syntaxes is not allowed in the same "
                                       "request.")
-    if not old and not new:
+    if not asked.old_devices and not asked.new_devices:
         return RequestedDevices()
     req.authorize(rule=ATTACH_VOLUME)
-    return devices_of(old or (), new or (), DeviceTerms(
+    return devices_of(asked.old_devices, asked.new_devices, DeviceTerms(
         image=_image(asked), servers=most, multiattach=versions.volumes_may_be_shared(req.version),
         most_local=req.options.max_local_block_devices))
 
@@ -139,20 +190,20 @@ def _devices(req: Request, asked: Mapping[str, Json], most: int) -> RequestedDev
 # networks
 
 
-def _networks(req: Request, asked: Mapping[str, Json], most: int) -> tuple[RequestedNetwork, ...] | None:
+def _networks(req: Request, wanted: str | tuple[AskedNetwork, ...] | None, most: int
+              ) -> tuple[RequestedNetwork, ...] | None:
     """Return the requested networks. None: the networks that the project may use; empty: no networks."""
-    wanted = asked.get("networks")
     if wanted == "none":
         return ()
     if wanted is not None:
         req.authorize(rule=ATTACH_NETWORK)
-    if not wanted or wanted == "auto":
+    if not wanted or isinstance(wanted, str):
         return None
     return tuple(_network(item, most) for item in wanted)
 
 
-def _network(item: Mapping[str, Json], most: int) -> RequestedNetwork:
-    port, network, address = item.get("port"), item.get("uuid"), item.get("fixed_ip")
+def _network(item: AskedNetwork, most: int) -> RequestedNetwork:
+    port, network, address = item.port, item.uuid, item.fixed_ip
     if port is not None and address is not None:
         raise errors.server.BadCreate(f"Specified Fixed IP '{address}' cannot be used with port '{port}': the two "
                                       "cannot be specified together.")
@@ -165,7 +216,7 @@ def _network(item: Mapping[str, Json], most: int) -> RequestedNetwork:
                                       "IP. Please launch your instances one by one.")
     return RequestedNetwork(network_id=network if port is None else None, port_id=port,
                             fixed_ip=canonical_address(address),
-                            tag=item.get("tag"))
+                            tag=item.tag)
 
 
 # placement
@@ -181,10 +232,10 @@ class RequestedPlace:
     forced: bool = False
 
 
-def _place(req: Request, asked: Mapping[str, Json]) -> RequestedPlace:
+def _place(req: Request, asked: AskedServer) -> RequestedPlace:
     """Return zone, host and node, from both request forms. Raises Forbidden if the caller may not select a host."""
-    place = _parse_zone((asked.get("availability_zone") or "").strip())
-    host, node = asked.get("host"), asked.get("hypervisor_hostname")
+    place = _parse_zone(asked.availability_zone.strip())
+    host, node = asked.host, asked.hypervisor_hostname
     if place.forced:
         if host or node:
             raise errors.server.BadCreate("A host can be requested either in availability_zone (zone:host:node), or "

@@ -10,7 +10,7 @@ from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.server_groups import GROUP
-from nova.model.base import Json, Scope
+from nova.model.base import Scope
 from nova.model.server.server_groups import ANTI_AFFINITY, MAX_PER_HOST, NewServerGroup, ServerGroupQuery
 from nova.web.formats import is_uuid
 
@@ -19,7 +19,7 @@ MOST_PER_HOST = 2**31 - 1
 
 
 @answers({"server_groups": [GROUP]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the server groups of the caller's project; of all projects if policy allows (else the option is ignored).
     Limit 0 means unlimited."""
     everywhere = "all_projects" in req.query and req.allows(ALL_PROJECTS_RULE)
@@ -30,14 +30,14 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"server_group": GROUP})
-def show(req: Request, server_group_id: str) -> dict[str, Json]:
+def show(req: Request, server_group_id: str) -> dict[str, object]:
     """Show one server group with its members. Raises server.ServerGroupNotFound (404)."""
     _check(server_group_id)
     return {"server_group": GROUP(req.conductor.get_server_group(server_group_id, req.scope()), req)}
 
 
 @answers({"server_group": GROUP})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Create a server group of the caller's project and user; its policy cannot change. Raises server.ServerGroupRules,
     server.ServerGroupRuleTooLarge (400); quota.TooMany (403)."""
     asked = req.body["server_group"]

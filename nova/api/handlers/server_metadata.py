@@ -9,7 +9,6 @@ from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Request
 from nova.api.view import Free, answers
 from nova.api.views.servers import ADDRESSES, addresses
-from nova.model.base import Json
 from nova.model.server.servers import MetadataChange, ServerDetail, ServerQuery
 from nova.model.server.states import METADATA_STATES
 
@@ -27,7 +26,7 @@ def index(req: Request, server_id: str) -> dict[str, object]:
 
 
 @answers({"meta": Free()})
-def show(req: Request, server_id: str, key: str) -> dict[str, Json]:
+def show(req: Request, server_id: str, key: str) -> dict[str, object]:
     """Show one metadata item of a server. Raises server.NotFound, server.NoSuchMetadata (404)."""
     metadata = _server(req, server_id).metadata
     if key not in metadata:
@@ -43,14 +42,14 @@ def merge(req: Request, server_id: str) -> dict[str, object]:
 
 
 @answers({"metadata": Free()})
-def replace(req: Request, server_id: str) -> dict[str, Json]:
+def replace(req: Request, server_id: str) -> dict[str, object]:
     """Replace all metadata of a server by these items. Raises server.NotFound (404); server.Locked, server.WrongState
     (409); quota.TooMany (403)."""
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"], replace=True))}
 
 
 @answers({"meta": Free()})
-def update(req: Request, server_id: str, key: str) -> dict[str, Json]:
+def update(req: Request, server_id: str, key: str) -> dict[str, object]:
     """Write one metadata item; the body must hold the key of the path. Raises server.MetadataKeyMismatch (400);
     server.NotFound (404); server.Locked, server.WrongState (409); quota.TooMany (403)."""
     item = req.body["meta"]

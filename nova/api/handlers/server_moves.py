@@ -10,7 +10,6 @@ from nova.api.handlers.server_create import ZERO_DISK, passwords
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.api.view import During, answers
-from nova.model.base import Json
 from nova.model.server.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
 
 _RULES = "os_compute_api:os-migrate-server:"
@@ -73,16 +72,16 @@ def live_migrate(req: Request, server_id: str) -> None:
         wait_for_checks=versions.live_migration_waits_for_checks(req.version)))
 
 
-def _force(asked: Mapping[str, Json]) -> bool:
+def _force(asked: Mapping[str, str | bool | None]) -> bool:
     """Return whether to skip the checks of the destination. Raises server.ForcedNowhere."""
-    force: bool = asked.get("force", False)
+    force = bool(asked.get("force"))
     if force and not asked.get("host"):
         raise errors.server.ForcedNowhere
     return force
 
 
 @answers(During({"adminPass": ("string", "null")}, until="2.13"))
-def evacuate(req: Request, server_id: str) -> dict[str, Json] | None:
+def evacuate(req: Request, server_id: str) -> dict[str, object] | None:
     """Evacuate a server from a host that is down. In old versions the request says whether the disk is kept, with its
     password; for a new disk the response has the new password."""
     asked = req.body["evacuate"]
@@ -90,7 +89,7 @@ def evacuate(req: Request, server_id: str) -> dict[str, Json] | None:
     if kept and "adminPass" in asked:
         raise errors.server.PasswordOfKeptDisk
     actor(req, server_id, "evacuate")
-    password, shown = (None, None) if kept else passwords(req, asked)
+    password, shown = (None, None) if kept else passwords(req, asked.get("adminPass"))
     req.conductor.evacuate_server(EvacuateServer(
         uuid=server_id, host=host, on_shared_storage=kept, admin_password=password,
         force=versions.evacuation_is_forced(req.version, host, force),

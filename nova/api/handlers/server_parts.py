@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 from nova import errors
 from nova.api import versions
@@ -10,7 +11,6 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Answer, Request
 from nova.api.view import Free, answers
 from nova.api.views import server_parts as views
-from nova.model.base import Json
 from nova.model.server.diagnostics import Diagnostics
 from nova.model.server.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset
 from nova.model.server.servers import ServerQuery
@@ -20,7 +20,7 @@ ACCEPTED, MIXED = 200, 207
 
 
 @answers({"password": "string"})
-def password(req: Request, server_id: str) -> dict[str, Json]:
+def password(req: Request, server_id: str) -> dict[str, object]:
     """Show the encrypted password that the guest posted; empty if it posted none. Raises server.NotFound (404)."""
     found: ServerPassword = req.conductor.get_server_password(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
@@ -35,7 +35,7 @@ def clear_password(req: Request, server_id: str) -> None:
 
 
 @answers({"nodes": [views.NODE], "pagesize_kb": ("integer", "null")})
-def topology(req: Request, server_id: str) -> dict[str, Json]:
+def topology(req: Request, server_id: str) -> dict[str, object]:
     """Show the NUMA nodes of a server; showing its host processors and nodes needs a separate rule. ``pagesize_kb`` is
     in KiB. Raises server.NotFound (404)."""
     found: ServerTopology = req.conductor.get_server_topology(ServerQuery(uuid=server_id, scope=req.scope()))
@@ -45,7 +45,7 @@ def topology(req: Request, server_id: str) -> dict[str, Json]:
 
 
 @answers((views.DIAGNOSTICS, Free("integer")))
-def diagnostics(req: Request, server_id: str) -> dict[str, Json]:
+def diagnostics(req: Request, server_id: str) -> Mapping[str, object]:
     """Show the diagnostics of a server. Policy is checked before the host is asked, so it takes two calls."""
     if target(req, server_id).host is None:
         raise errors.server.NoHost(server=server_id)

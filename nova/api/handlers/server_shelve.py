@@ -6,7 +6,6 @@ from nova import errors
 from nova.api import versions
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
-from nova.model.base import Json
 from nova.model.server.server_orders import UnshelveServer
 from nova.model.server.states import VmState
 
@@ -40,7 +39,7 @@ def unshelve(req: Request, server_id: str) -> None:
     req.conductor.unshelve_server(UnshelveServer(uuid=server_id, fields=tuple(asked), **asked))
 
 
-def _place(req: Request) -> dict[str, Json]:
+def _place(req: Request) -> dict[str, str | None]:
     """Return the requested zone and host; empty if the scheduler selects the host."""
     asked = (req.body["unshelve"] if versions.unshelve_can_name_a_place(req.version) else None) or {}
     return {name: asked[name] for name in PLACE if name in asked}

@@ -9,7 +9,6 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Answer, Request
 from nova.api.schemas.server_parts import TAG
 from nova.api.view import answers
-from nova.model.base import Json
 from nova.model.server.server_parts import TagChange, TagSet
 from nova.model.server.servers import ServerDetail, ServerQuery
 from nova.model.server.states import METADATA_STATES
@@ -49,7 +48,7 @@ def update(req: Request, server_id: str, tag: str) -> Answer:
 
 
 @answers({"tags": ["string"]})
-def replace(req: Request, server_id: str) -> dict[str, Json]:
+def replace(req: Request, server_id: str) -> dict[str, object]:
     """Replace all tags of a server by these; duplicates count once. Raises server.NotFound (404); server.TooManyTags
     (400); server.WrongState (409)."""
     tags = tuple(dict.fromkeys(req.body["tags"]))

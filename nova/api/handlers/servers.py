@@ -9,7 +9,6 @@ from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Answer, Request
 from nova.api.view import LINKS, answers
 from nova.api.views import servers as views
-from nova.model.base import Json
 from nova.model.server.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
 from nova.web.formats import canonical_address
 
@@ -38,7 +37,7 @@ def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
 
 
 @answers({"servers": [(views.BRIEF, views.UNKNOWN_BRIEF)], "servers_links?": LINKS})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List ids and names of servers, page by page; filters that the caller may not use are ignored. Raises
     server.ServersBadFilter, server.ServersBadSort, api.PageMarkerNotFound, api.PageBadRegex (400);
     server.ServersDeletedForbidden, server.ServersSortForbidden (403)."""
@@ -47,7 +46,7 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"servers": [(views.FULL, views.UNKNOWN_LISTED)], "servers_links?": LINKS})
-def detail(req: Request) -> dict[str, Json]:
+def detail(req: Request) -> dict[str, object]:
     """List servers with details, page by page. Policy decides which fields are shown. Errors as for the list of
     names."""
     found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
@@ -55,7 +54,7 @@ def detail(req: Request) -> dict[str, Json]:
 
 
 @answers({"server": (views.FULL, views.UNKNOWN)})
-def show(req: Request, server_id: str) -> dict[str, Json]:
+def show(req: Request, server_id: str) -> dict[str, object]:
     """Show one server. From 2.69 a server whose cell does not answer is shown partially. Raises server.NotFound
     (404)."""
     server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(),
@@ -81,7 +80,7 @@ def create(req: Request) -> Answer:
 
 
 @answers({"server": (views.FULL, views.UPDATED)})
-def update(req: Request, server_id: str) -> dict[str, Json]:
+def update(req: Request, server_id: str) -> dict[str, object]:
     """Change fields of a server that do not affect its host; others stay. Raises server.NotFound (404);
     server.PinConflict (409)."""
     asked = req.body["server"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import services as views
-from nova.model.base import Json
 from nova.model.host.services import Service, ServiceQuery, ServiceUpdate
 from nova.web.formats import is_uuid
 
@@ -18,7 +17,7 @@ CHANGEABLE = "nova-compute"
 
 
 @answers({"services": [(views.FULL, views.UNKNOWN)]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the services with their states and zones; ``host`` and ``binary`` filter them. From 2.69 services of a cell
     that does not answer are shown partially. The list is not paged."""
     query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"),
@@ -27,7 +26,7 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"service": "object"})
-def update(req: Request, service_id: str) -> dict[str, Json]:
+def update(req: Request, service_id: str) -> dict[str, object]:
     """Enable, disable or force down a nova-compute, given by its UUID from 2.53; before, the path has the action and
     the body the service. Raises service.NotFound, service.NoSuchWord (404); service.BadId, NotACompute, NothingAsked,
     ReasonWithoutDisable, MissingField (400)."""
@@ -65,20 +64,38 @@ def _check_compute(binary: str) -> None:
 
 # up to 2.52: the last part of the path is the action, the body names the service
 
-def _disable_with_reason(body: dict[str, object]) -> dict[str, object]:
+class ServiceBody(TypedDict, total=False):
+    """Members of a validated body: a service and its changes."""
+
+    host: str
+    binary: str
+    status: str
+    disabled_reason: str | None
+    forced_down: bool
+
+
+class ServiceChange(TypedDict, total=False):
+    """The fields of a ServiceUpdate that a request changes."""
+
+    disabled: bool
+    disabled_reason: str | None
+    forced_down: bool
+
+
+def _disable_with_reason(body: ServiceBody) -> ServiceChange:
     if "disabled_reason" not in body:
         raise errors.service.MissingField(name="disabled_reason", word="disable-log-reason")
     return {"disabled": True, "disabled_reason": body["disabled_reason"]}
 
 
-def _force_down(body: dict[str, object]) -> dict[str, object]:
+def _force_down(body: ServiceBody) -> ServiceChange:
     if "forced_down" not in body:
         raise errors.service.MissingField(name="forced_down", word="force-down")
     return {"forced_down": body["forced_down"]}
 
 
 #: action -> (body to changes, service to response)
-WORDS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[Service], dict[str, Any]]]] = {
+WORDS: dict[str, tuple[Callable[[ServiceBody], ServiceChange], Callable[[Service], dict[str, object]]]] = {
     "enable": (lambda body: {"disabled": False}, lambda service: {"status": views.status(service)}),
     "disable": (lambda body: {"disabled": True}, lambda service: {"status": views.status(service)}),
     "disable-log-reason": (_disable_with_reason, lambda service: {
@@ -87,7 +104,7 @@ WORDS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[Ser
 }
 
 
-def _update_by_word(req: Request, word: str) -> dict[str, Json]:
+def _update_by_word(req: Request, word: str) -> dict[str, object]:
     if word not in WORDS or (word == "force-down" and not versions.services_can_be_forced_down(req.version)):
         raise errors.service.NoSuchWord(word=word)
     change, shown = WORDS[word]
@@ -99,7 +116,7 @@ def _update_by_word(req: Request, word: str) -> dict[str, Json]:
 
 # from 2.53: the path names the service, the body has the changes
 
-def _update_by_uuid(req: Request, uuid: str) -> dict[str, Json]:
+def _update_by_uuid(req: Request, uuid: str) -> dict[str, object]:
     _uuid(uuid)
     change = _change(req.body)
     found = req.conductor.list_services(ServiceQuery(uuid=uuid))
@@ -109,11 +126,11 @@ def _update_by_uuid(req: Request, uuid: str) -> dict[str, Json]:
     return {"service": views.FULL(req.conductor.update_service(ServiceUpdate(uuid=uuid, **change)), req)}
 
 
-def _change(body: dict[str, object]) -> dict[str, Json]:
+def _change(body: ServiceBody) -> ServiceChange:
     """Return the fields of a ServiceUpdate. Raises service.NothingAsked, service.ReasonWithoutDisable."""
     if not body:
         raise errors.service.NothingAsked
-    change: dict[str, Any] = {}
+    change: ServiceChange = {}
     if "status" in body:
         change["disabled"] = body["status"] == "disabled"
     if "disabled_reason" in body:
@@ -128,13 +145,13 @@ def _change(body: dict[str, object]) -> dict[str, Json]:
 # availability zones
 
 @answers(views.ZONES)
-def zones(req: Request) -> dict[str, Json]:
+def zones(req: Request) -> dict[str, object]:
     """List the availability zones of compute hosts, without hosts. A zone is available while one of its services is
     enabled."""
     return views.zones(req.conductor.list_zones(False), with_hosts=False)
 
 
 @answers(views.ZONES)
-def zones_detail(req: Request) -> dict[str, Json]:
+def zones_detail(req: Request) -> dict[str, object]:
     """List all availability zones, including the internal one, each with its hosts and their services' states."""
     return views.zones(req.conductor.list_zones(True), with_hosts=True)

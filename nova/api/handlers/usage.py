@@ -9,13 +9,13 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import usage as views
-from nova.model.base import Json, Time, utcnow
-from nova.model.quota.usage import UsageQuery
+from nova.model.base import Time, utcnow
+from nova.model.quota.usage import UsagePage, UsageQuery
 from nova.web.formats import to_time
 
 
 @answers({"tenant_usages": [views.PROJECT], "tenant_usages_links?": LINKS})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the usage of all projects; with ``detailed=1`` also of their servers."""
     query = _query(req, None, req.query.one("detailed", "0") == "1")
     found = req.conductor.get_usage(query)
@@ -23,7 +23,7 @@ def index(req: Request) -> dict[str, Json]:
 
 
 @answers({"tenant_usage": (views.PROJECT, "object"), "tenant_usage_links?": LINKS})
-def show(req: Request, tenant_id: str) -> dict[str, Json]:
+def show(req: Request, tenant_id: str) -> dict[str, object]:
     """Show the usage of one project between ``start`` and ``end``, server by server; paged from 2.40. Raises
     quota.UsageBadTime, quota.UsageStartAfterEnd, api.PageMarkerNotFound (400)."""
     req.authorize(project_id=tenant_id)
@@ -50,7 +50,7 @@ def _time(req: Request, name: str, missing: Time) -> datetime.datetime:
         return to_time(text)
 
 
-def _next(req: Request, key: str, found: Json) -> dict[str, Json]:
+def _next(req: Request, key: str, found: UsagePage) -> dict[str, list[dict[str, str]]]:
     """Return the link to the next page, which counts servers, not projects."""
     if not versions.usage_is_paged(req.version):
         return {}

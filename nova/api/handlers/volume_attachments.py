@@ -10,7 +10,6 @@ from nova.api.handlers.server_targets import actor, target
 from nova.api.request import Request
 from nova.api.view import During, answers
 from nova.api.views.volumes import ATTACHED, ATTACHMENT
-from nova.model.base import Json
 from nova.model.server import states
 from nova.model.server.servers import ServerQuery, ServerTarget
 from nova.model.server.states import VmState
@@ -22,7 +21,7 @@ SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 
 
 @answers({"volumeAttachments": [ATTACHMENT]})
-def index(req: Request, server_id: str) -> dict[str, Json]:
+def index(req: Request, server_id: str) -> dict[str, object]:
     """List a server's volumes. Raises server.NotFound (404)."""
     target(req, server_id)
     offset, found = req.query.one("offset", 0), _attached(req, server_id)
@@ -30,14 +29,14 @@ def index(req: Request, server_id: str) -> dict[str, Json]:
 
 
 @answers({"volumeAttachment": ATTACHMENT})
-def show(req: Request, server_id: str, volume_id: str) -> dict[str, Json]:
+def show(req: Request, server_id: str, volume_id: str) -> dict[str, object]:
     """Show an attachment by its volume's id. Raises server.NotFound, volume.NotAttached (404)."""
     target(req, server_id)
     return {"volumeAttachment": ATTACHMENT(_one(req, server_id, _known(server_id, volume_id)), req)}
 
 
 @answers(During({"volumeAttachment": ATTACHED}, until="2.100"))
-def create(req: Request, server_id: str) -> dict[str, Json] | None:
+def create(req: Request, server_id: str) -> dict[str, object] | None:
     """Attach a volume. Up to 2.100 responds when the guest has it; later versions when all checks passed.
 
     Raises server.NotFound, volume.NotFound (404); server.Locked, server.WrongState (409); Invalid (400): the volume, or
@@ -109,11 +108,12 @@ def _known(server_id: str, volume_id: str) -> str:
     return str(uuid.UUID(volume_id))
 
 
-def _keep(req: Request, server_id: str, volume_id: str, asked: dict[str, Json]) -> None:
+def _keep(req: Request, server_id: str, volume_id: str, asked: dict[str, str | bool]) -> None:
     """Update an attachment; its fixed fields may be repeated, but not changed. Raises volume.Fixed."""
     device = _one(req, server_id, volume_id)
-    ids = {name: str(uuid.UUID(asked[name])) for name in ("id", "serverId") if name in asked}
-    given: dict[str, Json] = asked | ids
+    ids: dict[str, str | bool] = {
+        name: str(uuid.UUID(str(asked[name]))) for name in ("id", "serverId") if name in asked}
+    given = {**asked, **ids}
     now = {"id": volume_id, "serverId": str(uuid.UUID(server_id)), "device": device.device_name, "tag": device.tag}
     for field, value in now.items():
         if given.get(field) not in (None, value):

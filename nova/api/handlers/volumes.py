@@ -8,25 +8,25 @@ from nova import errors
 from nova.api.request import Answer, Request
 from nova.api.view import answers
 from nova.api.views.volumes import SNAPSHOT, VOLUME
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.model.volumes import NewVolume, NewVolumeSnapshot, Volume, VolumeQuery, VolumeSnapshot
 from nova.web.formats import is_uuid
 
 
 @answers({"volumes": [VOLUME]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the project's volumes, in the same form as the list with details."""
     return {"volumes": VOLUME.all(req.conductor.list_volumes(_page(req)), req)}
 
 
 @answers({"volumes": [VOLUME]})
-def detail(req: Request) -> dict[str, Json]:
+def detail(req: Request) -> dict[str, object]:
     """List the project's volumes."""
     return index(req)
 
 
 @answers({"volume": VOLUME})
-def show(req: Request, volume_id: str) -> dict[str, Json]:
+def show(req: Request, volume_id: str) -> dict[str, object]:
     """Show a volume. volume.not_found (404)."""
     return {"volume": VOLUME(req.conductor.get_volume(_volume_id(volume_id)), req)}
 
@@ -49,25 +49,25 @@ def delete(req: Request, volume_id: str) -> None:
 
 
 @answers({"snapshots": [SNAPSHOT]})
-def snapshots(req: Request) -> dict[str, Json]:
+def snapshots(req: Request) -> dict[str, object]:
     """List the project's volume snapshots, in the same form as the list with details."""
     return {"snapshots": SNAPSHOT.all(req.conductor.list_volume_snapshots(_page(req)), req)}
 
 
 @answers({"snapshots": [SNAPSHOT]})
-def snapshot_details(req: Request) -> dict[str, Json]:
+def snapshot_details(req: Request) -> dict[str, object]:
     """List the project's snapshots of volumes."""
     return snapshots(req)
 
 
 @answers({"snapshot": SNAPSHOT})
-def snapshot(req: Request, snapshot_id: str) -> dict[str, Json]:
+def snapshot(req: Request, snapshot_id: str) -> dict[str, object]:
     """Show a snapshot of a volume. Raises volume.SnapshotNotFound (404)."""
     return {"snapshot": SNAPSHOT(req.conductor.get_volume_snapshot(_snapshot_id(snapshot_id)), req)}
 
 
 @answers({"snapshot": SNAPSHOT})
-def create_snapshot(req: Request) -> dict[str, Json]:
+def create_snapshot(req: Request) -> dict[str, object]:
     """Create a snapshot of a volume; with ``force`` also of a volume in use. Raises NotFound (404): the volume;
     OverQuota (403); Invalid (400)."""
     asked = req.body["snapshot"]
@@ -99,8 +99,10 @@ def _snapshot_id(text: str) -> str:
     return text
 
 
-def _metadata(items: Mapping[str, Json]) -> Mapping[str, str]:
+def _metadata(items: Mapping[str, JsonValue]) -> Mapping[str, str]:
+    texts: dict[str, str] = {}
     for key, value in items.items():
         if not isinstance(value, str):
             raise errors.api.BadInput(field=f"volume.metadata.{key}", value=value, reason="It must be text.")
-    return items
+        texts[key] = value
+    return texts

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros_of
-from nova.model.base import Json
 from nova.model.host.aggregates import Aggregate
 
 #: The response of a create; deleted aggregates are never shown.
@@ -30,11 +29,11 @@ FULL = View(
 )
 
 
-def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, Json]:
+def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, object]:
     """Return ``{"aggregates": [...]}``."""
     return {"aggregates": FULL.all(aggregates, req)}
 
 
-def one(aggregate: Aggregate, req: Request) -> dict[str, Json]:
+def one(aggregate: Aggregate, req: Request) -> dict[str, object]:
     """Return ``{"aggregate": {...}}``."""
     return {"aggregate": FULL(aggregate, req)}

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from nova.api.request import Request
 from nova.api.view import Out, View
-from nova.model.base import Json
 from nova.model.flavor.flavors import Flavor
 
 EXTRA_SPECS = "extra_specs"  # flag: policy os-flavor-extra-specs:index passed
@@ -43,12 +42,12 @@ FULL = View(
 ACCESS = {"flavor_access": [{"flavor_id": "string", "tenant_id": "string"}]}
 
 
-def page(view: View, flavors: Sequence[Flavor], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
+def page(view: View, flavors: Sequence[Flavor], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, object]:
     """Return a list with its next link."""
     last = flavors[-1].flavorid if flavors else None
     return {"flavors": view.all(flavors, req, flags), **req.next_links("flavors_links", flavors, last)}
 
 
-def access(flavor_id: str, projects: Iterable[str]) -> dict[str, Json]:
+def access(flavor_id: str, projects: Iterable[str]) -> dict[str, object]:
     """Return the projects that may use a private flavor."""
     return {"flavor_access": [{"flavor_id": flavor_id, "tenant_id": project} for project in projects]}

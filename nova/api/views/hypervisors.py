@@ -11,7 +11,6 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, Out, View
 from nova.api.views import services
-from nova.model.base import Json
 from nova.model.host.services import Hypervisor, HypervisorStatistics, Service
 
 
@@ -86,7 +85,7 @@ STATISTICS = View(*(Out(name, name) for name in (
     "free_disk_gb", "disk_available_least", "running_vms", "current_workload")), of=HypervisorStatistics)
 
 
-def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, Json]:
+def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, object]:
     """Return ``hypervisors``, and if ``linked`` the link to the next page: its marker is the last one's UUID, before
     2.53 its number."""
     listed: dict[str, Any] = {"hypervisors": view.all(hypervisors, req)}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Out, View, seconds_of
-from nova.model.base import Json
 from nova.model.image.images import Image
 
 ALTERNATE = "application/vnd.openstack.image"
@@ -25,7 +24,7 @@ def _links(image: Image, req: Request) -> list[dict[str, str]]:
             {"rel": "alternate", "type": ALTERNATE, "href": f"{req.links.images}/{image.id}"}]
 
 
-def _server(image: Image, req: Request) -> Json:
+def _server(image: Image, req: Request) -> object:
     """Return the server from which a snapshot was created."""
     uuid = image.properties.get("instance_uuid")
     return {"id": uuid, "links": req.links.of("servers", uuid)} if uuid else LEFT_OUT
@@ -56,7 +55,7 @@ FULL = View(
 )
 
 
-def page(view: View, images: Sequence[Image], req: Request) -> dict[str, Json]:
+def page(view: View, images: Sequence[Image], req: Request) -> dict[str, object]:
     """Return ``images``, and the link to the next page if this one is full."""
     return {"images": view.all(images, req),
             **req.next_links("images_links", images, images[-1].id if images else None)}

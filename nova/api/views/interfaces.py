@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from nova.api.request import Request
 from nova.api.view import Out, View
-from nova.model.base import Json
 from nova.model.network.networks import Interface
 
 PLUGGED = "ACTIVE"  # fixed state of interfaces without a state (nova-network's)
 
 
-def _addresses(interface: Interface, req: Request) -> list[dict[str, Json]]:
+def _addresses(interface: Interface, req: Request) -> list[dict[str, object]]:
     """Return the addresses of an interface. Subnets of nova-network have no ids: the network's id is used."""
     return [{"ip_address": one.address, "subnet_id": one.subnet_id or interface.network_id}
             for one in interface.addresses]

@@ -8,7 +8,6 @@ from typing import Any
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
-from nova.model.base import Json
 from nova.model.server.keypairs import Keypair
 
 BRIEF = View(
@@ -36,7 +35,7 @@ FULL = View(
 MADE = View(*CREATED.fields, Out("private_key", "", optional=True, type="string"), of=Keypair)
 
 
-def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, Json]:
+def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, object]:
     """Return ``keypairs``, and from 2.35 the link to the next page if this one is full; its marker is a name."""
     listed: dict[str, Any] = {"keypairs": [{"keypair": shown} for shown in BRIEF.all(keypairs, req)]}
     if versions.keypairs_are_paged(req.version):

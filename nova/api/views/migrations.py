@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nova.api.request import Request
-from nova.api.view import LEFT_OUT, LINKS, Getter, Out, View, micros, micros_of
+from nova.api.view import LEFT_OUT, LINKS, Out, View, micros, micros_of
 from nova.model.server.migrations import Migration, MigrationProgress
 
 HOSTS = "hosts"  # flag: the policy that shows host fields; without it they are null
@@ -24,14 +26,14 @@ def _links(move: Migration, req: Request) -> object:
     return req.links.of(f"servers/{move.server_uuid}/migrations", str(move.id))
 
 
-def _flavor_key(attribute: str) -> Getter:
+def _flavor_key(attribute: str) -> Callable[[Migration, Request], int | None]:
     def key(move: Migration, req: Request) -> int | None:
         flavor = getattr(move, attribute)
         return flavor.id if flavor else None
     return key
 
 
-def _amount(attribute: str) -> Getter:
+def _amount(attribute: str) -> Callable[[Migration, Request], int | None]:
     """Return a getter of an amount; null if it is unknown yet."""
     return lambda move, req: getattr(move.progress or _NOT_BEGUN, attribute) or None
 

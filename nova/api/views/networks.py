@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
-from nova.model.base import Json
 from nova.model.network.networks import NOVA_NETWORK, FixedAddressRow, Interface, Network
 
 ADMIN = "admin"  # flag: the caller is an administrator
@@ -52,7 +51,7 @@ def flags(req: Request) -> frozenset[str]:
     return frozenset({ADMIN} if req.context.is_admin else ())
 
 
-def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Json]:
+def listed(networks: tuple[Network, ...], req: Request) -> dict[str, object]:
     """Return ``{"networks": [...]}``, with the fields that the caller may see."""
     return {"networks": FULL.all(networks, req, flags(req))}
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from nova.api.request import Request
 from nova.api.schemas.quotas import CLASS_LAST_VERSIONS, CLASS_SHOWN_SINCE, LAST_VERSIONS
 from nova.api.view import Out, View
-from nova.model.base import Json
 from nova.model.quota.quotas import UNLIMITED, QuotaClass, QuotaSet
 
 
@@ -62,6 +61,6 @@ NAMED, NAMED_DETAIL = View(_NAME, *LIMITS.fields), View(_NAME, *DETAIL.fields)
 NAMED_CLASS = View(_NAME, *CLASS_LIMITS.fields)
 
 
-def named(view: View, project_id: str, quotas: QuotaSet, req: Request) -> dict[str, Json]:
+def named(view: View, project_id: str, quotas: QuotaSet, req: Request) -> dict[str, object]:
     """Return a quota set with its project's id, for all responses except those of updates."""
     return {"quota_set": {"id": project_id, **view(quotas, req)}}

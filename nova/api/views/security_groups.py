@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from nova.api.request import Request
 from nova.api.view import Out, View
-from nova.model.base import Json
 from nova.model.network.security_groups import SecurityGroup, SecurityRule
 
 
-def _group(rule: SecurityRule, req: Request) -> dict[str, Json]:
+def _group(rule: SecurityRule, req: Request) -> dict[str, object]:
     """Return the source group, whose members the rule allows."""
     return {"name": rule.source_name, "tenant_id": rule.source_project_id} if rule.source_name is not None else {}
 

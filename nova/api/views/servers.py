@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from nova.api.request import Request
-from nova.api.view import LEFT_OUT, LINKS, Free, Getter, Out, View, micros_of, seconds, seconds_of
+from nova.api.view import LEFT_OUT, LINKS, Free, Out, View, micros_of, seconds, seconds_of
 from nova.api.views.image_properties import KNOWN
-from nova.model.base import Json
 from nova.model.network.networks import Interface
 from nova.model.server import states
 from nova.model.server.servers import ServerDetail, ServerSummary
@@ -22,6 +20,8 @@ HOST_STATUS = "host_status"  # policy servers:show:host_status
 HOST_STATUS_UNKNOWN = "host_status_unknown"  # policy servers:show:host_status:unknown-only
 ALONE = "alone"  # one server, not a list
 ADMIN = "admin"  # show details of faults
+
+ServerGetter = Callable[[ServerDetail, Request], object]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -40,8 +40,8 @@ def _progress(server: ServerDetail, req: Request) -> object:
     return server.progress if status(server, req) in states.SHOWN_WITH_PROGRESS else LEFT_OUT
 
 
-def _fault(with_details: bool) -> Getter:
-    def get(server: ServerDetail, req: Request) -> Json:
+def _fault(with_details: bool) -> ServerGetter:
+    def get(server: ServerDetail, req: Request) -> object:
         fault = server.fault
         if fault is None or status(server, req) not in states.SHOWN_WITH_FAULT:
             return LEFT_OUT
@@ -57,11 +57,11 @@ def _links(server: ServerDetail | ServerSummary, req: Request) -> list[dict[str,
     return req.links.of("servers", server.uuid)
 
 
-def _image(with_properties: bool) -> Getter:
-    def get(server: ServerDetail, req: Request) -> Json:
+def _image(with_properties: bool) -> ServerGetter:
+    def get(server: ServerDetail, req: Request) -> object:
         if not server.image_id:
             return ""
-        shown: dict[str, Any] = {"id": server.image_id, "links": req.links.image(server.image_id)}
+        shown: dict[str, object] = {"id": server.image_id, "links": req.links.image(server.image_id)}
         if with_properties:
             shown["properties"] = {name: value for name, value in server.image_properties.items() if name in KNOWN}
         return shown
@@ -73,8 +73,8 @@ def _flavor_link(server: ServerDetail, req: Request) -> dict[str, object]:
     return {"id": flavorid, "links": req.links.bookmark("flavors", flavorid)}
 
 
-def _flavor(with_specs: bool) -> Getter:
-    def get(server: ServerDetail, req: Request) -> dict[str, Json]:
+def _flavor(with_specs: bool) -> ServerGetter:
+    def get(server: ServerDetail, req: Request) -> dict[str, object]:
         flavor = server.flavor
         shown = {"vcpus": flavor.vcpus, "ram": flavor.memory_mb, "disk": flavor.root_gb, "swap": flavor.swap_mb,
                  "ephemeral": flavor.ephemeral_gb, "original_name": flavor.name}
@@ -84,14 +84,14 @@ def _flavor(with_specs: bool) -> Getter:
     return get
 
 
-def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list[dict[str, Json]]]:
+def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list[dict[str, object]]]:
     """Return network label -> addresses, fixed before floating; ``extended`` adds the kind and the MAC."""
-    shown: dict[str, list[dict[str, Any]]] = {}
+    shown: dict[str, list[dict[str, object]]] = {}
     for interface in interfaces:
         entries = shown.setdefault(interface.label, [])
         for kind, held in (("fixed", interface.addresses), ("floating", interface.floating_addresses)):
             for address in held:
-                entry: dict[str, Any] = {"version": address.version, "addr": address.address}
+                entry: dict[str, object] = {"version": address.version, "addr": address.address}
                 if extended:
                     entry["OS-EXT-IPS:type"] = kind
                     entry["OS-EXT-IPS-MAC:mac_addr"] = interface.mac
@@ -99,7 +99,7 @@ def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list
     return shown
 
 
-def _addresses(extended: bool) -> Getter:
+def _addresses(extended: bool) -> ServerGetter:
     return lambda server, req: addresses(server.interfaces, extended)
 
 
@@ -243,7 +243,8 @@ CREATED = {"id": "string", "links": LINKS, "OS-DCF:diskConfig": "string", "secur
            "adminPass?": "string"}
 
 
-def page(view: View, servers: Sequence[Json], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
+def page(view: View, servers: Sequence[ServerDetail] | Sequence[ServerSummary], req: Request,
+         flags: frozenset[str] = frozenset()) -> dict[str, object]:
     """Return a list with its next link; without a link if the list has servers of a cell that does not answer, because
     pages omit them."""
     if any(server.unknown for server in servers):

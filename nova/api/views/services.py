@@ -6,7 +6,6 @@ from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros
-from nova.model.base import Json
 from nova.model.host.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
 
 
@@ -48,7 +47,7 @@ ZONES = {"availabilityZoneInfo": [{
     "hosts": (Free(Free({"active": "boolean", "available": "boolean", "updated_at": ("string", "null")})), "null")}]}
 
 
-def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Json]:
+def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, object]:
     """Return the availability zones; the internal one only in the list with hosts."""
     return {"availabilityZoneInfo": [
         {"zoneName": zone.name, "zoneState": {"available": zone.available},
@@ -65,6 +64,6 @@ def _hosts(zone: Zone) -> dict[str, dict[str, object]]:
     return hosts
 
 
-def listed(services: tuple[Service, ...], req: Request) -> dict[str, Json]:
+def listed(services: tuple[Service, ...], req: Request) -> dict[str, object]:
     """Return the list of services. A service whose cell does not answer is shown only with its names."""
     return {"services": [UNKNOWN(one, req) if one.unknown else FULL(one, req) for one in services]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nova.api.view import Free, micros
-from nova.model.base import Json
 from nova.model.quota.usage import DONE, RUNNING, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
 
 ALL_DONE = "ALL"
@@ -22,7 +21,7 @@ AUDITS = {"period_beginning": "string", "period_ending": "string", "num_hosts": 
           "log": Free({"state": "string", "instances": "integer", "errors": "integer", "message": "string"})}
 
 
-def projects(found: UsagePage, query: UsageQuery) -> list[dict[str, Json]]:
+def projects(found: UsagePage, query: UsageQuery) -> list[dict[str, object]]:
     """Return one dict for each project. Amounts are hours, GiB-hours, MiB-hours and CPU hours, in the query's
     period."""
     return [_project(one, query) for one in found.projects]
@@ -36,14 +35,14 @@ def _project(one: ProjectUsage, query: UsageQuery) -> dict[str, object]:
             "total_memory_mb_usage": one.memory_mb_hours, "total_vcpus_usage": one.vcpu_hours, **servers}
 
 
-def _server(one: ServerUsage) -> dict[str, Json]:
+def _server(one: ServerUsage) -> dict[str, object]:
     return {"instance_id": one.uuid, "name": one.name, "tenant_id": one.project_id, "flavor": one.flavor,
             "memory_mb": one.memory_mb, "local_gb": one.local_gb, "vcpus": one.vcpus, "hours": one.hours,
             "started_at": micros(one.started_at), "ended_at": micros(one.ended_at), "uptime": one.uptime_s,
             "state": one.state}
 
 
-def audits(found: UsageAudits) -> dict[str, Json]:
+def audits(found: UsageAudits) -> dict[str, object]:
     """Return the audits of one period. A host that was removed since then keeps its entry in the log, and counts."""
     logs = found.audits.values()
     not_run = [host for host in found.hosts if host not in found.audits]

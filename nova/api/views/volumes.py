@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros_of
-from nova.model.base import Json
 from nova.model.volumes import BlockDevice, Volume, VolumeSnapshot
 
 #: An attachment does not have its server, which is in the path.
@@ -34,7 +33,7 @@ ATTACHED = View(
 )
 
 
-def _uses(volume: Volume, req: Request) -> list[dict[str, Json]]:
+def _uses(volume: Volume, req: Request) -> list[dict[str, object]]:
     """Return the first server with the volume, or an empty entry, because clients expect one."""
     for use in volume.attachments[:1]:
         return [{"id": volume.id, "volumeId": volume.id, "serverId": use.server_id,

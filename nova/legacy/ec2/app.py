@@ -10,7 +10,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import msgspec
 from oslo_config import cfg
@@ -45,7 +45,7 @@ from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import MountedApi, send
 from nova.web.fair_share import ProjectLimiter
-from nova.web.layers import Application, stacked
+from nova.web.layers import stacked
 from nova.web.paths import ROUTE_KEY, VERSION_KEY
 from nova.web.request_id import HEADER, RequestId
 
@@ -174,8 +174,8 @@ def _signed(environ: WSGIEnvironment) -> SignedRequest:
     return signed_request({**environ, "QUERY_STRING": environ["ec2.query"]}, body, digest)
 
 
-def build(site: Ec2Site, who: Signers, beside: dict[str, Application] | None = None,
-          clock: Callable[[], float] = time.time, taken: TakenSignatures | None = None) -> Application:
+def build(site: Ec2Site, who: Signers, beside: dict[str, WSGIApplication] | None = None,
+          clock: Callable[[], float] = time.time, taken: TakenSignatures | None = None) -> WSGIApplication:
     """Return the API with its middleware. ``beside``: other applications to serve, by the first part of their path."""
     return stacked(MountedApi(Ec2Application(site, who, clock, taken), beside or {}), (
         lambda inner: RequestId(inner, (HEADER, "x-amzn-requestid")),
@@ -183,7 +183,7 @@ def build(site: Ec2Site, who: Signers, beside: dict[str, Application] | None = N
 
 
 def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.ConfigOpts, policy: Policy | None = None,
-              taken: TakenSignatures | None = None) -> Application:
+              taken: TakenSignatures | None = None) -> WSGIApplication:
     """Build the API from ``conf``; ``conductor`` and ``objects`` are RPC clients, and all workers share ``taken``.
 
     Raises errors.config.Ec2Url, errors.config.Credentials and errors.config.RegionList for invalid options.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.model.image.image_properties import BUSES
 from nova.model.server.servers import LocalDisk
 from nova.model.volumes import BLANK, IMAGE, LOCAL, SNAPSHOT, VOLUME, BlockDevice
@@ -62,7 +62,7 @@ def is_true(value: object) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() in _YES)
 
 
-def of_image(device: Mapping[str, Json]) -> Mapping[str, Json]:
+def of_image(device: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return an image's entry of the new form in the form of requests: images store the id under the source's name."""
     own = device.get(f"{device.get('source_type')}_id")
     return {**device, "uuid": own} if own else device
@@ -115,7 +115,7 @@ _RULES = (
 )
 
 
-def new_entry(device: Mapping[str, Json]) -> DeviceEntry:
+def new_entry(device: Mapping[str, JsonValue]) -> DeviceEntry:
     """Parse an entry of the new form. Raises BadEntryError."""
     name = bare(_text(device, "device_name"))
     if is_true(device.get("no_device")):
@@ -130,7 +130,7 @@ def new_entry(device: Mapping[str, Json]) -> DeviceEntry:
     return DeviceEntry(name, volume=_volume(name, device, asked))
 
 
-def _asked(device: Mapping[str, Json]) -> _Asked:
+def _asked(device: Mapping[str, JsonValue]) -> _Asked:
     source, boot_index = _text(device, "source_type"), _number(device, "boot_index")
     return _Asked(
         source, _text(device, "destination_type") or USUAL.get(source or ""), _text(device, "uuid") or "",
@@ -138,14 +138,14 @@ def _asked(device: Mapping[str, Json]) -> _Asked:
         _text(device, "device_type") or None, _text(device, "disk_bus") or None, _text(device, "volume_type") or None)
 
 
-def _local(device: Mapping[str, Json], asked: _Asked) -> LocalDisk:
+def _local(device: Mapping[str, JsonValue], asked: _Asked) -> LocalDisk:
     form = _text(device, "guest_format") or None
     if form == SWAP:
         return LocalDisk(kind=SWAP, size=asked.size or None)
     return LocalDisk(kind=EPHEMERAL, size=asked.size or None, format=form)
 
 
-def _volume(name: str, device: Mapping[str, Json], asked: _Asked) -> BlockDevice:
+def _volume(name: str, device: Mapping[str, JsonValue], asked: _Asked) -> BlockDevice:
     own, is_volume = _canonical(asked.id) or "", asked.source == VOLUME
     return BlockDevice(
         source=asked.source or "", source_id="" if is_volume else own, volume_id=own if is_volume else "",
@@ -157,7 +157,7 @@ def _volume(name: str, device: Mapping[str, Json], asked: _Asked) -> BlockDevice
 # -- the old form
 
 
-def old_entry(device: Mapping[str, Json]) -> DeviceEntry:
+def old_entry(device: Mapping[str, JsonValue]) -> DeviceEntry:
     """Parse an entry of the old form. Raises BadEntryError. The old form has no boot order: :func:`with_root` adds
     it."""
     name, virtual = bare(_text(device, "device_name")), _text(device, "virtual_name") or ""
@@ -192,14 +192,14 @@ def with_root(entries: Iterable[DeviceEntry], root: str, image: bool) -> list[De
 # -- values; those of an image may have any type
 
 
-def _text(device: Mapping[str, Json], key: str) -> str | None:
+def _text(device: Mapping[str, JsonValue], key: str) -> str | None:
     value = device.get(key)
     if value is not None and not isinstance(value, str):
         raise BadEntryError(f"{key} must be a string")
     return value
 
 
-def _number(device: Mapping[str, Json], key: str) -> int | None:
+def _number(device: Mapping[str, JsonValue], key: str) -> int | None:
     value = device.get(key)
     if value is None or value == "":
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.model.block_device.block_device_entries import (
     EPHEMERAL,
     SWAP,
@@ -152,7 +152,7 @@ def _value(properties: Properties, name: str) -> str | None:
     return properties.get(f"img_{name}", properties.get(name))
 
 
-def _items(properties: Properties, name: str) -> list[Mapping[str, Json]]:
+def _items(properties: Properties, name: str) -> list[Mapping[str, JsonValue]]:
     text = _value(properties, name)
     if not text:
         return []

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova import errors
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.model.block_device.block_device_entries import (
     SWAP,
     BadEntryError,
@@ -24,7 +24,7 @@ from nova.model.block_device.block_devices import USUAL_ROOT
 from nova.model.server.servers import LocalDisk
 from nova.model.volumes import VOLUME, BlockDevice
 
-List = Sequence[Mapping[str, Json]]
+DeviceList = Sequence[Mapping[str, JsonValue]]
 
 
 class DeviceTerms(NamedTuple):
@@ -46,7 +46,7 @@ class RequestedDevices(NamedTuple):
     unmapped: tuple[str, ...] = ()
 
 
-def devices_of(old: List, new: List, terms: DeviceTerms) -> RequestedDevices:
+def devices_of(old: DeviceList, new: DeviceList, terms: DeviceTerms) -> RequestedDevices:
     """Return the devices requested by ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new). The image's
     own disk is checked and left out. Raises server.BadBlockDevice, server.BadBlockDevices or
     server.TooManyLocalDisks."""
@@ -65,7 +65,7 @@ def devices_of(old: List, new: List, terms: DeviceTerms) -> RequestedDevices:
                    tuple(entry.name for entry in entries if entry.name and not entry.volume and not entry.image_id))
 
 
-def _read(devices: List, reader: Callable[[Mapping[str, Json]], DeviceEntry]) -> list[DeviceEntry]:
+def _read(devices: DeviceList, reader: Callable[[Mapping[str, JsonValue]], DeviceEntry]) -> list[DeviceEntry]:
     found = []
     for number, device in enumerate(devices):
         try:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from nova.model.base import Json
 from nova.model.placement.providers import ProviderAggregates
 from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import providers as views
 
 
-def index(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+def index(req: PlacementAPIRequest, uuid: str) -> dict[str, object]:
     """List the aggregate UUIDs of a provider. They are those set here, and those of its compute host. Raises
     placement.ResourceProviderNotFound (404)."""
     return views.aggregates(req, req.conductor.get_provider_aggregates(uuid))
 
 
-def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, object]:
     """Replace the aggregates set for a provider; from 1.19 with its generation. Those of its compute host stay. UUIDs
     keep their spelling, with or without dashes: clients compare the response with their request. Raises
     placement.ResourceProviderNotFound (404); placement.ConcurrentUpdate (409)."""

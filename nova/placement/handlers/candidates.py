@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from nova.model.base import Json
 from nova.model.placement.providers import CandidateQuery
 from nova.placement import query_parser, versions
 from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import allocations as views
 
 
-def index(req: PlacementAPIRequest) -> dict[str, Json]:
+def index(req: PlacementAPIRequest) -> dict[str, object]:
     """List the allocation candidates for a request for resources, with their providers. From 1.29 candidates may span a
     tree. Nothing is claimed. Raises placement.QueryBadValue, QueryMissingValue, NameUnknown (400)."""
     request = query_parser.request(req.query, req.version)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.model.base import Json
 from nova.placement import versions
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 
 
-def index(req: PlacementAPIRequest) -> dict[str, Json]:
+def index(req: PlacementAPIRequest) -> dict[str, object]:
     """List all resource classes, standard and custom, without pagination."""
     return {"resource_classes": [_shown(req, name) for name in req.conductor.list_classes()]}
 
@@ -22,7 +21,7 @@ def create(req: PlacementAPIRequest) -> PlacementAnswer:
     return PlacementAnswer(None, 201, _path(name))
 
 
-def show(req: PlacementAPIRequest, name: str) -> dict[str, Json]:
+def show(req: PlacementAPIRequest, name: str) -> dict[str, object]:
     """Show one resource class. Raises placement.NotFound (404)."""
     if name not in req.conductor.list_classes():
         raise errors.placement.NotFound(kind="resource class", name=name)
@@ -49,5 +48,5 @@ def _path(name: str) -> str:
     return f"/resource_classes/{name}"
 
 
-def _shown(req: PlacementAPIRequest, name: str) -> dict[str, Json]:
+def _shown(req: PlacementAPIRequest, name: str) -> dict[str, object]:
     return {"name": name, "links": [{"rel": "self", "href": req.prefix + _path(name)}]}

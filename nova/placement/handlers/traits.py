@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.model.base import Json, utcnow
+from nova.model.base import utcnow
 from nova.model.placement.providers import ProviderTraits, TraitQuery
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 
 ASSOCIATED = {"true": True, "false": False}
 
 
-def index(req: PlacementAPIRequest) -> dict[str, Json]:
+def index(req: PlacementAPIRequest) -> dict[str, object]:
     """List the names of traits: all, by list (``in:``), by prefix (``startswith:``), or in use by any
     provider. Raises placement.QueryBadValue (400)."""
     return {"traits": list(req.conductor.list_traits(_asked(req)))}
@@ -50,12 +50,12 @@ def delete(req: PlacementAPIRequest, name: str) -> None:
     req.conductor.delete_trait(name)
 
 
-def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, object]:
     """List the traits of a provider, sorted by name. Raises placement.ResourceProviderNotFound (404)."""
     return _shown(req.conductor.get_provider_traits(uuid))
 
 
-def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, object]:
     """Replace all traits of a provider. Traits reported by a compute host return with its next report. Raises
     placement.ResourceProviderNotFound (404); placement.TraitUnknown (400); placement.ConcurrentUpdate (409)."""
     return _shown(req.conductor.set_provider_traits(ProviderTraits(
@@ -67,5 +67,5 @@ def clear(req: PlacementAPIRequest, uuid: str) -> None:
     req.conductor.set_provider_traits(ProviderTraits(uuid=uuid))
 
 
-def _shown(found: ProviderTraits) -> dict[str, Json]:
+def _shown(found: ProviderTraits) -> dict[str, object]:
     return {"resource_provider_generation": found.generation, "traits": sorted(found.traits)}

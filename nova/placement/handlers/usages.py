@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.model.base import Json
 from nova.model.placement.providers import PlacementUsageQuery
 from nova.placement import versions
 from nova.placement.request import PlacementAPIRequest
@@ -12,12 +11,12 @@ from nova.placement.views import providers as views
 ALL = "all"
 
 
-def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, object]:
     """Show the usage of each class that a provider has. Raises placement.ResourceProviderNotFound (404)."""
     return views.usages(req.conductor.get_usages(uuid))
 
 
-def of_project(req: PlacementAPIRequest) -> dict[str, Json]:
+def of_project(req: PlacementAPIRequest) -> dict[str, object]:
     """Sum up the usage of a project (and of a user in it); from 1.38 by consumer type. Raises
     placement.QueryMissingValue without ``project_id`` (400)."""
     project = req.query.one("project_id")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from nova.model.base import Json
 from nova.model.placement.providers import (
     Candidate,
     Candidates,
@@ -21,7 +20,7 @@ OWNER, GENERATION, TYPE = "1.12", "1.28", "1.38"  # the versions that added thes
 TRAITS, TREE, MAPPINGS = "1.17", "1.29", "1.34"  # the versions that added these to candidates
 
 
-def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str, Json]:
+def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str, object]:
     """Return a consumer's ``allocations`` by provider UUID, and from 1.12 its owner. A consumer without any has only
     ``allocations``."""
     body: dict[str, Any] = {"allocations": {
@@ -38,7 +37,7 @@ def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str,
     return body
 
 
-def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str, object]:
     """Return the allocations of one provider by consumer, with the provider's generation."""
     consumers: dict[str, Any] = {}
     for one in found.consumers:
@@ -49,7 +48,7 @@ def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str,
     return {"resource_provider_generation": found.generation, "allocations": consumers}
 
 
-def candidates(req: PlacementAPIRequest, found: Candidates, asked: Collection[str]) -> dict[str, Json]:
+def candidates(req: PlacementAPIRequest, found: Candidates, asked: Collection[str]) -> dict[str, object]:
     """Return candidates and provider summaries. ``asked``: the resource classes of the request."""
     return {"allocation_requests": [_candidate(req, one) for one in found.candidates],
             "provider_summaries": {one.uuid: _summary(req, one, asked) for one in found.summaries}}

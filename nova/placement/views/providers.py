@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.model.base import Json
 from nova.model.placement.providers import Provider, ProviderAggregates, ProviderUsages
 from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 from nova.web.ranges import within
@@ -19,7 +18,7 @@ def path_of(uuid: str) -> str:
     return f"/resource_providers/{uuid}"
 
 
-def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, Json]:
+def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, object]:
     """Return one provider with links to its parts; links and fields depend on the version."""
     href = req.prefix + path_of(one.uuid)
     links = [{"rel": "self", "href": href}]
@@ -41,7 +40,7 @@ def listing(req: PlacementAPIRequest, found: tuple[Provider, ...]) -> PlacementA
     return PlacementAnswer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
 
 
-def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, Json]:
+def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, object]:
     """Return a provider's aggregates, and from 1.19 its generation."""
     body: dict[str, Any] = {"aggregates": list(one.aggregates)}
     if within(req.version, AGGREGATE_GENERATION, None):
@@ -49,6 +48,6 @@ def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, J
     return body
 
 
-def usages(one: ProviderUsages) -> dict[str, Json]:
+def usages(one: ProviderUsages) -> dict[str, object]:
     """Return the ``usages`` by class, with the provider's generation."""
     return {"resource_provider_generation": one.generation, "usages": dict(one.used)}
