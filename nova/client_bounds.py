@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.http_server import BODY_BYTES, ClientBounds
 
 HEAD_S = 30.0  # for the TLS handshake and the head of a request
@@ -28,8 +28,9 @@ class ServerBounds(NamedTuple):
 
 def largest_body(options: Options) -> int:
     """Return the size limit of request bodies, in bytes: that of the middleware that checks it, if it is configured."""
-    known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
-    return options.oslo_middleware.max_request_body_size if known else BODY_BYTES
+    source = oslo_conf(options)
+    known = "oslo_middleware" in source and "max_request_body_size" in source.oslo_middleware
+    return int(source.oslo_middleware.max_request_body_size) if known else BODY_BYTES
 
 
 def _api(options: Options, whole_bytes: int = 0) -> ClientBounds:

@@ -10,7 +10,7 @@ import logging
 import logging.config
 
 from nova import errors, log_formats
-from nova.conf.base import Options
+from nova.conf._options import Options
 
 #: Formatters of other releases -> nova's, which supports the options that they read.
 _OURS = {"oslo_log.formatters.ContextFormatter": "nova.log_formats.ContextFormat",

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 
 MB = 2 ** 20
 #: log_rotate_interval_type -> code in the standard library.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import context, errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.log_text import on_one_line
 
 _COLORS = {logging.DEBUG: "\033[00;32m", logging.INFO: "\033[00;36m", logging.WARNING: "\033[01;33m",
@@ -33,7 +33,8 @@ class Formats(NamedTuple):
     @classmethod
     def of(cls, conf: Options) -> Formats:
         """Return the format strings that the options set."""
-        said = {field: conf[option] for field, option in OPTION_OF.items() if conf[option] is not None}
+        said = {field: getattr(conf, option) for field, option in OPTION_OF.items()
+                if getattr(conf, option) is not None}
         return cls(**said)
 
 
@@ -105,10 +106,10 @@ def check(conf: Options) -> None:
     record = logging.makeLogRecord({"msg": "", "levelno": logging.DEBUG, "levelname": "DEBUG", "server": "-"})
     record.exc_info = (ValueError, ValueError(), None)
     for field, option in OPTION_OF.items():
-        if conf[option] is None:
+        if getattr(conf, option) is None:
             continue
         trial = ContextFormat()
-        trial.formats = Formats(**{field: conf[option]})
+        trial.formats = Formats(**{field: getattr(conf, option)})
         for who in (None, context.RequestContext(request_id="req")):
             try:
                 with context.entered(who) if who else context.doing():

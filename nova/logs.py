@@ -10,7 +10,7 @@ import os
 import sys
 
 from nova import context, errors, log_config, log_files, log_formats, log_journal, tracing
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.log_text import LONGEST, on_one_line, shortened
 
 LOG = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def set_up(conf: Options, binary: str) -> None:
     logging.captureWarnings(True)
     set_levels(conf)
     for option, path in (("use_syslog", SYSLOG), ("use_journal", log_journal.SOCKET)):
-        if conf[option] and not os.path.exists(path):
+        if getattr(conf, option) and not os.path.exists(path):
             LOG.warning("%s has no effect: no socket at %s", option, path)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nova import concurrency, configuration, context, errors, failures, logs
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.configuration import database_urls
 from nova.monitoring import counting
 from nova.monitoring.workers import Workers, WorkerState
@@ -180,13 +180,14 @@ class _Process(NamedTuple):
 
 def reload_levels(conf: Options) -> None:
     """Reload the configuration files for options that may change at runtime (mutable options)."""
+    source = oslo_conf(conf)
     try:
-        configuration.check_again(conf)
+        configuration.check_again(source)
     except errors.config.Wrong as error:
         LOG.error("configuration was not reloaded, all options are unchanged: %s", error.message)
         return
-    conf.mutate_config_files()
-    database_urls.forget(conf, conf.prog)
+    source.mutate_config_files()
+    database_urls.forget(source, source.prog)
     logs.set_levels(conf)
     LOG.info("configuration reloaded: debug is %s", conf.debug)
 

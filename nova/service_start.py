@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from nova import concurrency, configuration, errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 
 if TYPE_CHECKING:
     from nova.monitoring.health import HealthChecks
@@ -59,7 +59,7 @@ class Start:
         except errors.NovaError as error:
             self._refused(binary, error)
         except Exception as error:
-            if wrong := configuration.explained(self._conf, error) or not_its_file(error):
+            if wrong := configuration.explained(oslo_conf(self._conf), error) or not_its_file(error):
                 self._refused(binary, wrong)
                 return
             LOG.exception("Unexpected failure while %s started", binary)
@@ -70,4 +70,4 @@ class Start:
 
     def _refused(self, binary: str, error: errors.NovaError) -> None:
         self.status = errors.config.exit_status(error)
-        LOG.error("%s cannot start: %s", binary, configuration.sentence(self._conf, error))
+        LOG.error("%s cannot start: %s", binary, configuration.sentence(oslo_conf(self._conf), error))

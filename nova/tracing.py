@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nova import context, errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 
 if TYPE_CHECKING:
     import datetime

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from wsgiref.types import WSGIApplication
 
-from oslo_config import cfg
 from oslo_middleware import healthcheck
 
 from nova.api import absent, faults, legacy_networks, legacy_v2, versions
@@ -15,6 +14,7 @@ from nova.api.extras import CORE, Extras
 from nova.api.request import ApiOptions, ComputeSite
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
+from nova.conf._options import Options, oslo_conf
 from nova.conf.network import neutron_in_use
 from nova.policies import Policy
 from nova.rpc.contracts.cert import CertRPC
@@ -68,11 +68,11 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
                                  lambda inner: AccessLog(inner, "compute", ACCESS_LOG), *outer))
 
 
-def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: cfg.ConfigOpts,
+def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: Options,
               policy: Policy | None = None, extras: Extras = CORE) -> WSGIApplication:
     """Return the API configured by ``conf``; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts.
     ``policy``: an existing policy for ``conf``, because reading all rules takes longer than all the rest."""
-    policy = policy or Policy(conf)
+    policy = policy or Policy(oslo_conf(conf))
     options = ApiOptions(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                          glance_link_prefix=conf.api.glance_link_prefix,
                          enable_instance_password=conf.api.enable_instance_password,
@@ -80,8 +80,8 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC,
                          skips_silent_cells=conf.api.list_records_by_skipping_down_cells,
                          max_local_block_devices=conf.max_local_block_devices,
                          floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
-    health = healthcheck.Healthcheck(None, conf)
+    health = healthcheck.Healthcheck(None, oslo_conf(conf))
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
     return build(ComputeSite(conductor, policy, consoles, certs, options, networks), authentication(conf, policy),
-                 library_middleware(conf, (versions.OLD_HEADER, microversions.HEADER)),
+                 library_middleware(oslo_conf(conf), (versions.OLD_HEADER, microversions.HEADER)),
                  {"healthcheck": health}, surroundings(conf, API), extras)

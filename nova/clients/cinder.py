@@ -24,6 +24,7 @@ from nova import concurrency, errors, failures
 from nova.clients import cinder_values as values
 from nova.clients.cinder_caller import CinderCaller, Version
 from nova.clients.session import Credentials, ServiceEndpoint
+from nova.conf.cinder import CinderOptions
 from nova.model.base import Json
 from nova.model.volumes import (
     RESERVED,
@@ -53,7 +54,7 @@ LOGGERS = ("nova.clients.cinder_caller", "os_brick")  # loggers that [cinder]deb
 T = TypeVar("T")
 
 
-def of_groups(cinder: Json, credentials: Credentials) -> Cinder:
+def of_groups(cinder: CinderOptions, credentials: Credentials) -> Cinder:
     """Return a client for the ``[cinder]`` group. Raises config.CatalogInfo."""
     if cinder.debug:
         for name in LOGGERS:

@@ -14,6 +14,7 @@ import requests
 from nova import context, errors, failures
 from nova.clients.image_data import ImageData
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.conf.glance import GlanceOptions
 from nova.model.base import Json
 from nova.model.image.images import Image, ImageQuery, NewImage
 
@@ -25,7 +26,7 @@ BASE_KEYS = frozenset({
     "tags", "self", "file", "schema", "locations", "direct_url", "os_hidden", "stores"})
 
 
-def of_groups(glance: Json, credentials: Credentials) -> Glance:
+def of_groups(glance: GlanceOptions, credentials: Credentials) -> Glance:
     """Return a client for the ``[glance]`` group."""
     addresses = (glance.endpoint_override,) if glance.endpoint_override else tuple(glance.api_servers or ())
     service = ServiceEndpoint("image", glance.service_type, tuple(address.rstrip("/") for address in addresses),

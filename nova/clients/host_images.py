@@ -9,7 +9,7 @@ from nova import errors
 from nova.clients import glance, image_data, session
 from nova.clients.image_data import ImageData, Retries, SeekableFile, Upload
 from nova.clients.image_locations import take
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.image.image_tickets import ImageTicket
 from nova.model.image.images import Image
 from nova.model.image.rbd_locations import RbdLocation, rbd_location

@@ -21,7 +21,7 @@ import requests
 from nova import concurrency, context, decoding, errors, failures, tracing
 from nova.clients import image_data
 from nova.clients.image_data import BROKEN, ImageData, Retries, SeekableFile, Upload
-from nova.conf.base import Options
+from nova.conf.image_proxy import ImageProxyOptions
 from nova.model.base import HostName
 from nova.model.image.image_tickets import (
     READ,
@@ -218,7 +218,7 @@ def _reason(error: Exception) -> str:
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
-def of_group(group: Options, host: HostName, secrets: SecretsOfHost) -> ImageProxy:
+def of_group(group: ImageProxyOptions, host: HostName, secrets: SecretsOfHost) -> ImageProxy:
     """Return a client for a compute host's ``[image_proxy]``."""
     settings = ProxySettings(group.cafile or not group.insecure, Retries(group.num_retries), group.read_timeout)
     return ImageProxy(host, secrets, settings)

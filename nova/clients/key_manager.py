@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from nova import errors, failures
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
-from nova.conf.base import Options
+from nova.conf.barbican import BarbicanOptions
+from nova.conf.key_manager import KeyManagerOptions
 
 #: The id of the fixed key; no other key has it.
 FIXED_ID = "00000000-0000-0000-0000-000000000000"
@@ -40,7 +41,7 @@ class VolumeKeys:
         return answer.content.hex()
 
 
-def of_groups(key_manager: Options, barbican: Options, credentials: Credentials) -> VolumeKeys:
+def of_groups(key_manager: KeyManagerOptions, barbican: BarbicanOptions, credentials: Credentials) -> VolumeKeys:
     """Return the keys for ``[key_manager]`` and ``[barbican]``. Raises config.KeyManager."""
     fixed = None
     if key_manager.fixed_key:

@@ -10,6 +10,7 @@ from keystoneauth1 import exceptions
 
 from nova import errors, failures
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.conf.oslo_limit import OsloLimitOptions
 from nova.model.base import Json
 
 RETRIES = 1
@@ -40,7 +41,7 @@ class WantedEndpoint(NamedTuple):
     region: str | None
 
 
-def of_groups(oslo_limit: Json, credentials: Credentials) -> Keystone:
+def of_groups(oslo_limit: OsloLimitOptions, credentials: Credentials) -> Keystone:
     """Return a client for the ``[oslo_limit]`` group."""
     wanted = WantedEndpoint(oslo_limit.endpoint_id, oslo_limit.endpoint_service_type, oslo_limit.endpoint_service_name,
                             oslo_limit.endpoint_interface.removesuffix("URL"), oslo_limit.endpoint_region_name)

@@ -18,6 +18,7 @@ from nova import concurrency, errors, failures
 from nova.clients import neutron_values as values
 from nova.clients.neutron_caller import NeutronCaller, strange
 from nova.clients.session import Credentials, ServiceEndpoint
+from nova.conf.neutron import NeutronOptions
 from nova.model.base import Json
 from nova.model.network.ports import (
     Counted,
@@ -42,7 +43,7 @@ IF_MATCH = "revision-if-match"
 T = TypeVar("T")
 
 
-def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
+def of_groups(neutron: NeutronOptions, credentials: Credentials) -> Neutron:
     """Return a client for the ``[neutron]`` group."""
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
     service = ServiceEndpoint("network", neutron.service_type, addresses, neutron.region_name,

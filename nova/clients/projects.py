@@ -11,7 +11,7 @@ from keystoneauth1 import exceptions
 from nova import errors
 from nova.clients.keystone import reach
 from nova.clients.session import Caller, Credentials
-from nova.conf.base import Options
+from nova.conf.keystone import KeystoneOptions
 
 LOG = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class AnyProject:
         """Accept every project."""
 
 
-def of_group(keystone: Options, credentials: Credentials) -> Projects | AnyProject:
+def of_group(keystone: KeystoneOptions, credentials: Credentials) -> Projects | AnyProject:
     """Return the check for ``[keystone]``; without credentials, projects are not checked."""
     if credentials.auth is None:
         LOG.info("no credentials for Keystone: projects of quotas and flavors are not checked")

@@ -21,7 +21,7 @@ from keystoneauth1 import adapter, exceptions, loading, noauth, plugin
 from keystoneauth1 import session as ksession
 
 from nova import concurrency, context, errors, metrics, tracing
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
@@ -49,13 +49,14 @@ def load(conf: Options, section: str) -> Credentials:
 
     Raises config.Credentials if a section names an ``auth_type`` but lacks its options.
     """
-    loading.register_session_conf_options(conf, section)
-    session = patient(loading.load_session_from_conf_options(conf, section))
+    source = oslo_conf(conf)
+    loading.register_session_conf_options(source, section)
+    session = patient(loading.load_session_from_conf_options(source, section))
     session.timeout = session.timeout or READ_TIMEOUT_S
     for candidate in (section, *FALLBACKS):
         auth = load_auth(conf, candidate)
         if auth is not None:
-            return Credentials(session, auth, bool(conf.service_user.send_service_user_token), candidate)
+            return Credentials(session, auth, conf.service_user.send_service_user_token, candidate)
     LOG.info("no credentials for the %s service: calls carry no token", section)
     return Credentials(session, None, section=section)
 
@@ -91,9 +92,10 @@ def _within(left_s: float, timeout: object) -> Json:
 
 def load_auth(conf: Options, section: str) -> plugin.BaseAuthPlugin | None:
     """Return the auth plugin of ``[section]``; None if it names no ``auth_type``. Raises config.Credentials."""
-    loading.register_auth_conf_options(conf, section)
+    source = oslo_conf(conf)
+    loading.register_auth_conf_options(source, section)
     try:
-        return loading.load_auth_from_conf_options(conf, section)
+        return loading.load_auth_from_conf_options(source, section)
     except exceptions.MissingRequiredOptions as error:
         raise errors.config.Credentials(section=section, reason=str(error)) from error
     except exceptions.NoMatchingPlugin:

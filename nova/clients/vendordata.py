@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import Json, Library
 from nova.model.guest.guests import GuestFacts
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import concurrency, configuration, errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
+from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
+from nova.conf.wsgi import WsgiOptions
 from nova.model.base import Library
 from nova.model.security.security_modes import SecurityMode
 from nova.monitoring.health import HealthChecks
@@ -65,7 +66,7 @@ class ApiKind(NamedTuple):
     TakenSignatures of all workers, or None if no API needs them. Its name in the tables below is also the name of its
     bounds (:mod:`nova.client_bounds`)."""
 
-    make: Callable[[Any, Any, Any], Any]
+    make: Callable[[Options, Library, Library], Library]
     module: str  # imported before workers fork
     section: str
     listen: str
@@ -75,12 +76,12 @@ class ApiKind(NamedTuple):
 
     def group(self, options: Options) -> Library:
         """Return the group that has its options."""
-        return options if self.section == "DEFAULT" else options[self.section]
+        return options if self.section == "DEFAULT" else getattr(options, self.section)
 
     def address(self, options: Options) -> tuple[str, int]:
         """Return the (address, port) to listen on."""
         group = self.group(options)
-        return group[self.listen], group[self.port]
+        return getattr(group, self.listen), getattr(group, self.port)
 
 
 #: APIs by name in enabled_apis
@@ -135,7 +136,7 @@ def check_rules(options: Options, names: Collection[str]) -> None:
     from nova.policies import Policy
 
     if set(names) - {METADATA}:
-        Policy(options)
+        Policy(oslo_conf(options))
 
 
 def check_own_filters(options: Options, names: Collection[str]) -> None:
@@ -166,7 +167,7 @@ def check_local(options: Options, believing: str, listen: str, address: str) -> 
                    "is reachable by others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
 
 
-def tls(group: Options) -> Library:
+def tls(group: WsgiOptions) -> Library:
     """Return the TLS context of ``[wsgi]``; None for plain HTTP. Raises service.CannotStart with the wrong option."""
     if not (group.ssl_cert_file or group.ssl_key_file):
         return None
@@ -175,7 +176,7 @@ def tls(group: Options) -> Library:
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with failures.replaced((OSError, TypeError), lambda error: errors.service.CannotStart(
             reason=f"[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file cannot be used: {error}")):
-        made.load_cert_chain(group.ssl_cert_file, group.ssl_key_file)
+        made.load_cert_chain(group.ssl_cert_file, group.ssl_key_file)  # type: ignore[arg-type]  # None: a TypeError
         if group.ssl_ca_file:
             made.load_verify_locations(group.ssl_ca_file)
             made.verify_mode = ssl.CERT_REQUIRED
@@ -298,7 +299,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
             check_ec2(options)
         sockets = bind(options, chosen, ALL if names else APIS)
     first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
-    wanted = first.group(options)[first.workers]
+    wanted = getattr(first.group(options), first.workers)
     common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))
     taken = taken_signatures(chosen)  # before workers fork
     return service.run(options, binary, lambda index: Api(options, sockets, index == 0, taken),

@@ -6,7 +6,7 @@ from typing import Any
 
 from nova import errors, failures
 from nova.cmd.reporting import Reporting
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
 

@@ -7,7 +7,7 @@ from typing import Any
 from nova import errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.monitoring.health import HealthChecks
 from nova.service import PeriodicTask
 

@@ -9,9 +9,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from oslo_config import cfg
-
 from nova import concurrency, configuration, errors, failures, logs, service
+from nova.conf._options import Options, oslo_conf
 from nova.configuration import database_urls
 from nova.monitoring import counting
 from nova.service_start import DaemonService
@@ -19,11 +18,11 @@ from nova.service_start import DaemonService
 LOG = logging.getLogger(__name__)
 
 
-def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
+def begin(options: Options, binary: str, mode: str = "eventlet") -> None:
     """Set up the process after nova's options were read, before modules with metrics or connections are imported."""
     concurrency.patch(mode)
     try:
-        configuration.check_libraries(options)
+        configuration.check_libraries(oslo_conf(options))
     except errors.config.Wrong as error:
         configuration.fail(error.message)
     open_log(options, binary)
@@ -32,7 +31,7 @@ def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
         counting.make_folder(binary)
 
 
-def open_log(options: cfg.ConfigOpts, binary: str) -> None:
+def open_log(options: Options, binary: str) -> None:
     """Set up the log as configured; its first line is about ignored database URLs. Exit with 2 and a sentence if the
     log cannot be written."""
     try:
@@ -43,18 +42,18 @@ def open_log(options: cfg.ConfigOpts, binary: str) -> None:
         configuration.fail(f"the log cannot be written: {error.strerror}. Check [DEFAULT]log_dir and log_file: the "
                            "directory must exist, and be writable by this service's user (install -d -m 0770 -g nova "
                            "/var/log/nova)")
-    if warning := database_urls.warning(options, binary):
+    if warning := database_urls.warning(oslo_conf(options), binary):
         LOG.warning("%s", warning)
 
 
 @contextlib.contextmanager
-def preparing(options: cfg.ConfigOpts, binary: str) -> Iterator[None]:
+def preparing(options: Options, binary: str) -> Iterator[None]:
     """Context of the preparations before workers fork: an error is logged as one line, and ends the program with 2 if
     the configuration is wrong, else with 1."""
     try:
         yield
     except errors.NovaError as error:
-        LOG.error("%s cannot start: %s", binary, configuration.sentence(options, error))
+        LOG.error("%s cannot start: %s", binary, configuration.sentence(oslo_conf(options), error))
         raise SystemExit(errors.config.exit_status(error)) from None
 
 
@@ -64,11 +63,11 @@ def preload(modules: Sequence[str]) -> None:
         importlib.import_module(module)
 
 
-def run(binary: str, make: Callable[[cfg.ConfigOpts, int], DaemonService],
-        workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
-        prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
+def run(binary: str, make: Callable[[Options, int], DaemonService],
+        workers: Callable[[Options], int] = lambda _options: 1,
+        prefer: Callable[[Options], str] = lambda _options: "eventlet",
         modules: Sequence[str] = ("nova.rpc.transport",),
-        check: Callable[[cfg.ConfigOpts], object] = lambda _options: None) -> int:
+        check: Callable[[Options], object] = lambda _options: None) -> int:
     """Run a service, from the command line to its exit code. ``check``: verifies required options once for all workers;
     it raises NovaError."""
     options = configuration.read(binary, configuration.beside(sys.argv[1:], binary))

@@ -12,8 +12,8 @@ from nova import concurrency, errors, failures
 from nova.cmd import common, host_credentials
 from nova.cmd.reporting import say_mode
 from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvirt
+from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.host.services import Heartbeat
 from nova.model.network.forbidden_ranges import RangeSetting, parsed
@@ -190,7 +190,7 @@ class Compute:
         if asked_mode(self.options) is SecurityMode.UPSTREAM:
             from nova.rpc.transport import probe_server
 
-            self.probes = probe_server(self.options, self.options.host, ComputeRPC.topic)
+            self.probes = probe_server(oslo_conf(self.options), self.options.host, ComputeRPC.topic)
             self.probes.start()
         heartbeats = Heartbeats(self.conductor, Heartbeat(host=self.options.host, binary=BINARY), self._on_heartbeat,
                                 self.bus.watchdog)

@@ -13,8 +13,10 @@ from nova.cmd import common
 from nova.cmd.conductor_hosts import cloud_wrap, console_auth, host_ends, secret_wrap, ticket_maker
 from nova.cmd.conductor_neighbours import check_networking, networking, notifier
 from nova.cmd.reporting import say_mode
+from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
+from nova.conf.api_database import ApiDatabaseOptions
+from nova.conf.database import DatabaseOptions
 from nova.model.base import Library
 from nova.model.host.services import DatabaseConnections
 from nova.model.security.security_modes import SecurityMode
@@ -43,7 +45,7 @@ def settings(options: Options) -> Library:
     from nova.model.placement.ratios import ratios
     from nova.model.quota import periods
 
-    limits = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
+    limits = {quota.API_NAMES.get(name, name): getattr(options.quota, name) for name in quota.LIMITS}
     names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
              "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
              "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
@@ -56,10 +58,10 @@ def settings(options: Options) -> Library:
     counted = ratios("[filter_scheduler]image_props_weight_setting",
                      options.filter_scheduler.image_props_weight_setting, usual=1.0)
     aliases = pci_aliases.parse(options.pci.alias)
-    vpn = VpnSettings(**{name: options[name] for name in (
+    vpn = VpnSettings(**{name: getattr(options, name) for name in (
         "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
         "cnt_vpn_clients")}, cc_dmz=options.my_ip)
-    return ConductorSettings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
+    return ConductorSettings(**{name: getattr(options, name) for name in names}, max_limit=options.api.max_limit,
                              cross_az_attach=options.cinder.cross_az_attach,
                              non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                              max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
@@ -82,7 +84,7 @@ def _network_limits(options: Options) -> dict[str, int]:
 
     if neutron_in_use(options):
         return dict(quota.NETWORK_DEFAULTS)
-    return {name: options.quota[name] for name in quota.NETWORK_LIMITS}
+    return {name: getattr(options.quota, name) for name in quota.NETWORK_LIMITS}
 
 
 def quotas(options: Options) -> Library:
@@ -125,7 +127,7 @@ def database(options: Options, schema: str) -> Database:
     from nova.db.sql.engine import Database
 
     name = {"api": "api_database", "cell": "database"}[schema]
-    group = options[name]
+    group: ApiDatabaseOptions | DatabaseOptions = options.api_database if schema == "api" else options.database
     if not group.connection:
         raise errors.config.Missing(option=f"[{name}]connection",
                                     cure="set it in nova-conductor.conf next to nova.conf")

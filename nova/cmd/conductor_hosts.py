@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from oslo_utils import netutils
 
+from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.security.security_modes import SecurityMode
 
@@ -47,7 +47,7 @@ def key_passwords(options: Options) -> dict[str, str]:
     from nova.db.host.security import password_of
     from nova.rpc.hosts_url import shared_passwords
 
-    return {"broker": shared_passwords(options), "database": password_of(options.database.connection)}
+    return {"broker": shared_passwords(options), "database": password_of(options.database.connection or "")}
 
 
 def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMode, peers: Library) -> Library:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.model.base import Library
 
 LOG = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def notifier(options: Options) -> Library:
     from nova.notifications.notifier import DisabledNotifier
     from nova.rpc.buses import is_in_process
 
-    if is_in_process(options) and NOTIFICATIONS not in options.list_all_sections():
+    if is_in_process(options) and NOTIFICATIONS not in oslo_conf(options).list_all_sections():
         return DisabledNotifier()
     from nova.notifications import oslo
 

@@ -17,7 +17,7 @@ from typing import Any
 from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.console import kinds
 from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
@@ -49,7 +49,7 @@ def main(binary: str) -> int:
     options = configuration.read(binary, configuration.beside(sys.argv[1:], binary),
                           [*proxies.CLI_OPTS, *proxies.CLI_ONLY], kind.about, EPILOG.format(**kind._asdict()))
     common.begin(options, binary)
-    if options.daemon:
+    if oslo_conf(options).daemon:
         LOG.warning("--daemon has no effect; %s stays in the foreground: use systemd for that", binary)
     try:
         parts = ProxyParts(options, kind)
@@ -124,8 +124,8 @@ def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
     """Return the listening socket. Raises service.CannotStart with address and option."""
     from nova import http_server
 
-    group = options[kind.section]
-    host, port = group[kind.host], group[kind.port]
+    group = getattr(options, kind.section)
+    host, port = getattr(group, kind.host), getattr(group, kind.port)
     with failures.replaced(OSError, lambda error: errors.service.CannotStart(
             reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) cannot be bound: {error.strerror}")):
         if options.source_is_ipv6:

@@ -6,7 +6,7 @@ from typing import Any
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.model.guest.consoles import ConsoleType
 from nova.monitoring.health import HealthChecks
 
@@ -26,7 +26,8 @@ BASE_URLS = {
 
 def base_urls(options: Options) -> dict[ConsoleType, str]:
     """Return the proxy's URL for users' programs, by console type; a type without a URL is not offered."""
-    return {kind: str(options[section][name]) for kind, (section, name) in BASE_URLS.items() if options[section][name]}
+    found = {kind: getattr(getattr(options, section), name) for kind, (section, name) in BASE_URLS.items()}
+    return {kind: str(url) for kind, url in found.items() if url}
 
 
 def configured_base_urls(options: Options) -> dict[ConsoleType, str]:
@@ -35,7 +36,7 @@ def configured_base_urls(options: Options) -> dict[ConsoleType, str]:
 
 
 def _is_set(options: Options, section: str, name: str) -> bool:
-    found = options.get_location(name, section)
+    found = oslo_conf(options).get_location(name, section)
     return found is not None and found.location.is_user_controlled
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.configuration.sources import Sources
 
 SECRETS = ("password", "user_password", "admin_password", "token", "admin_token", "application_credential_secret",
@@ -18,7 +18,7 @@ CURE = "remove it from this host's nova.conf; consider a password that was there
 def found(options: Options) -> tuple[str, ...]:
     """Return the options, as ``[section]name``, that are set in the files that ``options`` were read from."""
     places = [(section, name) for section in SECTIONS for name in SECRETS] + list(OTHERS)
-    values = Sources.of(options).values()
+    values = Sources.of(oslo_conf(options)).values()
     return tuple(f"[{section}]{name}" for section, name in places if any(values.get(section, {}).get(name, ())))
 
 

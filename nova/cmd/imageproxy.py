@@ -8,7 +8,7 @@ import sys
 
 from nova import configuration, errors, failures
 from nova.cmd import common
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
 

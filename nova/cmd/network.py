@@ -6,7 +6,7 @@ from typing import Any
 
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.monitoring.health import HealthChecks
 from nova.privileged import choosing
 from nova.rpc.hosts_url import require_hosts_url

@@ -17,7 +17,7 @@ from typing import Any
 
 from nova import concurrency, configuration, context, errors
 from nova.cmd import tool_ending, tool_log
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.configuration.tool_arguments import add_common, words_of
 from nova.policies import Policy, list_rules
 from nova.policies.sample import sample
@@ -70,7 +70,7 @@ def check(options: Options, given: argparse.Namespace) -> int:
     """Print the names of the rules that pass, one per line. Return 0; 1 if a rule that ``--api-name`` selects fails.
 
     Raises api.PolicyNoSuchRule, api.PolicyBadTarget; NotFound, Unavailable if the target is a server."""
-    policy = Policy(options)
+    policy = Policy(oslo_conf(options))
     caller, target = caller_of(given, policy), targets([word for words in given.target or () for word in words])
     if SERVER in target:
         target = _of_server(options, target.pop(SERVER))
@@ -95,7 +95,7 @@ def _of_server(options: Options, uuid: str) -> dict[str, str]:
     return {"project_id": server.project_id, "user_id": server.user_id}
 
 
-def show_sample(options: Options, given: argparse.Namespace) -> int:
+def show_sample(options: Options | None, given: argparse.Namespace) -> int:
     """Print a policy.yaml with every rule as a comment. The configuration is not read: ``options`` may be None."""
     sys.stdout.write(sample())
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from nova import concurrency, context, errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import Library, utcnow
 from nova.model.host.services import ContractVersion, Heartbeat, Registration
 from nova.model.security.security_modes import SecurityMode, stated

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.monitoring.health import HealthChecks
 
 BINARY = "nova-scheduler"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from oslo_config import cfg
 
 from nova import configuration, errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 
 LOG = logging.getLogger(__name__)
 
@@ -24,14 +24,15 @@ def status(options: Options, binary: str, work: Callable[[], int], failed: int =
     try:
         return work()
     except errors.config.Wrong as error:
-        return _say(binary, configuration.sentence(options, error), CONFIGURATION)
+        return _say(binary, configuration.sentence(oslo_conf(options), error), CONFIGURATION)
     except errors.NovaError as error:
         return _say(binary, described(error), failed)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at exit Python would write again
         return 1
     except Exception as error:
-        if isinstance(error, cfg.Error | ValueError) and (wrong := configuration.explained(options, error)) is not None:
+        is_option = isinstance(error, cfg.Error | ValueError)
+        if is_option and (wrong := configuration.explained(oslo_conf(options), error)) is not None:
             return _say(binary, wrong.message, CONFIGURATION)
         if (refused := _refused(error)) is not None:
             return _say(binary, f"The database refuses the statement: {refused}", failed)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from nova import logs
 from nova.cmd import common
-from nova.conf.base import Options
+from nova.conf._options import Options
 
 MODE = 0o640
 DEBUG = {"-d", "--debug"}
@@ -43,7 +43,7 @@ def set_up(options: Options, binary: str, words: Sequence[str], keeps_one: bool 
     terminal.setLevel(logging.DEBUG if talks else logging.ERROR)
     terminal.setFormatter(logs.OneLine() if talks else logging.Formatter("%(message)s"))
     handlers: list[logging.Handler] = [terminal]
-    if keeps_one and options.log_dir and (kept := _file(options, binary)) is not None:
+    if keeps_one and options.log_dir and (kept := _file(options.log_dir, binary)) is not None:
         kept.setFormatter(logs.OneObject(binary, options.host) if options.use_json else logs.OneLine())
         handlers.append(kept)
     for handler in handlers:
@@ -51,18 +51,18 @@ def set_up(options: Options, binary: str, words: Sequence[str], keeps_one: bool 
     logs.set_levels(options)
 
 
-def _file(options: Options, binary: str) -> logging.Handler | None:
+def _file(folder: str, binary: str) -> logging.Handler | None:
     """Return a handler for the log file; None if this user cannot write it. A new file gets the owner of the directory,
     so that a first command by root does not lock out other users; links are not followed, because the directory does
     not belong to root."""
-    path = os.path.join(options.log_dir, f"{binary}.log")
+    path = os.path.join(folder, f"{binary}.log")
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         try:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, MODE)
             if os.geteuid() == 0:
-                folder = os.stat(options.log_dir)
-                os.fchown(descriptor, folder.st_uid, folder.st_gid)
+                owned = os.stat(folder)
+                os.fchown(descriptor, owned.st_uid, owned.st_gid)
         except FileExistsError:
             descriptor = os.open(path, flags)
     except OSError:

@@ -18,7 +18,7 @@ from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.compute.reports.power_events import PowerEvents
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.guest.orders import ExpectedGuest, Permission
 from nova.model.server.states import PowerState, VmState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC

@@ -50,7 +50,7 @@ from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
 from nova.compute.reports.provider_config import ProviderConfig
 from nova.compute.reports.volume_usage import VolumeUsage
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import HostName
 from nova.model.guest.consoles import ConsoleType
 from nova.model.guest.guest_tree import TreeOptions

@@ -1,7 +1,8 @@
 """Option declarations, one module for each section. Only ``nova.cmd`` reads them, and passes them on as groups.
 
 A module here has ``GROUP`` (the section's name) and ``OPTS`` (oslo.config options, with upstream's names and defaults
-where the meaning is the same). Modules are discovered in this package.
+where the meaning is the same). Modules are discovered in this package. A class at a module's end has the section's
+values, with their types; :class:`nova.conf._options.Options` has all of them, and those of ``[DEFAULT]``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.security.security_modes import SecurityMode
 
 #: Options of bounded mode. A configuration without any of them requests upstream mode.
@@ -17,4 +17,5 @@ def asked_mode(conf: Options) -> SecurityMode:
 
 
 def _value(conf: Options, section: str, name: str) -> object:
-    return (conf if section == "DEFAULT" else conf[section])[name]
+    found: object = getattr(conf if section == "DEFAULT" else getattr(conf, section), name)
+    return found

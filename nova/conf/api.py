@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "api"
 
 OPTS = [
@@ -61,3 +63,29 @@ OPTS = [
                default="1.0 2007-01-19 2007-03-01 2007-08-29 2007-10-10 2007-12-15 2008-02-01 2008-09-01",
                help="Metadata versions that are not written to config drives."),
 ]
+
+
+class ApiOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[api]``."""
+
+    auth_strategy: str
+    noauth2_anywhere: bool
+    max_limit: int
+    project_requests_at_once: int
+    compute_link_prefix: str | None
+    glance_link_prefix: str | None
+    enable_instance_password: bool
+    list_records_by_skipping_down_cells: bool
+    use_neutron_default_nets: bool
+    neutron_default_tenant_id: str
+    dhcp_domain: str
+    metadata_cache_expiration: int
+    use_forwarded_for: bool
+    vendordata_providers: list[str]
+    vendordata_jsonfile_path: str | None
+    vendordata_dynamic_targets: list[str]
+    vendordata_dynamic_connect_timeout: int
+    vendordata_dynamic_read_timeout: int
+    vendordata_dynamic_ssl_certfile: str
+    vendordata_dynamic_failure_fatal: bool
+    config_drive_skip_versions: str

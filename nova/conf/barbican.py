@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WebUrl
 
 GROUP = "barbican"
@@ -16,3 +17,11 @@ OPTS = [
     cfg.StrOpt("barbican_endpoint_type", default="public", choices=("public", "internal", "admin"),
                help="Interface of Barbican in the catalog."),
 ]
+
+
+class BarbicanOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[barbican]``."""
+
+    barbican_endpoint: str | None
+    barbican_region_name: str | None
+    barbican_endpoint_type: str

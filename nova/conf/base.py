@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import datetime
 import socket
-from typing import Any
 
 from oslo_config import cfg
 
 from nova.conf._span import TimeSpan
 from nova.conf._urls import BrokerUrl
-
-#: A section of nova.conf, or all of it: oslo.config provides options as untyped attributes.
-Options = Any
 
 GROUP = "DEFAULT"
 

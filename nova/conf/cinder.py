@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WebUrl
 
 GROUP = "cinder"
@@ -35,3 +36,15 @@ OPTS = [
                 help="Log each call to the volume service with its status and Cinder's request id, and os-brick's "
                      "debug lines. Connection information of volumes is never logged."),
 ]
+
+
+class CinderOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[cinder]``."""
+
+    catalog_info: str
+    endpoint_template: str | None
+    os_region_name: str | None
+    http_retries: int
+    read_timeout: int
+    cross_az_attach: bool
+    debug: bool

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "compute"
 
 OPTS = [
@@ -30,3 +32,14 @@ OPTS = [
     cfg.IntOpt("shutdown_retry_interval", default=10, min=1,
                help="Seconds after which a guest that has not shut down on request is asked again."),
 ]
+
+
+class ComputeOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[compute]``."""
+
+    cpu_shared_set: str | None
+    cpu_dedicated_set: str | None
+    provider_config_location: str
+    live_migration_wait_for_vif_plug: bool
+    max_disk_devices_to_attach: int
+    shutdown_retry_interval: int

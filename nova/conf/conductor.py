@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "conductor"
 
 OPTS = [
@@ -21,3 +23,12 @@ OPTS = [
     cfg.IntOpt("pool_size", default=64, min=1, help="Number of calls that a process works on at the same time; more "
                                                     "wait in the queue."),
 ]
+
+
+class ConductorOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[conductor]``."""
+
+    workers: int | None
+    host_secret_key: list[str]
+    lease_seconds: int
+    pool_size: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "console"
 
 OPTS = [
@@ -31,3 +33,21 @@ OPTS = [
     cfg.StrOpt("xterm_path", default="/usr/share/javascript/xterm",
                help="Directory of xterm.js and xterm.css, for the page of serial consoles."),
 ]
+
+
+class ConsoleOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[console]``."""
+
+    allowed_origins: list[str]
+    ssl_ciphers: str | None
+    ssl_minimum_version: str
+    reachable_networks: list[str]
+    local_hosts: list[str]
+    max_sessions: int
+    max_sessions_per_token: int
+    max_sessions_per_server: int
+    max_sessions_per_user: int
+    session_idle_timeout: int
+    session_timeout: int
+    connect_timeout: int
+    xterm_path: str

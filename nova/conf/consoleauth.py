@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "consoleauth"
 
 OPTS = [
@@ -15,3 +17,12 @@ OPTS = [
                 help="Make a console's token valid for one connection. A reloaded page then needs a new one."),
     cfg.IntOpt("workers", default=1, min=1, help="Worker processes of nova-consoleauth."),
 ]
+
+
+class ConsoleauthOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[consoleauth]``."""
+
+    token_ttl: int
+    enforce_session_timeout: bool
+    single_use_tokens: bool
+    workers: int

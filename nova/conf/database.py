@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import DatabaseUrl
 
 GROUP = "database"
@@ -27,3 +28,12 @@ OPTS = [
                     "its user."),
     *POOL,
 ]
+
+
+class DatabaseOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[database]``."""
+
+    connection: str | None
+    max_pool_size: int
+    max_overflow: int
+    connection_recycle_time: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "doctor"
 
 OPTS = [
@@ -12,3 +14,9 @@ OPTS = [
                      "doctor' fails if one of them does not run. Empty: the systemd units enabled here; without any, "
                      "the daemons that have registered from this host."),
 ]
+
+
+class DoctorOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[doctor]``."""
+
+    expected_daemons: list[str]

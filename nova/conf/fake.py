@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "fake"
 
 OPTS = [
@@ -30,3 +32,17 @@ OPTS = [
                 help="Store the guests in files under state_path/fake, so that they survive a restart of "
                      "nova-compute, like real guests. Off: they end with the process."),
 ]
+
+
+class FakeOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[fake]``."""
+
+    nodes: int
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    topology: str
+    devices_in_placement: bool
+    boot_delay: float
+    live_migration_time: float
+    keep_state: bool

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "filter_scheduler"
 
 OPTS = [
@@ -97,3 +99,34 @@ OPTS = [
                help="CPU architecture of images without hw_architecture: x86_64, aarch64, ... Unset: such images may "
                     "run anywhere."),
 ]
+
+
+class FilterSchedulerOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[filter_scheduler]``."""
+
+    available_filters: list[str]
+    enabled_filters: list[str]
+    weight_classes: list[str]
+    host_subset_size: int
+    shuffle_best_same_weighed_hosts: bool
+    ram_weight_multiplier: float
+    cpu_weight_multiplier: float
+    disk_weight_multiplier: float
+    soft_affinity_weight_multiplier: float
+    soft_anti_affinity_weight_multiplier: float
+    num_instances_weight_multiplier: float
+    io_ops_weight_multiplier: float
+    build_failure_weight_multiplier: float
+    cross_cell_move_weight_multiplier: float
+    hypervisor_version_weight_multiplier: float
+    pci_weight_multiplier: float
+    image_props_weight_multiplier: float
+    image_props_weight_setting: list[str]
+    max_io_ops_per_host: int
+    max_instances_per_host: int
+    isolated_images: list[str]
+    isolated_hosts: list[str]
+    restrict_isolated_hosts_to_isolated_images: bool
+    aggregate_image_properties_isolation_namespace: str | None
+    aggregate_image_properties_isolation_separator: str
+    image_properties_default_architecture: str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WebUrl
 
 GROUP = "glance"
@@ -25,3 +26,15 @@ OPTS = [
     cfg.IntOpt("read_timeout", default=60, min=1,
                help="Seconds without a byte after which a call fails; a download may last longer."),
 ]
+
+
+class GlanceOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[glance]``."""
+
+    api_servers: list[str] | None
+    endpoint_override: str | None
+    region_name: str | None
+    service_type: str
+    valid_interfaces: list[str]
+    num_retries: int
+    read_timeout: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "image_cache"
 
 OPTS = [
@@ -25,3 +27,14 @@ OPTS = [
     cfg.IntOpt("convert_timeout", default=1800, min=1,
                help="Seconds allowed for the conversion of one image to raw; then it is killed."),
 ]
+
+
+class ImageCacheOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[image_cache]``."""
+
+    manager_interval: int
+    subdirectory_name: str
+    remove_unused_base_images: bool
+    remove_unused_original_minimum_age_seconds: int
+    precache_concurrency: int
+    convert_timeout: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WebUrl
 
 GROUP = "image_proxy"
@@ -47,3 +48,21 @@ OPTS = [
     cfg.IntOpt("read_timeout", default=60, min=1,
                help="Read by nova-compute: seconds without a byte after which a request fails."),
 ]
+
+
+class ImageProxyOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[image_proxy]``."""
+
+    key: list[str]
+    listen: str
+    listen_port: int
+    workers: int | None
+    servers: list[str]
+    ticket_lifetime: int
+    transfers: int
+    client_timeout: int
+    longest_transfer: int
+    cafile: str | None
+    insecure: bool
+    num_retries: int
+    read_timeout: int

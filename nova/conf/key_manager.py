@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "key_manager"
 
 OPTS = [
@@ -14,3 +16,10 @@ OPTS = [
                help="Single key for all volumes, in hex digits; the same as Cinder's. It decrypts every volume: only "
                     "for trials, and for volumes from before Barbican."),
 ]
+
+
+class KeyManagerOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[key_manager]``."""
+
+    backend: str
+    fixed_key: str | None

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "keystone"
 
 OPTS = [
     cfg.StrOpt("region_name", help="Region of Keystone's endpoint in the catalog. Unset: any."),
 ]
+
+
+class KeystoneOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[keystone]``."""
+
+    region_name: str | None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "libvirt"
 
 _CONNECTION = [
@@ -159,3 +161,66 @@ _DEVICES = [
 ]
 
 OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_BRICK, *_MOVES, *_DEVICES]
+
+
+class LibvirtOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[libvirt]``."""
+
+    virt_type: str
+    connection_uri: str
+    keepalive_interval: int
+    kvm_probe_timeout: int
+    cpu_mode: str | None
+    cpu_models: list[str]
+    cpu_model_extra_flags: list[str]
+    hw_machine_type: list[str] | None
+    sysinfo_serial: str
+    mem_stats_period_seconds: int
+    rng_dev_path: str
+    swtpm_enabled: bool
+    num_pcie_ports: int
+    rx_queue_size: int | None
+    tx_queue_size: int | None
+    pmem_namespaces: list[str]
+    num_memory_encrypted_guests: int | None
+    images_type: str
+    images_volume_group: str | None
+    volume_clear: str
+    volume_clear_size: int
+    images_rbd_pool: str
+    images_rbd_ceph_conf: str
+    images_rbd_snapshot_pool: str
+    rbd_user: str | None
+    rbd_secret_uuid: str | None
+    rbd_connect_timeout: int
+    rbd_destroy_volume_retries: int
+    rbd_destroy_volume_retry_interval: int
+    disk_cachemodes: list[str]
+    hw_disk_discard: str | None
+    snapshot_image_format: str | None
+    image_tool_cpu_limit: int
+    image_tool_memory_limit_mb: int | None
+    images_address_space_limit: int
+    nfs_mount_point_base: str
+    nfs_mount_options: str | None
+    use_default_aio_mode_for_volumes: bool
+    volume_use_multipath: bool
+    volume_enforce_multipath: bool
+    num_volume_scan_tries: int
+    num_nvme_discover_tries: int
+    num_iser_scan_tries: int
+    iscsi_iface: str | None
+    live_migration_inbound_addr: str | None
+    live_migration_ports: str
+    live_migration_permit_post_copy: bool
+    live_migration_permit_auto_converge: bool
+    live_migration_bandwidth: int
+    live_migration_downtime: int
+    live_migration_downtime_steps: int
+    live_migration_downtime_delay: int
+    live_migration_completion_timeout: int
+    live_migration_timeout_action: str
+    disk_export_ports: str
+    disk_copy_timeout: int
+    device_detach_attempts: int
+    device_detach_timeout: int

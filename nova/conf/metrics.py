@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "metrics"
 
 OPTS = [
@@ -19,3 +21,12 @@ OPTS = [
     cfg.FloatOpt("weight_of_unavailable", default=-10000.0,
                  help="Value of a host that does not report all of these metrics, if required is off."),
 ]
+
+
+class MetricsOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[metrics]``."""
+
+    weight_multiplier: float
+    weight_setting: list[str]
+    required: bool
+    weight_of_unavailable: float

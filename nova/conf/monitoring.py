@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "monitoring"
 
 #: Default port of each daemon: different for daemons that may run on one host.
@@ -25,3 +27,11 @@ OPTS = [
                      "(nova-api-ec2), as listed on the page on monitoring. Set it in the daemon's own file if two "
                      "daemons of a kind run on one machine."),
 ]
+
+
+class MonitoringOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[monitoring]``."""
+
+    enabled: bool
+    listen: str
+    port: int | None

@@ -7,6 +7,8 @@ import sysconfig
 
 from oslo_config import cfg
 
+from nova.conf._options import Options, oslo_conf
+
 GROUP = "DEFAULT"
 
 OPTS = [
@@ -117,11 +119,12 @@ OPTS = [
 ]
 
 
-def neutron_in_use(conf: cfg.ConfigOpts) -> bool:
+def neutron_in_use(options: Options) -> bool:
     """Return whether Neutron provides this cloud's networks."""
     from keystoneauth1 import loading
 
-    if conf.use_neutron is not None:
-        return bool(conf.use_neutron)
-    conf.register_opts(loading.get_auth_common_conf_options(), group="neutron")  # nova declares no auth_type
-    return bool(conf.neutron.auth_type or conf.neutron.auth_section or conf.neutron.endpoint_override)
+    if options.use_neutron is not None:
+        return options.use_neutron
+    source = oslo_conf(options)
+    source.register_opts(loading.get_auth_common_conf_options(), group="neutron")  # nova declares no auth_type
+    return bool(source.neutron.auth_type or source.neutron.auth_section or options.neutron.endpoint_override)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WebUrl
 
 GROUP = "neutron"
@@ -35,3 +36,19 @@ OPTS = [
     cfg.StrOpt("ovs_bridge", default="br-int",
                help="Open vSwitch integration bridge, if the service does not name one."),
 ]
+
+
+class NeutronOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[neutron]``."""
+
+    service_metadata_proxy: bool
+    metadata_proxy_shared_secret: str
+    endpoint_override: str | None
+    region_name: str | None
+    service_type: str
+    valid_interfaces: list[str]
+    http_retries: int
+    read_timeout: int
+    extension_sync_interval: int
+    default_floating_pool: str
+    ovs_bridge: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "notifications"
 
 OPTS = [
@@ -31,3 +33,14 @@ OPTS = [
     cfg.BoolOpt("bdms_in_notifications", default=False,
                 help="Include a server's volumes in versioned events (block_devices; null while this is off)."),
 ]
+
+
+class NotificationsOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[notifications]``."""
+
+    notification_format: str
+    versioned_notifications_topics: list[str]
+    default_level: str
+    notify_on_state_change: str | None
+    default_publisher_id: str | None
+    bdms_in_notifications: bool

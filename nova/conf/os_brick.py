@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "os_brick"
 
 OPTS = [
@@ -12,3 +14,9 @@ OPTS = [
                     "their path, too, and writable for them: give the directory their group, and the setgid bit. "
                     "nova-compute checks it at start."),
 ]
+
+
+class OsBrickOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[os_brick]``."""
+
+    lock_path: str

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "oslo_limit"
 
 OPTS = [
@@ -20,3 +22,14 @@ OPTS = [
     cfg.IntOpt("read_timeout", default=10, min=1,
                help="Seconds without a response after which a request that needs a limit fails with 503."),
 ]
+
+
+class OsloLimitOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[oslo_limit]``."""
+
+    endpoint_id: str | None
+    endpoint_service_type: str
+    endpoint_service_name: str | None
+    endpoint_interface: str
+    endpoint_region_name: str | None
+    read_timeout: int

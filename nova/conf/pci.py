@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "pci"
 
 OPTS = [
@@ -29,3 +31,11 @@ OPTS = [
                 help="Report the devices of device_spec as resource providers below this host's. It cannot be "
                      "disabled again for a host. Read by nova-compute."),
 ]
+
+
+class PciOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[pci]``."""
+
+    alias: list[str]
+    device_spec: list[str]
+    report_in_placement: bool

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "privileged"
 
 OPTS = [
@@ -15,3 +17,10 @@ OPTS = [
                help="User of nova-compute and nova-network: only processes of this user, and of root, may call the "
                     "helper."),
 ]
+
+
+class PrivilegedOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[privileged]``."""
+
+    socket: str
+    user: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "quota"
 
 _DEFAULTS = (
@@ -48,3 +50,26 @@ API_NAMES = {"injected_file_path_length": "injected_file_path_bytes"}
 #: Limits of nova-network's resources that old API versions list when Neutron is used.
 NETWORK_DEFAULTS = {"fixed_ips": -1, "floating_ips": -1, "networks": 3, "security_groups": -1,
                     "security_group_rules": -1}
+
+
+class QuotaOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[quota]``."""
+
+    driver: str
+    unified_limits_resource_strategy: str
+    unified_limits_resource_list: list[str]
+    instances: int
+    cores: int
+    ram: int
+    metadata_items: int
+    injected_files: int
+    injected_file_content_bytes: int
+    injected_file_path_length: int
+    key_pairs: int
+    server_groups: int
+    server_group_members: int
+    fixed_ips: int
+    floating_ips: int
+    networks: int
+    security_groups: int
+    security_group_rules: int

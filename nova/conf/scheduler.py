@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "scheduler"
 
 OPTS = [
@@ -34,3 +36,17 @@ OPTS = [
                help="Seconds between two requests to the conductor for host changes that this scheduler has missed. "
                     "Changes are sent as they happen; this recovers lost messages."),
 ]
+
+
+class SchedulerOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[scheduler]``."""
+
+    workers: int | None
+    max_attempts: int
+    limit_tenants_to_placement_aggregate: bool
+    placement_aggregate_required_for_tenants: bool
+    query_placement_for_image_type_support: bool
+    enable_isolated_aggregate_filtering: bool
+    image_metadata_prefilter: bool
+    query_placement_for_routed_network_aggregates: bool
+    host_state_sweep_interval: int

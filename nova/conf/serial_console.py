@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "serial_console"
 
 OPTS = [
@@ -24,3 +26,15 @@ OPTS = [
                     "on the guests' own host: it connects only to sockets in this directory, and must be in QEMU's "
                     "group."),
 ]
+
+
+class SerialConsoleOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[serial_console]``."""
+
+    enabled: bool
+    port_range: str
+    base_url: str
+    proxyclient_address: str
+    serialproxy_host: str
+    serialproxy_port: int
+    socket_dir: str | None

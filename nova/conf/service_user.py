@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "service_user"
 
 OPTS = [
@@ -14,3 +16,9 @@ OPTS = [
                 help="Send nova's service token with the user's token, so that long operations outlive the user's "
                      "token."),
 ]
+
+
+class ServiceUserOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[service_user]``."""
+
+    send_service_user_token: bool

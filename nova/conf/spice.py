@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WEB
 
 GROUP = "spice"
@@ -38,3 +39,22 @@ OPTS = [
     cfg.StrOpt("streaming_mode", choices=("filter", "all", "off"),
                help="Detection of video, which is sent as a stream. Unset: QEMU's default."),
 ]
+
+
+class SpiceOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[spice]``."""
+
+    enabled: bool
+    agent_enabled: bool
+    server_listen: str
+    server_proxyclient_address: str
+    html5proxy_base_url: str
+    html5proxy_host: str
+    html5proxy_port: int
+    spice_direct_proxy_base_url: str
+    require_secure: bool
+    image_compression: str | None
+    jpeg_compression: str | None
+    zlib_compression: str | None
+    playback_compression: bool | None
+    streaming_mode: str | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WebUrl
 
 GROUP = "tracing"
@@ -17,3 +18,10 @@ OPTS = [
                  help="Fraction of all requests whose spans are exported. All daemons select the same requests, by "
                       "their ids; the caller's sampling decision is ignored."),
 ]
+
+
+class TracingOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[tracing]``."""
+
+    otlp_endpoint: str | None
+    sample_ratio: float

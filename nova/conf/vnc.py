@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
 from nova.conf._urls import WEB
 
 GROUP = "vnc"
@@ -43,3 +44,21 @@ OPTS = [
     cfg.StrOpt("vencrypt_client_cert", help="Certificate of the proxy for vencrypt, a PEM file."),
     cfg.StrOpt("vencrypt_ca_certs", help="CA certificates for QEMU's certificate, a PEM file. Needed by vencrypt."),
 ]
+
+
+class VncOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[vnc]``."""
+
+    enabled: bool
+    server_listen: str
+    server_proxyclient_address: str
+    novncproxy_base_url: str
+    novncproxy_host: str
+    novncproxy_port: int
+    xvpvncproxy_base_url: str | None
+    xvpvncproxy_host: str
+    xvpvncproxy_port: int
+    auth_schemes: list[str]
+    vencrypt_client_key: str | None
+    vencrypt_client_cert: str | None
+    vencrypt_ca_certs: str | None

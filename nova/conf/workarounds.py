@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "workarounds"
 
 OPTS = [
@@ -11,3 +13,9 @@ OPTS = [
                 help="Report guests that stop or start by themselves to the conductor immediately. Off: only the "
                      "report every sync_power_state_interval includes them. Read by nova-compute."),
 ]
+
+
+class WorkaroundsOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[workarounds]``."""
+
+    handle_virt_lifecycle_events: bool

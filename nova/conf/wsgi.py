@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._section import Section
+
 GROUP = "wsgi"
 
 OPTS = [
@@ -22,3 +24,14 @@ OPTS = [
     cfg.IntOpt("client_socket_timeout", default=900, min=0, deprecated_group="DEFAULT",
                help="Seconds without a byte after which a client's connection is closed. 0: never."),
 ]
+
+
+class WsgiOptions(Section, frozen=True, kw_only=True):
+    """Values of ``[wsgi]``."""
+
+    api_paste_config: str
+    ssl_cert_file: str | None
+    ssl_key_file: str | None
+    ssl_ca_file: str | None
+    default_pool_size: int
+    client_socket_timeout: int

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from nova.conf.base import Options
 from nova.configuration.sources import Sources, Values, normal
 
 #: Programs that open databases.
@@ -32,7 +31,7 @@ def forget(options: cfg.ConfigOpts, binary: str) -> None:
                     sections[section].pop(name, None)
 
 
-def warning(options: Options, binary: str) -> str:
+def warning(options: cfg.ConfigOpts, binary: str) -> str:
     """Return one sentence that names each dropped URL and its file; empty if there is none."""
     if binary in READERS:
         return ""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from oslo_config import cfg, types
 
 from nova import errors
-from nova.conf.base import Options
 
 _NAMED = re.compile(r"\[(\w+)\](\w+)")
 
@@ -46,7 +45,7 @@ _WORDS = {cfg.Locations.user: "{}", cfg.Locations.command_line: "the command lin
           cfg.Locations.environment: "the environment variable {}"}
 
 
-def sentence(options: Options, error: errors.NovaError) -> str:
+def sentence(options: cfg.ConfigOpts, error: errors.NovaError) -> str:
     """Return the error's sentence; for a configuration error, with the origin of the option that it names."""
     named = _NAMED.search(error.message) if isinstance(error, errors.config.Wrong) else None
     where = _place_or_none(options, *named.groups()) if named else ""
@@ -55,7 +54,7 @@ def sentence(options: Options, error: errors.NovaError) -> str:
     return f"{error.message.rstrip('.')} ({named[0] if named else ''} is set in {where})"
 
 
-def _place_or_none(options: Options, group: str, name: str) -> str:
+def _place_or_none(options: cfg.ConfigOpts, group: str, name: str) -> str:
     """Return the origin; empty also for an option that is unknown or unreadable."""
     with contextlib.suppress(cfg.Error, ValueError):
         return place(options, group, name)

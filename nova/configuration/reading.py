@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from oslo_config import cfg
 
 from nova import conf, errors
 from nova.conf import logs as log_section
+from nova.conf._options import Options, oslo_conf
 from nova.configuration import database_urls
 from nova.configuration.command_line import spelt, typed
 from nova.configuration.sources import Sources, unreadable
@@ -31,18 +32,18 @@ def program(path: str) -> str:
     return f"nova-{name.removesuffix('.py').replace('_', '-')}" if is_module else name
 
 
-def load(binary: str, args: Sequence[str] | None = None) -> cfg.ConfigOpts:
+def load(binary: str, args: Sequence[str] | None = None) -> Options:
     """Load and check the configuration of a program other than a daemon: :func:`read`, and the options of libraries."""
     options = read(binary, args)
     try:
-        check_libraries(options)
+        check_libraries(oslo_conf(options))
     except errors.config.Wrong as error:
         fail(error.message)
     return options
 
 
 def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = (),
-         about: str | None = None, epilog: str | None = None) -> cfg.ConfigOpts:
+         about: str | None = None, epilog: str | None = None) -> Options:
     """Load the configuration of a program from its files and command line, and check nova's own options. On an error it
     exits with status 2 and a sentence. Imports no library that must not be imported before eventlet has patched the
     standard library.
@@ -66,7 +67,7 @@ def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg
         fail(error.message)
     except (cfg.Error, OSError, ValueError) as error:
         fail(unreadable(error, files_of(given) or files))
-    return options
+    return cast(Options, options)  # it has each field as an attribute, and :func:`refuse` has read all of them
 
 
 def files_of(args: Sequence[str]) -> list[str]:

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from oslo_config import cfg
 
-from nova.conf.base import Options
-
 #: Section -> option -> values, as written in the files.
 Values = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -21,7 +19,7 @@ class Sources(NamedTuple):
     folders: tuple[str, ...]
 
     @classmethod
-    def of(cls, options: Options) -> Sources:
+    def of(cls, options: cfg.ConfigOpts) -> Sources:
         """Return the sources that ``options`` were loaded from."""
         return cls(paths(options.config_file), paths(options.config_dir))
 

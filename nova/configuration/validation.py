@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from oslo_config import cfg
 
 from nova import conf, errors, failures
-from nova.conf.base import Options
 from nova.configuration import database_urls, libraries
 from nova.configuration.origin import literal, place
 from nova.configuration.sources import Sources, Values, normal, unreadable
@@ -54,7 +53,7 @@ def unusable(group: str, option: cfg.Opt, sources: Sources, on_command_line: fro
     return errors.config.Unusable(option=name, reason=REFERENCE if reference else problem(option, value))
 
 
-def check_libraries(options: Options, thorough: bool = False) -> None:
+def check_libraries(options: cfg.ConfigOpts, thorough: bool = False) -> None:
     """Check the options of libraries. Raises config.Unusable for the first that cannot be read. Without ``thorough``,
     checks the usual ones and those of imported libraries: imports take time, and keystonemiddleware's list declares
     options that conflict with keystoneauth's."""
@@ -95,7 +94,7 @@ def is_set(group: str, option: cfg.Opt, values: Values) -> bool:
         or f"OS_{group}__{option.dest}".upper() in os.environ
 
 
-def check_again(options: Options) -> None:
+def check_again(options: cfg.ConfigOpts) -> None:
     """Check the files before a running program reloads them. Raises config.Wrong."""
     sources = Sources.of(options)
     fresh = _fresh(sources)
@@ -103,7 +102,7 @@ def check_again(options: Options) -> None:
     refuse(fresh, ours(), sources)
 
 
-def explained(options: Options, error: BaseException) -> errors.Invalid | None:
+def explained(options: cfg.ConfigOpts, error: BaseException) -> errors.Invalid | None:
     """Return the config error that names the option behind an error of oslo.config, which may name another option or
     repeat a value. None if oslo.config did not raise it."""
     if not isinstance(error, (*UNREADABLE, cfg.ConfigSourceValueError)):

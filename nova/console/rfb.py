@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.console import codes, vencrypt
 from nova.console.stream import Closed, Stream, StreamEnd, TooSlow, Violation
 from nova.console.target import TargetError

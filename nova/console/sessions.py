@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nova import concurrency, metrics, systemd
-from nova.conf.base import Options
+from nova.conf.console import ConsoleOptions
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
 from nova.model.base import Json
 from nova.model.guest.consoles import ConsoleConnection
@@ -40,7 +40,7 @@ class SessionLimits(NamedTuple):
     user: int
 
     @classmethod
-    def of(cls, group: Options, channels: int = 1) -> SessionLimits:
+    def of(cls, group: ConsoleOptions, channels: int = 1) -> SessionLimits:
         """Return the limits of ``[console]``, for consoles with so many connections each."""
         return cls(group.max_sessions * channels, group.max_sessions_per_token * channels,
                    group.max_sessions_per_server * channels, group.max_sessions_per_user * channels)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import concurrency, errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.console.stream import Closed, Stream, TooSlow, tune
 from nova.model.base import Json
 from nova.model.guest.consoles import ConsoleAddress

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db import keypairs
 from nova.db.schema import api_rebuild
 from nova.db.sql.engine import Database

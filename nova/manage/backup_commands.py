@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import Command, argument
 from nova.manage.databases import serving
 from nova.manage.output import say, say_now

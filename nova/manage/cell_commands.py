@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.host import cell_mappings, services
 from nova.db.placement import audits
 from nova.db.sql.engine import Database

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 
 #: Suffix that deployment tools expect: the configured database's name plus this is cell0's database.
 SUFFIX = "_cell0"
@@ -34,7 +34,7 @@ def configured(options: Options) -> CellUrls:
     from nova.rpc import transport
 
     broker = transport.has_broker(options)  # also declares transport_url, for which the library has a default
-    return CellUrls(options.transport_url if broker else "", options.database.connection or "")
+    return CellUrls(oslo_conf(options).transport_url if broker else "", options.database.connection or "")
 
 
 def filled(recorded: str | None, url: str) -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 
 if TYPE_CHECKING:
     from nova.rpc.contracts.conductor import ConductorRPC

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import Argument, Command, argument
 
 Say = Callable[[str], None]

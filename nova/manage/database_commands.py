@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from nova import errors
 from nova.cmd.tool_ending import described
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.sql.engine import Database
 from nova.manage.command import Run
 from nova.manage.databases import database_of, synced

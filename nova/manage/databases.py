@@ -8,7 +8,7 @@ that read servers use the URL that is recorded for the one cell.
 from __future__ import annotations
 
 from nova import errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.conf.database import DatabaseUrl
 from nova.db.host import cell_mappings
 from nova.db.schema import migrate

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json, write_private
 from nova.model.host.services import EnrolledHost, ServiceQuery

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.conf.monitoring import PORTS
 from nova.model.base import Json
 

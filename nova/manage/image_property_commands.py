@@ -14,7 +14,7 @@ import msgspec
 
 from nova import errors, failures
 from nova.api.views.image_properties import KNOWN
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.server import servers
 from nova.db.sql.engine import Connection, Database
 from nova.manage.command import Command, Run, argument

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from nova import errors
 from nova.conductor.hosts import security as agreements
+from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.db.host import enrolments, security
 from nova.db.sql.engine import Connection, Database
 from nova.manage.command import Command, argument
@@ -25,7 +25,6 @@ from nova.model.security.secret_wrap import SecretWrap
 from nova.model.security.security_modes import SecurityMode, stated
 from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.rpc import host_rights
-from nova.rpc.hosts_url import OWN
 from nova.rpc.proofs import FIRST_CONTACT
 
 Say = Callable[[str], None]
@@ -86,7 +85,7 @@ def isolate(options: Options, given: argparse.Namespace, say: Say, runner: Comma
     if mode is not SecurityMode.UPSTREAM:
         say(f"Nothing to do. {stated(SecurityMode.BOUNDED)}")
         return 0
-    if asked_mode(options) is SecurityMode.UPSTREAM:
+    if asked_mode(options) is SecurityMode.UPSTREAM or not options.hosts_transport_url:
         raise errors.config.Missing(option="[DEFAULT]hosts_transport_url", cure="first set the options of bounded mode "
                                     "for conductors and image proxies, and restart them; see doc/security.rst")
     waiting = [host for host, isolated in known.items() if not isolated and (given.all or host in given.host)]
@@ -125,12 +124,12 @@ def _prepare(options: Options, host: str, write: str | None, say: Say, runner: C
 
 def vhost_of(options: Options) -> str:
     """Return the hosts' vhost from the conductors' configuration."""
-    return urlsplit(str(options[OWN])).path.removeprefix("/")
+    return urlsplit(options.hosts_transport_url or "").path.removeprefix("/")
 
 
 def host_url(options: Options, host: str, password: str) -> str:
     """Return the ``hosts_transport_url`` of a host: the conductors' URL with the host's user."""
-    parts = urlsplit(str(options[OWN]))
+    parts = urlsplit(options.hosts_transport_url or "")
     places = ",".join(f"host-{host}:{password}@{one.rpartition('@')[2]}" for one in parts.netloc.split(","))
     return parts._replace(netloc=places).geturl()
 

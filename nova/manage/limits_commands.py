@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nova import errors
 from nova.conductor.quota.limits import NAMES
 from nova.conf import quota
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.db import flavors
 from nova.db.quota import class_usage, quotas
 from nova.db.sql.engine import Connection, Database
@@ -126,7 +126,7 @@ def _run(options: Options, given: argparse.Namespace, say: Say, table: Table) ->
             "administrator can write limits: system_scope = all, with the role admin there.")
         return 1
     api = synced(options, "api")
-    defaults = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
+    defaults = {quota.API_NAMES.get(name, name): getattr(options.quota, name) for name in quota.LIMITS}
     tell = said if given.verbose or given.dry_run else _quiet
     code = migrate(api, keystone, defaults, LimitsMigration(given.project_id, given.dry_run, tell), said)
     said("Nothing was written." if given.dry_run else "Done." if not code else "Not all could be written.")
@@ -154,7 +154,7 @@ def _keystone(options: Options, given: argparse.Namespace) -> Keystone | None:
     if credentials.auth is None:
         return None
     if given.region_id is not None:
-        options.set_override("endpoint_region_name", given.region_id, "oslo_limit")
+        oslo_conf(options).set_override("endpoint_region_name", given.region_id, "oslo_limit")
     return keystone.of_groups(options.oslo_limit, credentials)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from nova import concurrency, configuration, context
 from nova.cmd import tool_ending, tool_log
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.configuration.tool_arguments import add_common, words_with_databases
 from nova.manage import (
     api_rebuild,
@@ -325,7 +325,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _add(group: Options, name: str, command: Command) -> None:
+def _add(group: argparse._SubParsersAction[argparse.ArgumentParser], name: str, command: Command) -> None:
     one = group.add_parser(name, help=command.help, description=command.help)
     for flags, options in command.arguments:
         one.add_argument(*flags, **options)

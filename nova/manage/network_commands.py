@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Callable, Sequence
 
 from nova import errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import Command, ConductorOf, Run, Table, argument
 from nova.model.base import Scope
 from nova.model.network.networks import Network, NetworkChange, NewNetwork

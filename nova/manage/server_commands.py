@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json
 from nova.model.base import Value

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.conf.network import neutron_in_use
 from nova.db.host import enrolments, hosts
 from nova.db.host.services import COMPUTE, RunningRelease, releases
@@ -121,8 +121,9 @@ def policy_file(options: Options) -> UpgradeFinding:
     """Report a policy file in JSON, which is not supported any more."""
     from oslo_policy import opts
 
-    opts.set_defaults(options, policy_file="policy.yaml")
-    name = options.oslo_policy.policy_file
+    source = oslo_conf(options)
+    opts.set_defaults(source, policy_file="policy.yaml")
+    name = source.oslo_policy.policy_file
     if name.endswith(".json"):
         return UpgradeFinding(Result.FAILURE, f"[oslo_policy]policy_file is {name}: convert it to YAML "
                               "(oslopolicy-convert-json-to-yaml --namespace nova), and set the option to the new file.")

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import JSON, Command, ConductorOf, Table, argument
 from nova.manage.output import write_json
 from nova.model.base import Scope

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.command import Command, argument
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from nova import context, errors, failures, metrics
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.metadata.cache import Busy, Cache, ConcurrencyLimiter
 from nova.metadata.callers import caller_of
 from nova.metadata.options import MetadataOptions

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.guest.guest_network import TEMPLATE
 from nova.model.guest.guest_tree import TreeOptions
 

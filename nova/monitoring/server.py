@@ -12,7 +12,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import failures, http_server
 from nova.client_bounds import MONITORING
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.conf.monitoring import PORTS
 from nova.monitoring.exposition import CONTENT_TYPE_LATEST, ProcessFigures, exposed
 from nova.monitoring.health import Collector, Health, HealthChecks

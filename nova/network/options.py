@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.network import forbidden_ranges
 
 

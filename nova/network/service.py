@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from nova import concurrency, context, errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import HostName
 from nova.model.network.networks import NetworkOnHost
 from nova.network import options as network_options

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 
 import oslo_messaging
-from oslo_config import cfg
 
 from nova import errors
+from nova.conf._options import Options, oslo_conf
 from nova.notifications.facts import Who
 from nova.notifications.message import NotificationMessage
 from nova.notifications.notifier import FORMS, DisabledNotifier, Notifier, NotifierOptions
@@ -20,12 +20,13 @@ GROUP = "oslo_messaging_notifications"
 NONE = {"noop", ""}
 
 
-def make(conf: cfg.ConfigOpts, host: str) -> DisabledNotifier:
+def make(conf: Options, host: str) -> DisabledNotifier:
     """Return the process's notifier; a disabled one if no driver is configured. It connects at the first event. Raises
     daemon.NotificationsNoSuchDriver: the library would only log a warning, and drop every event."""
     oslo_messaging.set_transport_defaults("nova")  # the exchange that consumers bind to
-    transport = oslo_messaging.get_notification_transport(conf)  # also registers the options
-    drivers = [name for name in conf[GROUP].driver if name not in NONE]
+    source = oslo_conf(conf)
+    transport = oslo_messaging.get_notification_transport(source)  # also registers the options
+    drivers = [name for name in source[GROUP].driver if name not in NONE]
     if not drivers:
         return DisabledNotifier()
     _check(drivers)
@@ -33,7 +34,7 @@ def make(conf: cfg.ConfigOpts, host: str) -> DisabledNotifier:
     options = NotifierOptions(host=group.default_publisher_id or host, forms=FORMS[group.notification_format],
                               level=group.default_level, state_changes=group.notify_on_state_change or "",
                               shows_disks=group.bdms_in_notifications)
-    topics = {"unversioned": conf[GROUP].topics, "versioned": group.versioned_notifications_topics}
+    topics = {"unversioned": source[GROUP].topics, "versioned": group.versioned_notifications_topics}
     LOG.info("notifications are sent (%s) by %s", group.notification_format, ", ".join(drivers))
     return Notifier(OsloOutlet(transport, {form: topics[form] for form in options.forms}), options)
 

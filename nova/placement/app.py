@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from wsgiref.types import WSGIApplication
 
-from oslo_config import cfg
 from oslo_middleware import healthcheck
 
+from nova.conf._options import Options, oslo_conf
 from nova.placement import faults
 from nova.placement.discovery import PlacementRoot
 from nova.placement.dispatch import PlacementAPI
@@ -29,9 +29,9 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
     return stacked(application, (RequestId, lambda inner: AccessLog(inner, "placement", ACCESS_LOG), *outer))
 
 
-def from_conf(conductor: object, conf: cfg.ConfigOpts) -> WSGIApplication:
+def from_conf(conductor: object, conf: Options) -> WSGIApplication:
     """Return the API configured by ``conf``; ``conductor`` is a client of PlacementRPC."""
-    policy = Policy(conf)
+    policy = Policy(oslo_conf(conf))
     return build(Site(conductor, policy), authentication(conf, policy),
-                 library_middleware(conf, (microversions.HEADER,), always_cors=False),
-                 {"healthcheck": healthcheck.Healthcheck(None, conf)})
+                 library_middleware(oslo_conf(conf), (microversions.HEADER,), always_cors=False),
+                 {"healthcheck": healthcheck.Healthcheck(None, oslo_conf(conf))})

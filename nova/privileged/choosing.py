@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.privileged import client, ownership
 from nova.privileged.about import About, about
 from nova.privileged.helper_socket import SocketHelper

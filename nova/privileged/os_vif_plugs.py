@@ -26,7 +26,6 @@ from typing import Protocol
 from oslo_config import cfg
 
 from nova import errors
-from nova.conf.base import Options
 from nova.privileged.client import forwarded
 
 LOG = logging.getLogger(__name__)
@@ -78,7 +77,7 @@ class OsVif:
     """Plugs ports by os-vif. ``conf``: the process's configuration, which the library reads too. ``locks``: a directory
     for its locks."""
 
-    def __init__(self, locks: Path, conf: Options = cfg.CONF) -> None:
+    def __init__(self, locks: Path, conf: cfg.ConfigOpts = cfg.CONF) -> None:
         self._locks, self._conf = locks, conf
         self._one_at_a_time = threading.Lock()
         self._library: VifLibrary | None = None

@@ -12,14 +12,14 @@ import logging
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from oslo_config import cfg
 from oslo_privsep import capabilities as caps
 from oslo_privsep import priv_context
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 
 if TYPE_CHECKING:
     from nova.privileged.helper.settings import HelperSettings
@@ -57,7 +57,7 @@ def _settings() -> HelperSettings:
     os.umask(0o022)  # the library sets none
     own = conf.register(cfg.ConfigOpts())
     own([word for file in cfg.CONF.config_file or () for word in ("--config-file", file)], project="nova")
-    return settings_of(own)
+    return settings_of(cast(Options, own))
 
 
 class PrivsepHelper:
@@ -67,9 +67,9 @@ class PrivsepHelper:
 
     def __init__(self, conf: Options) -> None:
         priv_context.init(["sudo", "nova-rootwrap", conf.rootwrap_config])
-        plain = _plain_command(conf)
+        plain = _plain_command(oslo_conf(conf))
         if plain:
-            conf.set_default("helper_command", plain, group=SECTION)
+            oslo_conf(conf).set_default("helper_command", plain, group=SECTION)
 
     def ask(self, request: bytes, call: str) -> bytes:
         try:
@@ -85,15 +85,16 @@ class PrivsepHelper:
 
 def can_be_started(conf: Options) -> str:
     """Return why privsep cannot be started; empty if it probably can."""
-    conf.register_opts(priv_context.OPTS, group=SECTION)
-    if conf.nova_sys_admin.helper_command or _plain_command(conf):
+    source = oslo_conf(conf)
+    source.register_opts(priv_context.OPTS, group=SECTION)
+    if source.nova_sys_admin.helper_command or _plain_command(source):
         return ""
     if shutil.which("sudo") is None:
         return "sudo is not installed"
     return "" if Path(conf.rootwrap_config).exists() else f"{conf.rootwrap_config} does not exist"
 
 
-def _plain_command(conf: Options) -> str:
+def _plain_command(conf: cfg.ConfigOpts) -> str:
     """Return the command that some tools configure for all contexts."""
     conf.register_opts(priv_context.OPTS, group=PLAIN_SECTION)
     return conf[PLAIN_SECTION].helper_command or ""

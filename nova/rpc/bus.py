@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from nova import concurrency, errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
+from nova.conf.upgrade_levels import UpgradeLevelsOptions
 from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, Method, Timeout
@@ -175,7 +176,7 @@ class AnyBus(abc.ABC):
     def _normal_s(self) -> int:
         """Return the timeout of ordinary calls, in seconds. oslo.messaging registers the option when it is first
         used."""
-        return int(getattr(self.conf, "rpc_response_timeout", NORMAL_S))
+        return int(getattr(oslo_conf(self.conf), "rpc_response_timeout", NORMAL_S))
 
     def _callers_wait_s(self, method: Method) -> float:
         """Return the callers' timeout in seconds, if they use the same nova.conf; infinite for calls that receive
@@ -187,9 +188,8 @@ class AnyBus(abc.ABC):
 
 def pins(conf: Options) -> dict[str, str]:
     """Return topic -> version from ``[upgrade_levels]``. ``auto``, which older files have, is the default behaviour."""
-    if "upgrade_levels" not in conf:
-        return {}
-    named = {name.replace("_", "-"): version for name, version in conf.upgrade_levels.items()}
+    levels = conf.upgrade_levels
+    named = {name.replace("_", "-"): getattr(levels, name) for name in UpgradeLevelsOptions.__struct_fields__}
     return {topic: version for topic, version in named.items() if version and version != "auto"}
 
 

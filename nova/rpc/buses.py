@@ -7,7 +7,7 @@ complete cloud carries them itself (``nova/rpc/in_process.py``).
 
 from __future__ import annotations
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.rpc.bus import AnyBus
 from nova.rpc.client import Peers
 from nova.rpc.proofs import HostKeys

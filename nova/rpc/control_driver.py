@@ -21,10 +21,10 @@ from collections.abc import Callable
 
 import oslo_messaging
 from amqp.exceptions import ConnectionError as ConnectionLost
+from oslo_config import cfg
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova import failures
-from nova.conf.base import Options
 from nova.model.base import Library
 from nova.rpc.answers import IncomingCall, PendingReplies
 from nova.rpc.control_rights import ANSWERS, BOUNDED, BOUNDS, LIMITED
@@ -39,7 +39,7 @@ class ControlDriver(impl_rabbit.RabbitDriver):
     """The library's driver with another listener, and without the actions that a limited user may not do. ``rights``:
     those of the user in ``url``; None: no limits."""
 
-    def __init__(self, conf: Options, url: oslo_messaging.TransportURL, **kwargs: Library) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL, **kwargs: Library) -> None:
         super().__init__(conf, url, **kwargs)
         self.late = PendingReplies()
         self.user = next((host.username for host in url.hosts), None) or ""
@@ -114,7 +114,7 @@ class ControlListener(amqpdriver.RpcAMQPListener):
 class ControlConnection(PassivePublisher):
     """A connection that can send replies without the default exchange."""
 
-    def __init__(self, driver: ControlDriver, conf: Options, url: oslo_messaging.TransportURL, purpose: str,
+    def __init__(self, driver: ControlDriver, conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL, purpose: str,
                  retry: int | None = None) -> None:
         self._driver = driver
         super().__init__(conf, url, purpose, retry=retry)

@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 
 from nova import errors, failures
+from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.model.host.services import Registered, Registration
 from nova.model.security.security_modes import SecurityMode
 from nova.rpc.proofs import FIRST_CONTACT

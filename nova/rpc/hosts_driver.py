@@ -18,9 +18,9 @@ from collections.abc import Callable
 import kombu
 import oslo_messaging
 from amqp.exceptions import NotFound
+from oslo_config import cfg
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
-from nova.conf.base import Options
 from nova.model.base import Library
 from nova.rpc.answers import IncomingCall, PendingReplies
 from nova.rpc.conductor_listener import PREFETCH, ConductorListener
@@ -45,7 +45,7 @@ class HostsDriver(impl_rabbit.RabbitDriver):
     ``reply_queue``: the queue for replies to its calls. ``hosts``: for a conductor, the hosts whose calls it accepts
     and to which it sends orders; the listener follows it."""
 
-    def __init__(self, conf: Options, url: oslo_messaging.TransportURL, host: str | None,
+    def __init__(self, conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL, host: str | None,
                  declares: bool = False) -> None:
         super().__init__(conf, url, default_exchange=CALLS, allowed_remote_exmods=[])
         self.host, self.declares = host, declares or host is None
@@ -119,7 +119,7 @@ class CallsConsumer(RawConsumer):
 class HostsConnection(PassivePublisher):
     """A connection that uses only the exchanges of the hosts' vhost."""
 
-    def __init__(self, driver: HostsDriver, conf: Options, url: oslo_messaging.TransportURL, purpose: str,
+    def __init__(self, driver: HostsDriver, conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL, purpose: str,
                  retry: int | None = None) -> None:
         self._driver, self._channels = driver, 0
         super().__init__(conf, url, purpose, retry=retry)

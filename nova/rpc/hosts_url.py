@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nova import errors
+from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.model.security.security_modes import SecurityMode
 
 SHARED, OWN = "transport_url", "hosts_transport_url"
@@ -25,13 +25,13 @@ def require_hosts_url(conf: Options) -> str:
             option="[DEFAULT]hosts_transport_url", cure="it is the URL of the hosts' vhost (rabbit://USER:PASSWORD@"
             "BROKER:5672/nova-hosts), with this host's own user on a compute host; see 'The broker' in "
             "doc/install.rst. In upstream mode, set [DEFAULT]transport_url instead; see doc/security.rst")
-    return str(conf.hosts_transport_url)
+    return conf.hosts_transport_url
 
 
 def hosts_url(conf: Options, option: str) -> str:
     """Return the URL in that option, which may be the messaging library's own. Raises config.Missing if it is not
     set."""
-    return (shared_url(conf) if option == SHARED else str(conf[option] or "")) or require_hosts_url(conf)
+    return (shared_url(conf) if option == SHARED else conf.hosts_transport_url or "") or require_hosts_url(conf)
 
 
 def shared_url(conf: Options) -> str:
@@ -39,12 +39,14 @@ def shared_url(conf: Options) -> str:
     host."""
     import oslo_messaging  # after eventlet has patched what it uses
 
-    return str(conf.transport_url) if oslo_messaging.TransportURL.parse(conf).hosts else ""
+    source = oslo_conf(conf)
+    return str(source.transport_url) if oslo_messaging.TransportURL.parse(source).hosts else ""
 
 
 def shared_passwords(conf: Options) -> str:
     """Return the passwords in ``transport_url``, for all its hosts; for a URL without passwords, the URL."""
     import oslo_messaging
 
-    hosts = oslo_messaging.TransportURL.parse(conf).hosts
-    return "\n".join(sorted({host.password for host in hosts if host.password})) or str(conf.transport_url)
+    source = oslo_conf(conf)
+    hosts = oslo_messaging.TransportURL.parse(source).hosts
+    return "\n".join(sorted({host.password for host in hosts if host.password})) or str(source.transport_url)

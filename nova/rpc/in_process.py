@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from nova import errors, metrics
 from nova.concurrency import WorkerPool
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import Json
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
@@ -126,7 +126,7 @@ class InProcessBus(AnyBus):
     def __init__(self, conf: Options, host: str, peers: Peers | None = None, timeout_s: int | None = None) -> None:
         """Join the exchange of this process. ``timeout_s``: as in :func:`nova.rpc.buses.control_bus`."""
         super().__init__(conf, host, peers, timeout_s)
-        self._exchange = exchange(conf.hosts_transport_url)
+        self._exchange = exchange(conf.hosts_transport_url or "")
         self._servers: list[InProcessServer] = []
         self._closed = False
 

@@ -20,6 +20,7 @@ from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 from oslo_messaging.transport import RPCTransport
 
 from nova import errors, failures, metrics
+from nova.conf._options import Options, oslo_conf
 from nova.model.base import Json
 from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
@@ -82,18 +83,19 @@ def probe_server(conf: cfg.ConfigOpts, host: str, topic: str) -> Serving:
     return server
 
 
-def has_broker(conf: cfg.ConfigOpts) -> bool:
+def has_broker(conf: Options) -> bool:
     """Return whether ``transport_url`` is set."""
     return bool(shared_url(conf))
 
 
-def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "") -> HostsDriver:
+def open_hosts_transport(conf: Options, host: str | None, option: str = "") -> HostsDriver:
     """Return the driver of the hosts' vhost. ``host``: the daemon's host; None for a conductor. ``option``: the option
     with its URL; empty: the one for the configured mode. Raises config.Missing if that is not set."""
     option = option or hosts_url_option(conf)
     url = hosts_url(conf, option)
-    _set_defaults(conf)
-    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=option == SHARED)
+    source = oslo_conf(conf)
+    _set_defaults(source)
+    return HostsDriver(source, oslo_messaging.TransportURL.parse(source, url), host, declares=option == SHARED)
 
 
 def _set_defaults(conf: cfg.ConfigOpts) -> None:
@@ -122,7 +124,7 @@ class Bus(AnyBus):
 
     option = "transport_url"
 
-    def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None,
+    def __init__(self, conf: Options, host: str, peers: Peers | None = None,
                  timeout_s: int | None = None) -> None:
         """Open the transport. ``timeout_s``: as in :func:`nova.rpc.buses.control_bus`."""
         super().__init__(conf, host, peers, timeout_s)
@@ -132,7 +134,7 @@ class Bus(AnyBus):
         self._clients: dict[tuple[str, str | None], Any] = {}
 
     def _open(self) -> RPCTransport:
-        return open_transport(self.conf)
+        return open_transport(oslo_conf(self.conf))
 
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
@@ -184,8 +186,8 @@ class Bus(AnyBus):
     def _away(self) -> str:
         """Return the broker addresses that refuse connections, with reasons; empty if one of them accepts a
         connection."""
-        missed = []
-        for place in oslo_messaging.TransportURL.parse(self.conf, getattr(self.conf, self.option)).hosts:
+        missed, source = [], oslo_conf(self.conf)
+        for place in oslo_messaging.TransportURL.parse(source, getattr(source, self.option)).hosts:
             port = place.port or AMQP_PORT
             try:
                 socket.create_connection((place.hostname, port), PROBE_S).close()
@@ -267,7 +269,7 @@ class HostsBus(Bus):
 
     option = OWN
 
-    def __init__(self, conf: cfg.ConfigOpts, host: str, keys: HostKeys, conductor: bool = False,
+    def __init__(self, conf: Options, host: str, keys: HostKeys, conductor: bool = False,
                  peers: Peers | None = None, take: Take | None = None, option: str = "") -> None:
         """Open the transport. ``take``: for a conductor, as in :class:`nova.rpc.server.Receiver`. ``option``: the
         option with the URL; empty: the one for the mode that ``conf`` has."""

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, provider_fit, reasons
 from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, requirements, server_groups
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.ranking import HostFilter, Ranking, Unrankable
 from nova.scheduler.ranking_cache import Rankings
 from nova.scheduler.snapshot import Snapshot
@@ -35,7 +35,7 @@ class Pipeline:
     ``ranks`` False: every decision checks every host.
     """
 
-    def __init__(self, options: Options, rng: random.Random | None = None, ranks: bool = True) -> None:
+    def __init__(self, options: PluginOptions, rng: random.Random | None = None, ranks: bool = True) -> None:
         enabled = plugins.load_filters(options)
         implied = (*server_groups.ALWAYS, *([metrics.MetricsFilter] if metrics.required(options) else ()))
         missing = [cls for cls in implied if not any(isinstance(one, cls) for one in enabled)]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nova import errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import Library
 from nova.scheduler import filters, weighers, weights
 from nova.scheduler.filters import Filter
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.weighers import Weigher
 
 Plugin = TypeVar("Plugin", Filter, Weigher)
@@ -19,16 +20,6 @@ Plugin = TypeVar("Plugin", Filter, Weigher)
 OUR_FILTERS, OUR_WEIGHERS = "nova.scheduler.filters.", "nova.scheduler.weights."
 #: Filters of older releases, which may be enabled but only repeat mandatory checks or work of conductors.
 OLD_FILTERS = ("RetryFilter", "AggregateCoreFilter", "AggregateDiskFilter", "AggregateRamFilter")
-
-
-class PluginOptions:
-    """``[filter_scheduler]`` by its options' names, and two more groups by theirs, for filters and weighers."""
-
-    def __init__(self, filter_scheduler: object, metrics: object = None, scheduler: object = None) -> None:
-        self._own, self.metrics, self.scheduler = filter_scheduler, metrics, scheduler
-
-    def __getattr__(self, name: str) -> Library:
-        return getattr(self._own, name)
 
 
 def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
@@ -63,7 +54,7 @@ def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
 
 def check(options: Options) -> None:
     """Raise daemon.SchedulerUnknownPlugin if :func:`load_filters` or :func:`load_weighers` does not find a plug-in."""
-    groups = PluginOptions(options.filter_scheduler, options.metrics, options.scheduler)
+    groups = PluginOptions.of(options.filter_scheduler, options.metrics, options.scheduler)
     load_filters(groups)
     load_weighers(groups)
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from nova.conf.base import Options
 from nova.model.image.image_properties import OLD_NAMES
 from nova.model.placement.traits import TRAITS
 from nova.model.scheduling import address_space
@@ -22,6 +21,7 @@ from nova.model.server.action_restrictions import has_tpm
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.aggregate_members import projects_of
 from nova.scheduler.filters.compute_capabilities import fact
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 LOG = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class ImpliedTraits(Filter):
 
     public = True
 
-    def __init__(self, rule: PrefilterRule, options: Options = None) -> None:
+    def __init__(self, rule: PrefilterRule, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         assert rule.implies is not None
         self._name, self._implies = rule.name, rule.implies
@@ -192,12 +192,17 @@ class RequireTenantAggregate(Filter):
 
     reads = ("project_id", "tenant_aggregates")
 
+    def __init__(self, options: PluginOptions) -> None:
+        super().__init__(options)
+        group = options.scheduler
+        self._is_mandatory = group is not None and group.placement_aggregate_required_for_tenants
+
     @property
     def name(self) -> str:
         return "require_tenant_aggregate"
 
     def wanted(self, request: PlacementRequest) -> bool:
-        return request.tenant_aggregates or bool(self.options.scheduler.placement_aggregate_required_for_tenants)
+        return request.tenant_aggregates or self._is_mandatory
 
     def by_aggregates(self, request: PlacementRequest) -> bool:
         return True
@@ -247,11 +252,11 @@ RULES: tuple[PrefilterRule, ...] = (
 OWN_RULES: tuple[PrefilterRule, ...] = (PrefilterRule("address_bits_filter", filter=AddressBits),)
 
 
-def load(options: Options) -> tuple[Filter, ...]:
+def load(options: PluginOptions) -> tuple[Filter, ...]:
     """Return the enabled rules as filters. Without ``options.scheduler``, only the rules that are always enabled."""
     found: list[Filter] = []
     for rule in (*RULES, *OWN_RULES):
-        if rule.switch is not None and not getattr(getattr(options, "scheduler", None), rule.switch, False):
+        if rule.switch is not None and not getattr(options.scheduler, rule.switch, False):
             continue
         if rule.met and rule.switch is not None:
             LOG.warning("[scheduler]%s has no effect: %s", rule.switch, rule.met)

@@ -7,16 +7,19 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from nova import concurrency, errors, faults, metrics
+from nova.conf.filter_scheduler import FilterSchedulerOptions
+from nova.conf.metrics import MetricsOptions
+from nova.conf.scheduler import SchedulerOptions
 from nova.model.host.hosts import HostStates
 from nova.model.scheduling.decisions import PlacementRequest, Selection
 from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
-from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.snapshot import HostTable
 
 LOG = logging.getLogger(__name__)
@@ -29,10 +32,10 @@ JITTER = 0.2
 class SchedulerSettings(NamedTuple):
     """Option groups and other configuration. Times in seconds."""
 
-    scheduler: Any  # [scheduler]
-    filter_scheduler: Any  # [filter_scheduler]
+    scheduler: SchedulerOptions
+    filter_scheduler: FilterSchedulerOptions
     service_down_time: float
-    metrics: Any = None  # [metrics]
+    metrics: MetricsOptions | None = None
 
 
 class SchedulerService:
@@ -44,7 +47,7 @@ class SchedulerService:
         self._conductor = conductor
         self._clock = clock
         self._rng = rng or random.Random()
-        options = plugins.PluginOptions(settings.filter_scheduler, settings.metrics, settings.scheduler)
+        options = PluginOptions.of(settings.filter_scheduler, settings.metrics, settings.scheduler)
         self._pipeline = Pipeline(options, self._rng)
         self._hosts = HostTable(settings.service_down_time, clock)
         self._sweep_s = float(settings.scheduler.host_state_sweep_interval)

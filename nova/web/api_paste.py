@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TypeVar
 from wsgiref.types import WSGIApplication
 
-from oslo_config import cfg
 from paste.deploy import loadapp, loadfilter
 
 from nova import errors, failures
+from nova.conf._options import Options, oslo_conf
 from nova.web.layers import Middleware, stacked
 
 T = TypeVar("T")
@@ -87,18 +87,18 @@ class PasteConfig:
         return self.versions.get(version, OwnFilters())
 
 
-def surroundings(conf: cfg.ConfigOpts, api: str) -> PasteConfig:
+def surroundings(conf: Options, api: str) -> PasteConfig:
     """Return the surroundings of the application ``api`` (``osapi_compute``, ``metadata``). Raises config.Unusable,
     which names section and file."""
     path = _found(conf)
     return _File(path, conf.api.auth_strategy).surroundings(api) if path else PasteConfig()
 
 
-def _found(conf: cfg.ConfigOpts) -> Path | None:
+def _found(conf: Options) -> Path | None:
     """Return the file, which is searched for next to the configuration files. None: it does not exist, and is not
     configured."""
     name = conf.wsgi.api_paste_config
-    for folder in dict.fromkeys([*(Path(file).parent for file in conf.config_file or ()), Path("/")]):
+    for folder in dict.fromkeys([*(Path(file).parent for file in oslo_conf(conf).config_file or ()), Path("/")]):
         if (folder / name).is_file():
             return folder / name
     if name == DEFAULT:

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi, sizelimit
 
 from nova import errors
+from nova.conf._options import Options, oslo_conf
 from nova.policies import Policy
 from nova.web import auth
 from nova.web.fair_share import ProjectLimiter, ValidatedTokens
@@ -34,7 +35,7 @@ def stacked(application: WSGIApplication, layers: Sequence[Middleware]) -> WSGIA
     return application
 
 
-def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
+def authentication(conf: Options, policy: Policy) -> Middleware:
     """Return the middleware for ``[api]auth_strategy``: Keystone's token check, or trust in the caller."""
     if conf.api.auth_strategy == auth.NOAUTH:
         return lambda application: auth.NoAuth(application, policy)
@@ -108,8 +109,9 @@ class TokenAuthentication:
     error of the API. Projects share the worker fairly, by their recently valid tokens. Requests with other tokens share
     by address: each costs a call to Keystone."""
 
-    def __init__(self, application: WSGIApplication, conf: cfg.ConfigOpts) -> None:
-        self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
+    def __init__(self, application: WSGIApplication, conf: Options) -> None:
+        self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": oslo_conf(conf),
+                                                                "oslo_config_project": "nova"})
         self._turns, self._good = ProjectLimiter(shared=conf.api.project_requests_at_once), ValidatedTokens()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

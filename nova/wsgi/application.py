@@ -22,7 +22,7 @@ from nova import configuration, errors, http_server
 from nova.client_bounds import bounds
 from nova.cmd import common
 from nova.cmd.api import ALL, Api, check_own_filters, check_rules
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 
 LOG = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def _made(name: str, binary: str) -> PerProcess:
         check_rules(options, (name,))
         check_own_filters(options, (name,))
     except errors.config.Wrong as error:
-        configuration.fail(configuration.sentence(options, error))
+        configuration.fail(configuration.sentence(oslo_conf(options), error))
     common.preload(("nova.rpc.transport", ALL[name].module))
     return PerProcess(name, lambda: Api(options, {name: None}))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nova import errors
 from nova.compute.host import Host, checked_uuid
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.base import HostName
 from nova.model.guest.consoles import ConsoleAddress, ConsoleType
 from nova.virt.interface import ConsoleEndpoint, Driver

@@ -14,7 +14,7 @@ from nova.compute.abilities import traits_of
 from nova.compute.host import Host, replace_file
 from nova.compute.reports.build_stats import BuildHealth, moved
 from nova.compute.reports.provider_config import ProviderConfig, strangers, with_additions
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.host.hosts import Inventory, Node
 from nova.model.placement.providers import ClassInventory
 from nova.rpc.contracts.conductor_host import ConductorHostRPC

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from nova.clients.dns import DnsOptions, Managers
-from nova.conf import base as conf_base
+from nova.conf._options import Options
 from nova.model.network.addressing import Defaults
 from nova.model.network.network_managers import FLAT_DHCP, NetworkKind, named
 
@@ -22,7 +22,7 @@ class FloatingOptions:
     dns: Managers = dataclasses.field(default_factory=Managers.of)
 
 
-def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
+def floating_from_conf(conf: Options) -> FloatingOptions:
     """Return the options of floating addresses. Raises dns.NoDriver if a DNS driver cannot be created."""
     ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(DnsOptions)
             if field.name.startswith("ldap_")}
@@ -54,7 +54,7 @@ class NetworkOptions:
         return self.manager.dhcp and not self.force_dhcp_release
 
 
-def from_conf(conf: conf_base.Options) -> NetworkOptions:
+def from_conf(conf: Options) -> NetworkOptions:
     """Return the options of networks. Raises network.UnknownManager."""
     values = {field.name: getattr(conf, field.name) for field in dataclasses.fields(NetworkOptions)
               if field.name != "manager"}

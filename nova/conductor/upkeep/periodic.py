@@ -13,7 +13,7 @@ from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.host import services
 from nova.db.network import free_addresses, host_addresses
 from nova.db.operation import runners, taken_messages

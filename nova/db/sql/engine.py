@@ -17,7 +17,6 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
 
 from nova import errors, failures, metrics
-from nova.conf.base import Options
 from nova.db.sql.types import AnyColumn, AnyRow
 
 LOG = logging.getLogger(__name__)
@@ -231,7 +230,7 @@ def codes(error: exc.DBAPIError) -> set[AnyColumn]:
     return {getattr(original, "sqlstate", None), *first} - {None}
 
 
-def _make(url: str, options: dict[str, Options]) -> Engine:
+def _make(url: str, options: dict[str, int]) -> Engine:
     """Create an engine. Errors hide statement values, so that no user data or password reaches logs and faults."""
     always: dict[str, Any] = {"hide_parameters": True, "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None,
                               "skip_autocommit_rollback": True}

@@ -11,7 +11,8 @@ import uuid
 from pathlib import Path
 
 from nova import concurrency
-from nova.conf.base import Options
+from nova.conf._options import Options
+from nova.conf.fake import FakeOptions
 from nova.devel.fake.arrivals import Arrivals
 from nova.devel.fake.consoles import FakeRemoteConsoles
 from nova.devel.fake.disks import FakeDisks, FakeSnapshots
@@ -51,7 +52,7 @@ class FakeDriver(interface.Driver):
 
     needs_images = False
 
-    def __init__(self, options: Options, host: str, state_path: Path | None = None) -> None:
+    def __init__(self, options: FakeOptions, host: str, state_path: Path | None = None) -> None:
         self.hypervisor = FakeHypervisor(options, host, state_path)
         self.knobs, self.calls = self.hypervisor.knobs, self.hypervisor.calls
         self._options, self._host, self._watched = options, host, state_path is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from nova import concurrency, errors
-from nova.conf.base import Options
+from nova.conf.fake import FakeOptions
 from nova.devel.fake.knobs import Knobs
 from nova.devel.fake.store import FakeGuest, Store
 from nova.model.base import Library
@@ -29,7 +29,7 @@ class FakeHypervisor:
     """Simulated hypervisor. ``options`` is the group ``[fake]``; with ``state_path``, guests are stored in files and
     knobs are read from one."""
 
-    def __init__(self, options: Options, host: str, state_path: Path | None = None) -> None:
+    def __init__(self, options: FakeOptions, host: str, state_path: Path | None = None) -> None:
         self.options, self.host = options, host
         self.knobs = Knobs(state_path)
         keep = state_path / "fake" if state_path is not None and options.keep_state else None

@@ -22,7 +22,7 @@ from nova.cmd.conductor import Conductor, databases
 from nova.cmd.consoleauth import ConsoleAuth
 from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.console import kinds
 from nova.devel.identity.keystone import FakeKeystone
 from nova.devel.image.glance import FakeGlance
@@ -157,7 +157,7 @@ class WholeCloud:
                     fake.save()
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
-        exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
+        exchange(self.options.hosts_transport_url or "").intercept = self.faults.intercept
         self.server = http_server.Server(self.doors.apis, self.front, bounds("nova-all", self.options))
         self.server.start()
 

@@ -6,13 +6,15 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+from oslo_config import cfg
 
 from nova import errors
 from nova.cmd.compute import Compute
 from nova.cmd.conductor import databases
 from nova.cmd.conductor_hosts import secret_wrap
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.db.host import enrolments, services
 from nova.db.sql.engine import Connection
 from nova.model.base import Library
@@ -50,7 +52,7 @@ def check_programs() -> None:
 class HostOptions:
     """Configuration of one of several hosts in this process. ``own``: options of [DEFAULT] with values of the host."""
 
-    def __init__(self, options: Options, **own: object) -> None:
+    def __init__(self, options: cfg.ConfigOpts, **own: object) -> None:
         self._options, self._own = options, own
 
     def __getattr__(self, name: str) -> Library:
@@ -67,7 +69,8 @@ def options_of(options: Options, host: str, home: Path) -> Options:
     """Return the options of the host of that name."""
     folder = home / host
     folder.mkdir(mode=0o700, exist_ok=True)
-    return HostOptions(options, host=host, state_path=str(folder), instances_path=str(folder / "instances"))
+    return cast(Options, HostOptions(oslo_conf(options), host=host, state_path=str(folder),
+                                     instances_path=str(folder / "instances")))
 
 
 def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:

@@ -7,7 +7,7 @@ import queue
 from collections.abc import Sequence
 
 from nova import concurrency, context, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.devel.network.store import PortNews
 from nova.devel.nova_all.settings import CONTROLLER
 from nova.model.server.server_parts import ExternalEvent

@@ -20,7 +20,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 
 from nova import concurrency, errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.legacy.cert.authority import (
     CERTIFICATES,
     Authority,

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import msgspec
-from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_utils import netutils
 
 from nova import errors
+from nova.conf._options import Options, oslo_conf
 from nova.conf.network import neutron_in_use
 from nova.context import RequestContext, current, entered
 from nova.http_connection_limit import HOLDER
@@ -182,17 +182,18 @@ def build(site: Ec2Site, who: Signers, beside: dict[str, WSGIApplication] | None
         lambda inner: AccessLog(inner, "ec2", ACCESS_LOG)))
 
 
-def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.ConfigOpts, policy: Policy | None = None,
+def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: Options, policy: Policy | None = None,
               taken: TakenSignatures | None = None) -> WSGIApplication:
     """Build the API from ``conf``; ``conductor`` and ``objects`` are RPC clients, and all workers share ``taken``.
 
     Raises errors.config.Ec2Url, errors.config.Credentials and errors.config.RegionList for invalid options.
     """
-    site = Ec2Site(conductor, policy or Policy(conf), IdCache(conductor), options_from_conf(conf), objects)
-    return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)}, taken=taken)
+    site = Ec2Site(conductor, policy or Policy(oslo_conf(conf)), IdCache(conductor), options_from_conf(conf), objects)
+    health = healthcheck.Healthcheck(None, oslo_conf(conf))
+    return build(site, signers.from_conf(conf), {"healthcheck": health}, taken=taken)
 
 
-def options_from_conf(conf: cfg.ConfigOpts) -> Ec2Options:
+def options_from_conf(conf: Options) -> Ec2Options:
     """Return the API's options from ``conf``. Raises errors.config.RegionList if ``region_list`` is invalid."""
     return Ec2Options(
         endpoint=f"{conf.ec2_scheme}://{netutils.escape_ipv6(conf.ec2_host)}:{conf.ec2_port}{conf.ec2_path}",

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from nova import errors
 from nova.clients import session
 from nova.clients.signed_tokens import SignatureNotTaken, SignedToken, SignedTokens
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.legacy.signatures import keystone, v4
 from nova.legacy.signatures.failure_limits import SignatureFailures
 from nova.legacy.signatures.request import SKEW_S, Signature, SignatureFault, SignatureRefused, SignedRequest

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from nova import configuration, errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.manage.doctor.ceph import ceph_pool
 from nova.manage.doctor.cloud import attachments, capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
 from nova.manage.doctor.config_options import unread
@@ -33,7 +33,7 @@ from nova.manage.output import write_json
 def config(options: Options) -> Finding:
     """Check that only services can read the secrets of the configuration files, and only the operator can change them.
     The options' values were validated when the files were read."""
-    files = [os.fspath(path) for path in options.config_file]
+    files = [os.fspath(path) for path in oslo_conf(options).config_file]
     open_files = [path for path in files if os.path.basename(path) == "nova-conductor.conf"
                   and os.stat(path).st_mode & 0o077]
     if open_files:
@@ -118,7 +118,8 @@ def _findings(options: Options, names: Collection[str]) -> Iterator[tuple[str, F
         try:
             yield name, check(options)
         except Exception as error:  # an error in one check must not hide the others
-            wrong = error if isinstance(error, errors.config.Wrong) else configuration.explained(options, error)
+            wrong = error if isinstance(error, errors.config.Wrong) else \
+                configuration.explained(oslo_conf(options), error)
             yield name, Finding(BAD, wrong.message, "correct it in nova.conf") if wrong else Finding(
                 BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
 

@@ -6,7 +6,7 @@ import shutil
 
 from nova import errors
 from nova.conf._drivers import is_libvirt
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.finding import BAD, OK, Finding
 from nova.privileged.rbd import CephPool, Rbd
 from nova.privileged.runner import SYSTEM_PATH, CommandRunner, SystemRunner

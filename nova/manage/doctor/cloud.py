@@ -7,7 +7,7 @@ import datetime
 
 from nova import errors
 from nova.cmd.tool_ending import described
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, is_host, some, unanswered
 from nova.model.volumes import LOST_AT_CINDER, UNKNOWN_HERE
 

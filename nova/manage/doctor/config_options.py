@@ -12,8 +12,8 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.conf import logs, proxies
+from nova.conf._options import Options, oslo_conf
 from nova.conf._without_effect import WithoutEffect, table
-from nova.conf.base import Options
 from nova.configuration import libraries
 from nova.configuration.sources import normal, paths
 from nova.manage.doctor.finding import BAD, OK, WARN, Detail, Finding
@@ -46,8 +46,9 @@ Known = Mapping[str, Mapping[str, cfg.Opt]]
 
 def written(options: Options) -> list[WrittenOption]:
     """Return all options in the files that ``options`` were read from, and in other services' files next to them."""
-    named = [Path(path) for path in paths(options.config_file)]
-    named += [found for folder in paths(options.config_dir) for found in sorted(Path(folder).glob("*.conf"))]
+    source = oslo_conf(options)
+    named = [Path(path) for path in paths(source.config_file)]
+    named += [found for folder in paths(source.config_dir) for found in sorted(Path(folder).glob("*.conf"))]
     folders = sorted({path.parent for path in named})
     beside = [found for folder in folders for found in sorted(folder.glob("nova-*.conf"))]
     return [one for path in dict.fromkeys([*named, *beside]) if os.access(path, os.R_OK) for one in _of(path)]

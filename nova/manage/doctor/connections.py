@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nova import errors
 from nova.cmd.tool_ending import described
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.sql.server_limits import ServerLimit, limit_of
 from nova.manage.doctor.finding import BAD, OK, Finding, asked
 from nova.model.host.services import DatabaseConnections, Service, ServiceQuery

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host, unanswered
 from nova.model.host.services import Service, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.rpc.contracts.conductor import ConductorRPC
 
 OK, WARN, BAD = "ok", "warning", "FAILED"
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
     details: tuple[Detail, ...] = ()
 
 
-Check = Callable[[Any], Finding]
+Check = Callable[[Options], Finding]
 
 
 def is_host(options: Options) -> bool:
@@ -44,9 +44,10 @@ def _control_url(options: Options) -> bool:
     """True if the transport between control plane services is configured, which compute hosts do not have."""
     from nova.rpc import transport
 
-    if "transport_url" not in options:
-        transport.open_transport(options)  # declares the option, and connects to nothing
-    return options.transport_url not in (None, "", LIBRARYS_URL)
+    source = oslo_conf(options)
+    if "transport_url" not in source:
+        transport.open_transport(source)  # declares the option, and connects to nothing
+    return source.transport_url not in (None, "", LIBRARYS_URL)
 
 
 def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host
 
 
@@ -25,7 +25,7 @@ def kept_elsewhere(options: Options) -> bool:
     return bus.client(ConductorHostRPC).host_firewall(options.host).kept_elsewhere
 
 
-def packet_filter(options: Options, switches: Path | None = None, elsewhere: Callable[[object], bool] = kept_elsewhere
+def packet_filter(options: Options, switches: Path | None = None, elsewhere: Callable[[Options], bool] = kept_elsewhere
                   ) -> Finding:
     """Check that security groups are enforced. ``switches``: the kernel's directory of the bridge-nf-call settings."""
     from nova.conf.network import neutron_in_use

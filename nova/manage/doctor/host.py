@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf._drivers import is_libvirt
+from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.manage.doctor.daemons import runs_network
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_host, some
 from nova.manage.doctor.services import broker_address
@@ -116,12 +116,14 @@ def console_addresses(options: Options) -> Finding:
 
     if not options.compute_driver:
         return Finding(OK, "no guests run here")
-    transport.open_transport(options)  # only declares transport_url, without a connection
-    places = [(f"[{section}]{name}", options[section][name]) for section, names in CONSOLE_PLACES.items()
-              if options[section].enabled for name in names]
+    source = oslo_conf(options)
+    transport.open_transport(source)  # only declares transport_url, without a connection
+    groups = {section: getattr(options, section) for section in CONSOLE_PLACES}
+    places = [(f"[{section}]{name}", getattr(groups[section], name)) for section, names in CONSOLE_PLACES.items()
+              if groups[section].enabled for name in names]
     if not places:
         return Finding(OK, "no consoles are enabled on this host")
-    broker_host, _ = broker_address(options.hosts_transport_url or options.transport_url)
+    broker_host, _ = broker_address(options.hosts_transport_url or source.transport_url)
     local = [name for name, place in places if _is_local(place)]
     if not local or _is_local(broker_host):
         return Finding(OK, "consoles are at " + ", ".join(sorted({str(place) for _, place in places})))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from nova import conf, errors
 from nova.clients import session
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
 from nova.conf.quota import UNIFIED
 from nova.configuration.sources import paths
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host
@@ -38,12 +40,13 @@ def refused(options: Options, section: str) -> Finding | None:
 def _apart(options: Options) -> Options:
     """Return the same files read again: keystonemiddleware, when imported, declares options on oslo's global object
     that keystoneauth declares differently."""
-    if options is not cfg.CONF:
+    source = oslo_conf(options)
+    if source is not cfg.CONF:
         return options
     read = conf.register(cfg.ConfigOpts())
-    read([], project="nova", default_config_files=list(paths(options.config_file)),
-         default_config_dirs=list(paths(options.config_dir)))
-    return read
+    read([], project="nova", default_config_files=list(paths(source.config_file)),
+         default_config_dirs=list(paths(source.config_dir)))
+    return cast(Options, read)
 
 
 def keystone(options: Options) -> Finding:

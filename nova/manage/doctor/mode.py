@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.db.host import security
 from nova.manage.databases import synced
 from nova.manage.doctor.finding import OK, WARN, Finding

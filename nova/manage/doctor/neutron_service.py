@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding
 
 if TYPE_CHECKING:

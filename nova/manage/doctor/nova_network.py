@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.finding import BAD, OK, Finding, asked, some
 from nova.model.base import Scope
 from nova.model.network import bridges

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from nova.conf._drivers import is_libvirt
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.console import installed, kinds
 from nova.manage.doctor.daemons import expected
 from nova.manage.doctor.finding import OK, WARN, Finding

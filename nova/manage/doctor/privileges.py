@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf._drivers import is_libvirt
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.manage.doctor.daemons import runs_network
 from nova.manage.doctor.finding import BAD, OK, Finding
 from nova.privileged import choosing, client

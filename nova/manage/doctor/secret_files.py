@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.manage.doctor.config_options import written
 from nova.manage.doctor.finding import NAMED, OK, WARN, Finding, is_host
 from nova.manage.secret_files import readers

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from nova import errors
 from nova.cmd.tool_ending import described
+from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
-from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host, of_database
 from nova.model.security.security_modes import SecurityMode
 
@@ -30,7 +30,7 @@ def broker(options: Options) -> Finding:
         bus, option = the_bus(options)
     except errors.NovaError as error:
         return Finding(BAD, error.message, error.cure or "see 'The broker' in the installation guide")
-    host, port = broker_address(getattr(options, option) or "rabbit://")
+    host, port = broker_address(getattr(oslo_conf(options), option) or "rabbit://")
     try:
         socket.create_connection((host, port), 5).close()
     except OSError as error:
@@ -52,7 +52,7 @@ def broker(options: Options) -> Finding:
 def unproven(options: Options, host: str, took: str) -> Finding | None:
     """Return a warning if TLS to the broker does not verify the broker: oslo.messaging checks its certificate only if a
     certificate authority is configured."""
-    group = options.oslo_messaging_rabbit
+    group = oslo_conf(options).oslo_messaging_rabbit
     if not group.ssl or group.ssl_ca_file:
         return None
     return Finding(WARN, f"{took}; the certificate of {host} is not verified",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
+from nova.model.server.server_groups import ServerGroup
 from nova.notifications.payloads.fields import Payload, PayloadField, fields
 
 #: Service rows count their changes in ``version``; reports are not counted, because heartbeats are written in batches.
@@ -47,11 +47,11 @@ AGGREGATE_CACHE = Payload(
     *fields("id", "uuid", "name", "host", "images_cached", "images_failed", "index", "total"))
 
 
-def _policies(group: Options) -> list[str]:
+def _policies(group: ServerGroup) -> list[str]:
     return [group.policy] if group.policy else []
 
 
-def _rules(group: Options) -> dict[str, str]:
+def _rules(group: ServerGroup) -> dict[str, str]:
     """Return the rules with text values: the payload's schema has no other ones."""
     return {name: str(value) for name, value in (group.rules or {}).items()}
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.privileged.brick import HostWords
 from nova.privileged.iptables import Foreign
 from nova.privileged.lvm import Clearing

@@ -9,9 +9,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostAggregates, HostFacts, HostView
 
 #: Fields of a request that affect the choice of a host; the others name the servers and the number of choices.
@@ -29,7 +29,7 @@ class Filter:
     on_rebuild = False  # also checked when a server is rebuilt with another image
     lasting = True  # its verdict only depends on the host and the request, so it is cached until these change
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         """``options``: ``[filter_scheduler]``, with two more groups as ``options.metrics`` and
         ``options.scheduler``."""
         self.options = options

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
 class AggregateImagePropertiesIsolation(Filter):
     reads = ("image_properties",)
     on_rebuild = True
+
+    def __init__(self, options: PluginOptions) -> None:
+        super().__init__(options)
+        namespace = options.aggregate_image_properties_isolation_namespace
+        self._prefix = f"{namespace}{options.aggregate_image_properties_isolation_separator}" if namespace else ""
 
     def wanted(self, request: PlacementRequest) -> bool:
         return any(map(self._meant, request.image_properties))
@@ -29,9 +35,7 @@ class AggregateImagePropertiesIsolation(Filter):
         return None
 
     def _meant(self, key: str) -> bool:
-        namespace = self.options.aggregate_image_properties_isolation_namespace
-        separator = self.options.aggregate_image_properties_isolation_separator
-        return not namespace or key.startswith(namespace + separator)
+        return key.startswith(self._prefix)
 
 
 def _among(value: str, values: frozenset[str]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
@@ -12,9 +12,10 @@ class IsolatedHostsFilter(Filter):
     reads = ("image_id",)
     on_rebuild = True
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions) -> None:
         super().__init__(options)
         self._hosts, self._images = frozenset(options.isolated_hosts), frozenset(options.isolated_images)
+        self._restricted = options.restrict_isolated_hosts_to_isolated_images
 
     def wanted(self, request: PlacementRequest) -> bool:
         return bool(self._hosts or self._images)
@@ -23,4 +24,4 @@ class IsolatedHostsFilter(Filter):
         here = host.host in self._hosts
         if request.image_id and request.image_id in self._images:
             return None if here else "is not for isolated images"
-        return "is for isolated images" if here and self.options.restrict_isolated_hosts_to_isolated_images else None
+        return "is for isolated images" if here and self._restricted else None

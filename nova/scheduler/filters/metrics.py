@@ -5,29 +5,29 @@ It is also active when it is not enabled, if ``[metrics]required`` forbids the w
 
 from __future__ import annotations
 
-from nova.conf.base import Options
 from nova.model.placement.ratios import ratios
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
-def setting(options: Options) -> dict[str, float]:
+def setting(options: PluginOptions | None) -> dict[str, float]:
     """Return metric -> ratio of ``[metrics]weight_setting``. Raises daemon.SchedulerBadRatio (see ``ratios``)."""
-    group = getattr(options, "metrics", None)
+    group = options.metrics if options is not None else None
     return {} if group is None else ratios("[metrics]weight_setting", group.weight_setting)
 
 
-def required(options: Options) -> bool:
+def required(options: PluginOptions) -> bool:
     """True if the weigher must not use a default for missing metrics."""
-    group = getattr(options, "metrics", None)
+    group = options.metrics
     return group is not None and bool(group.required and group.weight_multiplier and setting(options))
 
 
 class MetricsFilter(Filter):
     reads = ()
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         self._names = frozenset(setting(options))
 

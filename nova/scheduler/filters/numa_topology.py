@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.numa_cache import NumaFitCache
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
@@ -15,7 +15,7 @@ class NUMATopologyFilter(Filter):
     always_on = public = True
     reads = ("requirements",)
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         self._verdicts = NumaFitCache(self.name)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.model.scheduling.hints import DIFFERENT_HOST, SAME_HOST, named
 from nova.scheduler.filters import Filter
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
@@ -16,7 +16,7 @@ class _NamedServersFilter(Filter):
     public = True
     hint: ClassVar[str]
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         self._last: tuple[PlacementRequest | None, set[str]] = (None, set())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nova.conf.base import Options
 from nova.model.numa.topology import Wanted
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.numa_cache import NumaFitCache
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
@@ -17,7 +17,7 @@ class PciPassthroughFilter(Filter):
     always_on = public = True
     reads = ("requirements",)
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         self._verdicts = NumaFitCache(self.name)
         self._last: tuple[Wanted, Wanted] = (Wanted(), Wanted())

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nova.conf.base import Options
 from nova.model.host.hosts import HostState
 from nova.model.placement.candidates import ParsedRequest
 from nova.model.placement.providers import RequestGroup, ResourceRequest
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.provider_fit import PLAIN, Fit, tree_of
 from nova.scheduler.views import HostView
 
@@ -23,7 +23,7 @@ class RequirementsFilter(Filter):
     always_on = public = on_rebuild = True
     reads = ("requirements",)
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         self._rule: tuple[ResourceRequest, ParsedRequest] | None = None  # of the last request, for all its hosts
 

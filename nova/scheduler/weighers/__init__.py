@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import ALL_FIELDS
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 
 
@@ -25,7 +25,7 @@ class Weigher:
     reads: tuple[str, ...] | None = None
     own_multipliers = False  # hosts' multipliers may differ even if no aggregate sets one
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         self.options = options
         self.multiplier = float(getattr(options, self.multiplier_option, 1.0)) if self.multiplier_option else 1.0
 

@@ -6,9 +6,9 @@ gets ``weight_of_unavailable``.
 
 from __future__ import annotations
 
-from nova.conf.base import Options
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters.metrics import setting
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
 
@@ -17,12 +17,12 @@ class MetricsWeigher(Weigher):
     multiplier_option = "metrics_weight_multiplier"  # in aggregate metadata; the option is [metrics]weight_multiplier
     reads = ()
 
-    def __init__(self, options: Options = None) -> None:
+    def __init__(self, options: PluginOptions | None = None) -> None:
         super().__init__(options)
         self._ratios = setting(options)
-        if self._ratios:
-            self.multiplier = float(options.metrics.weight_multiplier)
-            self._unavailable = float(options.metrics.weight_of_unavailable)
+        group = options.metrics if options is not None else None
+        if self._ratios and group is not None:
+            self.multiplier, self._unavailable = group.weight_multiplier, group.weight_of_unavailable
 
     def neutral(self, request: PlacementRequest) -> bool:
         return not self._ratios

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nova import concurrency, errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.model.guest.orders import GuestState
 from nova.model.host.hosts import Node
 from nova.model.server.states import PowerState

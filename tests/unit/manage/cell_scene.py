@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.sql.engine import Database

@@ -7,15 +7,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from oslo_config import cfg
 
-from nova import errors
+from nova import conf, errors
+from nova.db.host import enrolments, security
+from nova.db.schema import migrate
 from nova.manage import isolation_commands as commands
+from nova.manage.databases import database_of
+from nova.model.security.security_modes import SecurityMode
 from nova.rpc import host_rights
 from tests.unit.manage.test_enrolment_commands import Rabbitmqctl
 
 
 def options(url: str = "rabbit://nova:s3cret@b1:5672,nova:s3cret@[fd00::2]:5672/hosts") -> Any:
-    return {"hosts_transport_url": url}
+    return SimpleNamespace(hosts_transport_url=url)
 
 
 class Existing(Rabbitmqctl):
@@ -67,3 +72,18 @@ def test_command_when_neither_or_both_of_hosts_and_all_are_given_then_2(hosts: t
     given = SimpleNamespace(host=list(hosts), all=everything, revert=False, write=None)
     assert commands.isolate(options(), given, lambda _line: None, Rabbitmqctl()) == 2  # type: ignore[arg-type]
     assert commands.readmit(options(), given, lambda _line: None) == 2  # type: ignore[arg-type]
+
+
+def test_command_when_only_other_options_of_bounded_mode_are_set_then_the_hosts_url_is_asked_for(tmp_path: Path
+                                                                                                ) -> None:
+    made = conf.register(cfg.ConfigOpts())
+    made([], default_config_files=[], default_config_dirs=[])
+    made.set_override("connection", f"sqlite:///{tmp_path}/cell", "database")
+    made.set_override("host_secret_key", ["a" * 43 + "="], "conductor")
+    cell = database_of(made, "cell")  # type: ignore[arg-type]
+    migrate.sync("cell", cell)
+    cell.transact(lambda tx: (security.record_first(tx, SecurityMode.UPSTREAM), enrolments.enroll(tx, "h1", (), "")))
+    given, runner = SimpleNamespace(host=["h1"], all=False, revert=False, write=None), Rabbitmqctl()
+    with pytest.raises(errors.config.Missing, match="hosts_transport_url"):
+        commands.isolate(made, given, lambda _line: None, runner)  # type: ignore[arg-type]
+    assert not runner.ran

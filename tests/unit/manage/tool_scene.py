@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.cmd import tool_ending
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.db.models.cell import services
 from nova.db.sql.engine import Database
 from nova.db.sql.types import utc_now

@@ -8,7 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf, errors
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.rpc.hosts_url import hosts_url, hosts_url_option
 from nova.rpc.transport import open_transport
 

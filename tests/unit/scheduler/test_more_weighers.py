@@ -12,6 +12,7 @@ from nova import errors
 from nova.model.numa.topology import DeviceClaim, HostTopology, PciDevice, TopologyClaim
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
+from nova.scheduler.plugin_options import PluginOptions
 from nova.scheduler.weighers import all_weighers
 from nova.scheduler.weighers.build_failures import BuildFailureWeigher
 from nova.scheduler.weighers.cross_cell import CrossCellWeigher
@@ -139,5 +140,5 @@ def test_decisions_with_and_without_memory_are_the_same(hosts):
 
 
 def test_all_weighers_are_made_from_the_options_of_a_configuration_without_a_file():
-    options = plugins.PluginOptions(filter_options(), filter_options().metrics, filter_options().scheduler)
+    options = PluginOptions.of(filter_options(), filter_options().metrics, filter_options().scheduler)
     assert {type(one) for one in plugins.load_weighers(options)} == set(all_weighers())

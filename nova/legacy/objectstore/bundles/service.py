@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova import concurrency, context, errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 from nova.legacy.objectstore.bundles import manifest
 from nova.legacy.objectstore.bundles.jobs import BundleJob, HeldJob, JobFolder
 from nova.legacy.objectstore.bundles.turns import JobTurns

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf._options import Options, oslo_conf
+from nova.conf.compute_section import ComputeOptions
+from nova.conf.libvirt import LibvirtOptions
+from nova.conf.pci import PciOptions
+from nova.conf.vnc import VncOptions
 from nova.distribution import Distribution, distribution
 from nova.model.base import Library
 from nova.virt.libvirt.settings.bricks import BrickSettings
@@ -89,11 +93,11 @@ class LibvirtSettings:
         return self.uri.endswith("/session")
 
 
-def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options,
-                pci: Options = None) -> LibvirtSettings:
+def settings_of(default: Options, libvirt: LibvirtOptions, vnc: VncOptions, compute: ComputeOptions,
+                pci: PciOptions | None = None) -> LibvirtSettings:
     """Return the settings from ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Raises Invalid,
     which names the option."""
-    folders = tuple(dict.fromkeys(Path(file).absolute().parent for file in default.config_file or ()))
+    folders = tuple(dict.fromkeys(Path(file).absolute().parent for file in oslo_conf(default).config_file or ()))
     return LibvirtSettings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
         config_folders=folders, distribution=distribution(folders),
@@ -120,17 +124,17 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
         moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
 
 
-def _tool_memory_mb(libvirt: Options) -> int:
+def _tool_memory_mb(libvirt: LibvirtOptions) -> int:
     """Return qemu-img's memory limit, from this project's own option or from upstream's, which is in GiB."""
     own = libvirt.image_tool_memory_limit_mb
     return int(own if own is not None else libvirt.images_address_space_limit * 1024)
 
 
-def _cow(default: Library, libvirt: Options) -> bool:
+def _cow(default: Options, libvirt: LibvirtOptions) -> bool:
     return default.use_cow_images if libvirt.images_type == "default" else libvirt.images_type == "qcow2"
 
 
-def _store(libvirt: Options) -> dict[str, Library]:
+def _store(libvirt: LibvirtOptions) -> dict[str, Library]:
     """Return the settings of disk storage."""
     if libvirt.images_type == "lvm":
         if not libvirt.images_volume_group:
@@ -152,7 +156,7 @@ def _store(libvirt: Options) -> dict[str, Library]:
     return {"store": "rbd", "place": libvirt.images_rbd_pool, "snapshot_pool": libvirt.images_rbd_snapshot_pool, **rbd}
 
 
-def _cache_modes(libvirt: Options) -> dict[str, Library]:
+def _cache_modes(libvirt: LibvirtOptions) -> dict[str, Library]:
     """Return the cache modes by disk type: file, block or network (mount, of older files, is ignored)."""
     option = "[libvirt]disk_cachemodes"
     fields = {"file": "cache_mode", "block": "block_cache_mode", "network": "network_cache_mode"}
@@ -164,7 +168,7 @@ def _cache_modes(libvirt: Options) -> dict[str, Library]:
     return {fields[kind]: mode for kind, mode in found.items() if kind in fields}
 
 
-def _cpu_models(libvirt: Options) -> tuple[str, ...]:
+def _cpu_models(libvirt: LibvirtOptions) -> tuple[str, ...]:
     if libvirt.cpu_mode == "custom" and not libvirt.cpu_models:
         raise errors.config.Libvirt(option="[libvirt]cpu_mode",
                                     reason="with custom, [libvirt]cpu_models must name a model")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nova import errors, failures
-from nova.conf.base import Options
+from nova.conf._options import Options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nova import errors
-from nova.conf.base import Options
+from nova.conf.serial_console import SerialConsoleOptions
+from nova.conf.spice import SpiceOptions
 from nova.virt.libvirt.xml.specs import SpiceSpec
 
 LOG = logging.getLogger(__name__)
@@ -36,20 +37,20 @@ class ConsoleSettings:
     serial: SerialSettings | None = None
 
 
-def console_settings_of(spice: Options, serial: Options) -> ConsoleSettings:
+def console_settings_of(spice: SpiceOptions, serial: SerialConsoleOptions) -> ConsoleSettings:
     """Return the settings from ``[spice]`` and ``[serial_console]``. Raises config.LibvirtConsole."""
     return ConsoleSettings(spice=_spice(spice) if spice.enabled else None,
                            serial=_serial(serial) if serial.enabled else None)
 
 
-def _spice(group: Options) -> SpiceSpec:
+def _spice(group: SpiceOptions) -> SpiceSpec:
     return SpiceSpec(
         listen=str(group.server_listen), secure=group.require_secure, agent=group.agent_enabled,
         image=group.image_compression, jpeg=group.jpeg_compression, zlib=group.zlib_compression,
-        playback={True: "on", False: "off"}.get(group.playback_compression), streaming=group.streaming_mode)
+        playback={True: "on", False: "off", None: None}[group.playback_compression], streaming=group.streaming_mode)
 
 
-def _serial(group: Options) -> SerialSettings:
+def _serial(group: SerialConsoleOptions) -> SerialSettings:
     first, last = ports_of(group.port_range)
     sockets = Path(group.socket_dir).absolute() if group.socket_dir else None
     if sockets is not None and len(str(sockets).encode()) > LONGEST_FOLDER:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from nova import errors, migrationproxy
-from nova.conf.base import Options
+from nova.conf._options import Options
+from nova.conf.libvirt import LibvirtOptions
 from nova.model.base import Library
 
 #: A host name or an address.
@@ -37,19 +37,19 @@ class MoveSettings:
     migration_ports: tuple[int, int] = (49152, 49215)
     migrations_path: Path = migrationproxy.DIRECTORY  # the same on all hosts
     copy_timeout_s: int = 6 * 3600
-    libvirt: Any = field(default=None, repr=False, compare=False)
+    libvirt: LibvirtOptions | None = field(default=None, repr=False, compare=False)
 
     def now(self) -> MoveSettings:
         """Return the settings with the current values of mutable options."""
         return self if self.libvirt is None else replace(self, **_mutable(self.libvirt))
 
 
-def _mutable(libvirt: Options) -> dict[str, Library]:
+def _mutable(libvirt: LibvirtOptions) -> dict[str, Library]:
     return {"completion_s": libvirt.live_migration_completion_timeout,
             "force_at_timeout": libvirt.live_migration_timeout_action == "force_complete"}
 
 
-def move_settings_of(default: Library, libvirt: Options) -> MoveSettings:
+def move_settings_of(default: Options, libvirt: LibvirtOptions) -> MoveSettings:
     """Return the settings from ``[DEFAULT]`` and ``[libvirt]``. Raises config.Libvirt, which names the option."""
     address = str(libvirt.live_migration_inbound_addr or default.my_ip or "127.0.0.1")
     return MoveSettings(
@@ -61,7 +61,7 @@ def move_settings_of(default: Library, libvirt: Options) -> MoveSettings:
         copy_timeout_s=libvirt.disk_copy_timeout, libvirt=libvirt, **_mutable(libvirt))
 
 
-def _ports(libvirt: Options, name: str) -> tuple[int, int]:
+def _ports(libvirt: LibvirtOptions, name: str) -> tuple[int, int]:
     text = getattr(libvirt, name)
     first, _, last = text.partition("-")
     if not (first.isdecimal() and (last or first).isdecimal() and 0 < int(first) <= int(last or first) < 65536):

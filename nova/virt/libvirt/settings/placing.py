@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nova import errors
-from nova.conf.base import Options
-from nova.model.base import Library
+from nova.conf._options import Options
+from nova.conf.compute_section import ComputeOptions
+from nova.conf.libvirt import LibvirtOptions
+from nova.conf.pci import PciOptions
 from nova.virt import cpu_sets
 from nova.virt.pci import specs
 from nova.virt.pci.specs import DeviceSpec
@@ -38,7 +40,8 @@ class Placing:
         return self.shared is not None or self.dedicated is not None
 
 
-def placing_of(default: Library, libvirt: Options, compute: Options, pci: Options = None) -> Placing:
+def placing_of(default: Options, libvirt: LibvirtOptions, compute: ComputeOptions, pci: PciOptions | None = None
+               ) -> Placing:
     """Return the settings from ``[DEFAULT]``, ``[libvirt]``, ``[compute]`` and ``[pci]``. Raises Invalid with the
     option."""
     shared = _cpus("[compute]cpu_shared_set", compute.cpu_shared_set)
