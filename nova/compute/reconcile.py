@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import msgspec
 
 from nova import failures
+from nova.compute.filter.guard import Guard, NoGuard
 from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.volumes import GuestVolumes
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
-from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.compute.reports.power_events import PowerEvents
 from nova.conf._options import Options
 from nova.model.guest.orders import ExpectedGuest, Permission

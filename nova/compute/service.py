@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from nova import concurrency, errors, failures
-from nova.compute import order_table
 from nova.compute.filter.firewall import Firewall
+from nova.compute.filter.guard import NoGuard
 from nova.compute.filter.host_filter import HostFilter
 from nova.compute.guests.actions import GuestActions
 from nova.compute.guests.build import BuildTools, ImagesOnHost, ImageStore
@@ -29,18 +29,18 @@ from nova.compute.guests.starting import VifPlugging
 from nova.compute.guests.volumes import VolumeOrders
 from nova.compute.host import Host
 from nova.compute.order_table import OrderHandlers, TakesOrders
-from nova.compute.orders.batches import Batches, Do, OrderLimits
+from nova.compute.orders.batches import Batches, OrderLimits
+from nova.compute.orders.execution import OrderExecution
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.kind import Order, OrderKind, OrderT
+from nova.compute.orders.hairpins import Hairpins, TurnOn
+from nova.compute.orders.kind import Order, OrderKind
 from nova.compute.orders.orders import Orders
-from nova.compute.orders.resource_claims import ResourceClaims, holding
-from nova.compute.orders.with_firewall import NoGuard, guarding
-from nova.compute.orders.with_hairpin import TurnOn, reflecting, turn_on
+from nova.compute.orders.resource_claims import ResourceClaims
 from nova.compute.orphans import LOOK_S, OrphanReports
 from nova.compute.periodic import Periodic, PeriodicJob
 from nova.compute.reconcile import GuestManagers, Reconciler
 from nova.compute.reports import identity
-from nova.compute.reports.build_stats import BuildHealth, counting
+from nova.compute.reports.build_stats import BuildHealth
 from nova.compute.reports.cleanups import Cleanups
 from nova.compute.reports.consoles import ConsoleReports, Offers, addresses_of
 from nova.compute.reports.host_info import HostInfo
@@ -128,18 +128,15 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._condition = BuildHealth(monitors(parts.options.compute_monitors))
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
-        holds = ResourceClaims(parts.driver, host.name, self._inventory.offered)
+        claims = ResourceClaims(parts.driver, host.name, self._inventory.offered)
         self._usage = VolumeUsage(tools.volumes, parts.conductor, parts.options.volume_usage_poll_interval)
         volumes = VolumeOrders(tools.volumes, self._orders, parts.conductor, self._usage.send_last)
-        by = self.handlers = OrderHandlers(guests, GuestActions(tools, guests), SnapshotsOfGuests(tools), moves,
-                                           self._live, Plugging(tools), volumes)
-
-        def around(kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
-            """Wrap the handler of an order of this kind, the outermost wrapper last."""
-            done = guarding(self._firewall, kind, reflecting(parts.hairpins, kind, do))
-            return holding(holds, kind, counting(self._condition, kind, done))
-        table = {kind: around(kind, kind.handler(by)) for kind in order_table.KINDS}
-        self._batches = Batches(table, guests.expedite, self._orders, parts.conductor, host, _limits(parts.options))
+        self.handlers = OrderHandlers(guests, GuestActions(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
+                                      Plugging(tools), volumes)
+        self._hairpins = None if parts.hairpins is None else Hairpins(parts.hairpins)
+        execution = OrderExecution(self.handlers, claims, self._condition, self._firewall, self._hairpins)
+        self._batches = Batches(execution, guests.expedite, self._orders, parts.conductor, host,
+                                _limits(parts.options))
         self._cleanups = Cleanups(guests, moves, self._orders, self._fences, parts.conductor, host)
         managers = GuestManagers(parts.driver, guests, self._orders, self._fences, markers, self._events,
                                  self._firewall)
@@ -322,8 +319,8 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
 
     def _reflect(self) -> None:
         """Enable hairpin mode also for guests that were started without an order."""
-        if self._parts.hairpins is not None and (taps := self._firewall.taps()):
-            turn_on(self._parts.hairpins, taps)
+        if self._hairpins is not None and (taps := self._firewall.taps()):
+            self._hairpins.turn_on(taps)
 
     def _tell_of_builds(self) -> None:
         """Report that builds fail here, or succeed again, before the next build arrives."""

@@ -89,13 +89,13 @@ MUTATIONS: dict[str, Mutation] = {
 
     @forwarded("qemu_img.fetch")"""),
     "OSSA-2013-030": Mutation(
-        "nova/compute/orders/with_firewall.py",
-        """            guard.guard(order.build)
-        return do(order, work, permission)
-""", """            do(order, work, permission)
-            guard.guard(order.build)
-            return
-        return do(order, work, permission)
+        "nova/compute/orders/execution.py",
+        """                self._guard.guard(build)
+            done = handle(order, work, permission)
+""", """                done = handle(order, work, permission)
+                self._guard.guard(build)
+            else:
+                done = handle(order, work, permission)
 """),
     "OSSA-2013-033": Mutation(
         "nova/conductor/hosts/guest_answers.py",

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from nova import errors, failures
 from nova.clients.image_data import SeekableFile
+from nova.compute.filter.guard import Guard, NoGuard
 from nova.compute.guests.build_markers import BuildMarkers
 from nova.compute.guests.config_drive import ConfigDrives
 from nova.compute.guests.plug_events import PlugEvents
@@ -17,7 +18,6 @@ from nova.compute.guests.volumes import GuestVolumes
 from nova.compute.host import HostClock
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchPermission
-from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.model.base import HostName
 from nova.model.guest.guest_tree import TreeOptions
 from nova.model.guest.orders import BuildOrder, boots_from_volume

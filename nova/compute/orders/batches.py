@@ -7,8 +7,8 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from nova import concurrency, errors, failures, metrics
 from nova.compute.host import Host
@@ -24,6 +24,14 @@ LOG = logging.getLogger(__name__)
 
 #: Handler of one order: returns the guest's power state, or a whole outcome if there is more to report. Raises errors.
 Do = Callable[[OrderT, Work, BatchPermission], PowerState | Outcome]
+
+
+class Execution(Protocol):
+    """Runs orders; see ``nova.compute.orders.execution``."""
+
+    def run(self, kind: OrderKind[OrderT], order: OrderT, work: Work, permission: BatchPermission
+            ) -> PowerState | Outcome: ...
+
 
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
@@ -81,13 +89,13 @@ class _Job(NamedTuple):
 
 
 class Batches:
-    """Runs batches, each of one kind of order, in the host's pools. ``do``: kind -> handler; ``expedite`` is called
-    with a destroy before it waits for its turn."""
+    """Runs batches, each of one kind of order, in the host's pools. ``execution`` runs each order; ``expedite`` is
+    called with a destroy before it waits for its turn."""
 
-    def __init__(self, do: Mapping[OrderKind, Do], expedite: Callable[[GuestOrder, Work, BatchPermission], None],
+    def __init__(self, execution: Execution, expedite: Callable[[GuestOrder, Work, BatchPermission], None],
                  orders: Orders, conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
-        self._do, self._hurry, self._stopping = do, expedite, False
+        self._execution, self._expedite, self._stopping = execution, expedite, False
         self._pools = {name: concurrency.WorkerPool(getattr(limits, name, 0) or usual, name) for name,
                        usual in POOLS.items()}
 
@@ -132,7 +140,7 @@ class Batches:
         kind, began = job.work.key.kind, time.monotonic()
         metrics.ORDERS_WAITING.labels(kind.pool).dec()
         if kind.closes and isinstance(job.order, GuestOrder):
-            self._hurry(job.order, job.work, job.permission)
+            self._expedite(job.order, job.work, job.permission)
         outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
         seconds = time.monotonic() - began
         metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(seconds)
@@ -147,7 +155,7 @@ class Batches:
         try:
             if self._stopping and kind.chosen:
                 raise errors.host.Stopping(host=self._host.name)
-            done = self._do[kind](job.order, work, job.permission)
+            done = self._execution.run(kind, job.order, work, job.permission)
         except Exception as error:
             # If a newer order has the server, its interference is the cause, regardless of the error.
             return failure(uuid, work.stopped_error() or error, kind)

@@ -9,17 +9,15 @@ are held here.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from nova import errors
-from nova.compute.orders.batches import Do
 from nova.compute.orders.kind import OrderKind, OrderT, ResourceUse, build_of
-from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchPermission
-from nova.model.guest.orders import BuildOrder, Outcome
+from nova.model.guest.orders import BuildOrder
 from nova.model.host.hosts import Node
 from nova.model.numa.fit_recheck import clash
 from nova.model.numa.topology import HostTopology, TopologyClaim
@@ -38,6 +36,30 @@ class ResourceClaims:
     def held(self, server_uuid: str) -> TopologyClaim | None:
         """Return the claim of the guest on this host."""
         return self._driver.packed.packing(server_uuid) if self._driver.packed is not None else None
+
+    @contextlib.contextmanager
+    def held_for(self, kind: OrderKind[OrderT], order: OrderT) -> Iterator[OrderT]:
+        """Hold the guest's claim while its order runs, and provide the order with it. A guest that is here and whose
+        order has no claim keeps its own; a guest that continues in memory in its place needs no check."""
+        build = build_of(order) if kind.place is not None else None
+        if build is None:
+            yield order
+            return
+        if kind.place is ResourceUse.SAME:
+            held = self.held(build.server_uuid)
+            if build.packing is None and held is not None:
+                build = msgspec.structs.replace(build, packing=held)
+                order = msgspec.structs.replace(order, build=build)
+            if build.packing == held and kind.in_memory(order):
+                yield order
+                return
+        self.take(build, fresh=kind.place is ResourceUse.NEW)
+        try:
+            if kind.redefines:
+                self.redefine(build)
+            yield order
+        finally:
+            self.leave(build.server_uuid)
 
     def redefine(self, order: BuildOrder) -> None:
         """Redefine a stopped guest if its claim has changed, before it is started with its old definition."""
@@ -72,30 +94,3 @@ class ResourceClaims:
         nodes = self._driver.nodes()
         node = next((node for node in nodes if node.name == name), nodes[0] if len(nodes) == 1 else None)
         return self._offered(node).topology if node is not None else None
-
-
-def holding(holds: ResourceClaims, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
-    """Wrap a handler: hold the guest's claim while it runs. A guest that is here and whose order has no claim keeps its
-    own; a guest that continues in memory in its place needs no check."""
-    if kind.place is None:
-        return do
-
-    def taking(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
-        build = build_of(order)
-        if build is None:
-            return do(order, work, permission)
-        if kind.place is ResourceUse.SAME:
-            held = holds.held(build.server_uuid)
-            if build.packing is None and held is not None:
-                build = msgspec.structs.replace(build, packing=held)
-                order = msgspec.structs.replace(order, build=build)
-            if build.packing == held and kind.in_memory(order):
-                return do(order, work, permission)
-        holds.take(build, fresh=kind.place is ResourceUse.NEW)
-        try:
-            if kind.redefines:
-                holds.redefine(build)
-            return do(order, work, permission)
-        finally:
-            holds.leave(build.server_uuid)
-    return taking

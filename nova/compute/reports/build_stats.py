@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from nova import errors, failures
-from nova.compute.orders.batches import Do
-from nova.compute.orders.kind import OrderKind, OrderT
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchPermission
 from nova.compute.reports.monitors import Monitor
-from nova.model.guest.orders import Outcome
 from nova.model.host.hosts import Node
-from nova.model.server.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
@@ -41,6 +37,19 @@ class BuildHealth:
             before, self._failed = self._failed, 0 if well else self._failed + 1
             self._unreported |= before != self._failed
 
+    @contextlib.contextmanager
+    def counting(self, work: Work) -> Iterator[None]:
+        """Count the build in the block; one that a newer order stopped says nothing about the host."""
+        try:
+            yield
+        except NOT_OURS:
+            raise
+        except Exception:  # any other failure, also a bug's, is one of this host
+            if work.stopped_error() is None:
+                self.built(well=False)
+            raise
+        self.built(well=True)
+
     def take_news(self) -> bool:
         """Return whether the count changed since the last call."""
         with self._lock:
@@ -58,25 +67,6 @@ class BuildHealth:
     def of(self, node: Node, metrics: Mapping[str, float]) -> Node:
         """Return the node with the metrics and its failed builds."""
         return msgspec.structs.replace(node, metrics=metrics, failed_builds=self._failed)
-
-
-def counting(condition: BuildHealth, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
-    """Wrap a handler: count a build's success or failure."""
-    if not kind.counts:
-        return do
-
-    def counted(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
-        try:
-            done = do(order, work, permission)
-        except NOT_OURS:
-            raise
-        except Exception:
-            if work.stopped_error() is None:
-                condition.built(well=False)
-            raise
-        condition.built(well=True)
-        return done
-    return counted
 
 
 def moved(old: Mapping[str, float], new: Mapping[str, float]) -> bool:

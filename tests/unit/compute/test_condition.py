@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.compute import order_table
 from nova.compute.host import Host
-from nova.compute.reports.build_stats import BuildHealth, counting, moved
+from nova.compute.reports.build_stats import BuildHealth, moved
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import HostProcessors, frequency, monitors, ticks
 from nova.conf import compute as compute_options
 from nova.model.host.hosts import Node
-from nova.model.server.states import PowerState
 from nova.virt.interface import Driver
 from tests.fakes.compute import HOST, FakeClock, build_order, options
 from tests.fakes.conductor_host import FakeConductorHost
@@ -36,16 +34,12 @@ class Works:
 
 def ended(condition: BuildHealth, error: Exception | None, overtaken: bool = False) -> int:
     """Builds that failed in a row after one that ended so."""
-    def build(order: Any, work: Any, gate: Any) -> PowerState:
-        if error is not None:
-            raise error
-        return PowerState.RUNNING
-    do = counting(condition, order_table.BUILD, build)
     if error is None:
-        assert do(None, Works(overtaken), None) is PowerState.RUNNING
+        with condition.counting(Works(overtaken)):
+            pass
     else:
-        with pytest.raises(type(error)):
-            do(None, Works(overtaken), None)
+        with pytest.raises(type(error)), condition.counting(Works(overtaken)):
+            raise error
     return condition.of(NODE, {}).failed_builds
 
 

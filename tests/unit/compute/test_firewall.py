@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,7 +14,9 @@ from nova.compute import order_table as kinds
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.compute.orders.with_firewall import guarding
+from nova.compute.orders.execution import OrderExecution
+from nova.compute.orders.resource_claims import ResourceClaims
+from nova.compute.reports.build_stats import BuildHealth
 from nova.model.guest.orders import GuestOrder
 from nova.model.network.networks import FixedAddress, Interface
 from nova.model.network.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
@@ -180,16 +183,18 @@ def test_guard_when_an_interface_is_new_then_it_is_asked_for_and_guarded_whateve
 def test_guard_when_the_kernel_refuses_then_the_guest_does_not_start():
     host, started = Host(), []
     host.kept.broken = True
-    table = {kind: guarding(host.wall, kind, lambda order, work, gate: started.append(order))
-             for kind in (kinds.START, kinds.STOP)}
+    do = SimpleNamespace(guests=SimpleNamespace(start=lambda order, work, gate: started.append(order),
+                                                stop=lambda order, work, gate: started.append(order)))
+    claims = ResourceClaims(SimpleNamespace(packed=None), "a", lambda node: node)
+    execution = OrderExecution(do, claims, BuildHealth(), host.wall, None)
     whole = GuestOrder(server_uuid=UUID, instance_name="i", fence=order().fence, build=order(part()))
 
     class Work:
         def check(self) -> None: ...
     with pytest.raises(errors.Unavailable):
-        table[kinds.START](whole, Work(), None)
+        execution.run(kinds.START, whole, Work(), None)
     assert started == []
-    table[kinds.STOP](whole, Work(), None)
+    execution.run(kinds.STOP, whole, Work(), None)
     assert started == [whole]
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute.orders.with_hairpin import devices
+from nova.compute.orders.hairpins import devices
 from nova.model.guest.orders import InterfaceOrder
 from nova.model.network.networks import Interface
 from nova.model.server.states import PowerState

@@ -61,8 +61,11 @@ class PolishHost:
     def __init__(self, folder: Path) -> None:
         host = Host("a", folder)
         self.by = Polisher()
-        self.batches = Batches({POLISH: POLISH.handler(self.by)}, lambda *_: None,
+        self.batches = Batches(self, lambda *_: None,
                                Orders(Fences(folder / "fences", HostClock()), HostClock()), None, host, OrderLimits())
+
+    def run(self, kind: OrderKind, order: GuestOrder, work: Work, gate: BatchPermission) -> PowerState:
+        return kind.handler(self.by)(order, work, gate)
 
     def polish_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
         return self.batches.run(POLISH, orders)

@@ -1,15 +1,10 @@
-"""Wrapper for orders after which a guest may run: applies its packet filter rules first."""
+"""The packet filter as orders use it: a guest's rules are in the kernel before the guest can run."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from nova.compute.orders.batches import Do
-from nova.compute.orders.kind import OrderKind, OrderT, build_of
-from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import BatchPermission
-from nova.model.guest.orders import BuildOrder, Outcome
-from nova.model.server.states import PowerState
+from nova.model.guest.orders import BuildOrder
 
 
 class Guard(Protocol):
@@ -39,17 +34,3 @@ class NoGuard:
     def taps(self) -> tuple[str, ...]:
         """Return no devices: no guest is known here."""
         return ()
-
-
-def guarding(guard: Guard, kind: OrderKind[OrderT], do: Do[OrderT]) -> Do[OrderT]:
-    """Wrap a handler: apply the guest's packet filter rules before it runs."""
-    if not kind.starts:
-        return do
-
-    def guarded(order: OrderT, work: Work, permission: BatchPermission) -> PowerState | Outcome:
-        build = build_of(order)
-        if build is not None:
-            work.check()
-            guard.guard(build)
-        return do(order, work, permission)
-    return guarded
