@@ -90,6 +90,7 @@ CHECKS = {
     "layers": ("lint-imports", "--no-cache"),
     "sizes": ("python", "tests/sizes.py"),
     "stories": ("python", "-m", "tests.stories"),
+    "untyped": ("python", "tests/untyped.py"),
     "turns": ("python", "bin/test", "turns", "--check"),
 }
 
