@@ -6,8 +6,8 @@ Programs that serve a single API, including Placement's, use this module, too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from nova import concurrency, configuration, errors, failures
 from nova.cmd import common
@@ -21,13 +21,20 @@ from nova.monitoring.health import HealthChecks
 from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract
 
+if TYPE_CHECKING:
+    import socket
+    from wsgiref.types import WSGIApplication
+
+    from nova.legacy.signatures.taken import TakenSignatures
+    from nova.rpc.bus import AnyBus
+
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2"
 
 
-def _osapi(options: Options, bus: Library, taken: Library) -> Library:
+def _osapi(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> WSGIApplication:
     from nova.api import app
     from nova.legacy.api_extras import EXTRAS
     from nova.rpc.contracts.cert import CertRPC
@@ -38,14 +45,14 @@ def _osapi(options: Options, bus: Library, taken: Library) -> Library:
                         extras=EXTRAS)
 
 
-def _metadata(options: Options, bus: Library, taken: Library) -> Library:
+def _metadata(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> WSGIApplication:
     from nova.clients import vendordata
     from nova.metadata import app
 
     return app.from_conf(bus.client(asked_contract(METADATA, options)), options, vendordata.from_conf(options))
 
 
-def _ec2(options: Options, bus: Library, taken: Library) -> Library:
+def _ec2(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> WSGIApplication:
     from nova.legacy.ec2 import app
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.objectstore import ObjectStoreRPC
@@ -53,7 +60,7 @@ def _ec2(options: Options, bus: Library, taken: Library) -> Library:
     return app.from_conf(bus.client(ConductorRPC), bus.client(ObjectStoreRPC), options, taken=taken)
 
 
-def _placement(options: Options, bus: Library, taken: Library) -> Library:
+def _placement(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> WSGIApplication:
     from nova.placement import app
     from nova.rpc.contracts.placement import PlacementRPC
 
@@ -66,7 +73,7 @@ class ApiKind(NamedTuple):
     TakenSignatures of all workers, or None if no API needs them. Its name in the tables below is also the name of its
     bounds (:mod:`nova.client_bounds`)."""
 
-    make: Callable[[Options, Library, Library], Library]
+    make: Callable[[Options, AnyBus, TakenSignatures | None], WSGIApplication]
     module: str  # imported before workers fork
     section: str
     listen: str
@@ -97,7 +104,7 @@ ALL = {**APIS,
                            "nova-placement-api")}
 
 
-def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, Library]:
+def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, socket.socket]:
     """Return listening sockets, created once before workers fork. Raises service.CannotStart with address and option;
     config.Choice, config.Missing.
 
@@ -200,7 +207,7 @@ def asked_contract(name: str, options: Options) -> type[Contract]:
     return ConductorMetadataRPC if name == METADATA else ConductorRPC
 
 
-def taken_signatures(names: Collection[str]) -> Library:
+def taken_signatures(names: Collection[str]) -> TakenSignatures | None:
     """Return the signatures store that the workers of these APIs share; None if no API has signed requests."""
     if EC2 not in names:
         return None
@@ -214,8 +221,8 @@ class Api:
     enabled_apis. ``registers``: whether this worker registers, as one of them does. ``taken``: signatures taken by all
     workers; None: a single worker."""
 
-    def __init__(self, options: Options, sockets: dict[str, Library], registers: bool = True,
-                 taken: Library = None) -> None:
+    def __init__(self, options: Options, sockets: Mapping[str, socket.socket | None], registers: bool = True,
+                 taken: TakenSignatures | None = None) -> None:
         self.options, self.sockets = options, sockets
         self.reporting: list[Reporting] = []
         self.buses = {is_host: self._bus(is_host) for is_host in {speaks_as_host(name, options) for name in sockets}}
@@ -225,7 +232,7 @@ class Api:
         if registers:
             self.reporting = [self._reporting(name) for name in sockets]
 
-    def _bus(self, is_host: bool) -> Library:
+    def _bus(self, is_host: bool) -> AnyBus:
         from nova.rpc import host_secret
         from nova.rpc.buses import control_bus, hosts_bus
 
@@ -240,7 +247,7 @@ class Api:
 
         made = tls(self.options.wsgi)
         self.serving = [http_server.Server(sock, self.applications[name], bounds(name, self.options), made)
-                        for name, sock in self.sockets.items()]
+                        for name, sock in self.sockets.items() if sock is not None]
         for server in self.serving:
             server.start()
         self.introduce()

@@ -6,7 +6,7 @@ import importlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nova import concurrency, errors, failures
 from nova.cmd import common, host_credentials
@@ -14,7 +14,6 @@ from nova.cmd.reporting import say_mode
 from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvirt
 from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
-from nova.model.base import Library
 from nova.model.host.services import Heartbeat
 from nova.model.network.forbidden_ranges import RangeSetting, parsed
 from nova.model.security.security_modes import SecurityMode
@@ -25,6 +24,14 @@ from nova.rpc.hosts_url import require_hosts_url
 from nova.service import HEARTBEAT_RETRY_S, PeriodicTask
 from nova.version import RELEASE
 from nova.virt.interface import Driver
+
+if TYPE_CHECKING:
+    from nova.clients.host_images import HostImages
+    from nova.clients.image_proxy import ImageProxy
+    from nova.compute.filter.host_filter import PacketFilters
+    from nova.compute.guests.images import ImageCache, ImageSource
+    from nova.compute.orders.with_hairpin import TurnOn
+    from nova.model.host.services import Alive
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +67,7 @@ def _tell_credentials(options: Options) -> None:
         LOG.info("%s", notice)
 
 
-def image_store(options: Options, secret: HostSecret) -> Library:
+def image_store(options: Options, secret: HostSecret) -> HostImages | ImageProxy:
     """Return the source of images and target of snapshots: the image proxies, by tickets; in upstream mode the image
     service, if this host has its address or credentials. Raises config.Credentials."""
     from nova.clients import host_images, image_proxy
@@ -69,7 +76,7 @@ def image_store(options: Options, secret: HostSecret) -> Library:
     return of_host or image_proxy.of_group(options.image_proxy, options.host, secret)
 
 
-def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
+def image_cache(options: Options, source: ImageSource, driver: Driver | None = None) -> ImageCache:
     """Return this host's image cache, filled from ``source``; ``driver`` knows which images guests use."""
     from nova.compute.guests.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
@@ -87,7 +94,7 @@ def image_cache(options: Options, source: Library, driver: Driver | None = None)
 IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 
-def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tuple) -> Library:
+def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tuple) -> PacketFilters | None:
     """Return the packet filters for this host's guests, used if the conductor says that hosts filter; None if disabled
     by the operator. ``guests`` returns the ranges of all guests.
 
@@ -121,7 +128,7 @@ def _forbidden(options: Options) -> RangeSetting:
         return parsed(options.guest_forbidden_ranges)
 
 
-def hairpins(options: Options) -> Library:
+def hairpins(options: Options) -> TurnOn | None:
     """Return the function that lets guests on nova-network's bridges reach themselves by their floating addresses, but
     not the host by its own, or None. Taps of other network services are never passed to it."""
     from nova.privileged import links
@@ -197,7 +204,7 @@ class Compute:
         self.beating = PeriodicTask(float(registered.report_interval_s), heartbeats, "heartbeat", at_once=True,
                                     again_s=HEARTBEAT_RETRY_S).start()
 
-    def _on_heartbeat(self, alive: Library) -> None:
+    def _on_heartbeat(self, alive: Alive) -> None:
         self.bus.peers.learn(alive.lowest)
         self.service.on_heartbeat(alive)
 

@@ -17,7 +17,6 @@ from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
 from nova.conf.api_database import ApiDatabaseOptions
 from nova.conf.database import DatabaseOptions
-from nova.model.base import Library
 from nova.model.host.services import DatabaseConnections
 from nova.model.security.security_modes import SecurityMode
 from nova.monitoring.health import HealthChecks
@@ -26,6 +25,9 @@ from nova.service import PeriodicTask, retry_until_available
 from nova.version import RELEASE
 
 if TYPE_CHECKING:
+    from nova.clients.projects import AnyProject, Projects
+    from nova.conductor.engine.deps import ConductorSettings
+    from nova.conductor.quota.limits import QuotaLimits
     from nova.db.sql.engine import Database
 
 LOG = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ LIMITED_AT_ONCE = 8  # concurrent calls of services that may only register, send
 AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
-def settings(options: Options) -> Library:
+def settings(options: Options) -> ConductorSettings:
     """Return the options in the form that the conductor's packages read. Raises config.Wrong."""
     from nova.conductor.engine.deps import ConductorSettings, VpnSettings
     from nova.conductor.networking import network_options
@@ -87,7 +89,7 @@ def _network_limits(options: Options) -> dict[str, int]:
     return {name: getattr(options.quota, name) for name in quota.NETWORK_LIMITS}
 
 
-def quotas(options: Options) -> Library:
+def quotas(options: Options) -> QuotaLimits:
     """Return the source of limits, by ``[quota]driver``. Raises config.Missing without credentials for Keystone."""
     from nova.clients import keystone, session
     from nova.conductor.quota import limits
@@ -107,7 +109,7 @@ def quotas(options: Options) -> Library:
     return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
 
 
-def projects(options: Options) -> Library:
+def projects(options: Options) -> AnyProject | Projects:
     """Return the verifier of project ids: Keystone, as configured in ``[keystone]``; none without Keystone's tokens."""
     from nova.clients import projects as clients
     from nova.clients import session
@@ -235,7 +237,7 @@ class Conductor:
             *self.hosts.servers(ConductorHostRPC, lambda end: HostService(
                 self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)]
         if self.mode is SecurityMode.UPSTREAM:
-            consoles = console_auth(self.options, service)
+            consoles = console_auth(self.options, cast(ConductorRPC, service))
             self.servers += [self.bus.server(one, consoles, pool) for one in (ConsoleAuthRPC, ConsoleCheckRPC)]
             self.servers.append(self.bus.server(ConductorMetadataRPC, metadata_service(self.deps, self.daemons), pool))
         for server in self.servers:

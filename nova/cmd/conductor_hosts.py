@@ -10,14 +10,19 @@ from oslo_utils import netutils
 
 from nova.conf._options import Options
 from nova.conf._security_mode import asked_mode
-from nova.model.base import Library
 from nova.model.security.security_modes import SecurityMode
 
 if TYPE_CHECKING:
+    from nova.conductor.hosts.host_buses import HostBuses
+    from nova.conductor.hosts.image_tickets import TicketMaker
+    from nova.console.service import ConsoleAuthService
     from nova.db.sql.engine import Database
+    from nova.model.security.secret_wrap import SecretWrap
+    from nova.rpc.client import Peers
+    from nova.rpc.contracts.conductor import ConductorRPC
 
 
-def secret_wrap(options: Options) -> Library:
+def secret_wrap(options: Options) -> SecretWrap:
     """Return the encryption of host secrets in bounded mode. Raises config.HostSecretKey if
     ``[conductor]host_secret_key`` is missing or malformed."""
     from nova.model.security.secret_wrap import SecretWrap
@@ -25,7 +30,7 @@ def secret_wrap(options: Options) -> Library:
     return SecretWrap(options.conductor.host_secret_key)
 
 
-def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> Library:
+def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> SecretWrap:
     """Return the encryption of host secrets in a cloud of this mode.
 
     In upstream mode the generated key encrypts them, also while hosts move to bounded mode, so that it can decrypt them
@@ -50,7 +55,7 @@ def key_passwords(options: Options) -> dict[str, str]:
     return {"broker": shared_passwords(options), "database": password_of(options.database.connection or "")}
 
 
-def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMode, peers: Library) -> Library:
+def host_ends(options: Options, cell: Database, wrap: SecretWrap, mode: SecurityMode, peers: Peers) -> HostBuses:
     """Return this conductor's connections to hosts: through the hosts' own vhost, if configured, and in upstream mode
     through the common vhost."""
     from nova.conductor.hosts.enrolment import EnrolledKeys
@@ -75,7 +80,7 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
     return HostBuses([end(option) for option, there in wanted.items() if there], is_isolated)
 
 
-def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
+def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> TicketMaker:
     """Return the issuer of image tickets, as configured in ``[image_proxy]``. Raises config.ImageProxyKey if its key is
     missing or malformed."""
     from nova.cmd import imageproxy
@@ -92,7 +97,7 @@ def proxy_servers(options: Options) -> tuple[str, ...]:
     return tuple(server.rstrip("/") for server in group.servers) or (at_home,)
 
 
-def console_auth(options: Options, conductor: Library) -> Library:
+def console_auth(options: Options, conductor: ConductorRPC) -> ConsoleAuthService:
     """Return the replacement of nova-consoleauth in upstream mode, in which that service is not started."""
     from nova.cmd.consoleauth import base_urls
     from nova.console.service import ConsoleAuthService

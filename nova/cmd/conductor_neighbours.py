@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, cast
 
 from nova import errors
 from nova.conf._options import Options, oslo_conf
-from nova.model.base import Library
+
+if TYPE_CHECKING:
+    from nova.conductor.engine.deps import Deps
+    from nova.conductor.networking.back_end import NetworkBackEnd
+    from nova.conductor.neutron.back_end import NeutronBackEnd
+    from nova.notifications.notifier import DisabledNotifier
 
 LOG = logging.getLogger(__name__)
 
 NOTIFICATIONS = "oslo_messaging_notifications"
 
 
-def networking(options: Options, deps: Library) -> Library:
+def networking(options: Options, deps: Deps) -> NetworkBackEnd:
     """Create the network back end, Neutron's or nova-network's. Raises config.Credentials, config.Missing if Neutron's
     options cannot be used."""
     from nova.clients import neutron, session
@@ -24,7 +30,7 @@ def networking(options: Options, deps: Library) -> Library:
     from nova.conf.network import neutron_in_use
 
     if not neutron_in_use(options):
-        return NovaNetwork(deps)
+        return cast("NetworkBackEnd", NovaNetwork(deps))  # some calls take rows, others values of servers
     credentials = session.load(options, "neutron")
     if credentials.auth is None and not options.neutron.endpoint_override:
         raise errors.config.Missing(option="[neutron]auth_type", cure="networks are Neutron's ([DEFAULT]use_neutron). "
@@ -38,16 +44,16 @@ def networking(options: Options, deps: Library) -> Library:
     back_end.networks = neutron_proxies.NetworksByNeutron(client, of_all)
     back_end.floating = neutron_proxies.FloatingByNeutron(deps, client, options.neutron.default_floating_pool, changed)
     back_end.groups = neutron_proxies.GroupsByNeutron(deps, client, changed)
-    return back_end
+    return cast("NetworkBackEnd", back_end)
 
 
-def check_networking(back_end: Library) -> None:
+def check_networking(back_end: NetworkBackEnd) -> None:
     """Log why Neutron cannot be used yet. The conductor starts nevertheless: deployment tools create Neutron's user
     after they start nova, and requests without networks are served."""
     if back_end.name != "neutron":
         return
     try:
-        back_end.client.extensions()
+        cast("NeutronBackEnd", back_end).client.extensions()
     except (errors.service.Credentials, errors.config.Credentials) as error:
         LOG.error("the network service rejects nova's credentials, so servers get no ports: correct [neutron]auth_url, "
                   "username, password and project_name (%s)", error.message)
@@ -58,7 +64,7 @@ def check_networking(back_end: Library) -> None:
         LOG.warning("the network service is not available yet: %s", error.message)
 
 
-def notifier(options: Options) -> Library:
+def notifier(options: Options) -> DisabledNotifier:
     """Create the sender of notifications. A single-process cloud has no broker for them: oslo.messaging, which is slow
     to import, is not loaded unless nova.conf configures it."""
     from nova.notifications.notifier import DisabledNotifier

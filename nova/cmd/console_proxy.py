@@ -12,15 +12,21 @@ import resource
 import socket
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf._options import Options, oslo_conf
 from nova.console import kinds
-from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
+
+if TYPE_CHECKING:
+    import ssl
+
+    from nova.console.access import AccessSettings
+    from nova.console.app import App
+    from nova.legacy.xvp import Application
 
 LOG = logging.getLogger(__name__)
 
@@ -89,7 +95,7 @@ def record(prefix: str | None) -> None:
         raise BadSetting(f"sessions cannot be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
 
 
-def tls(options: Options, must: bool) -> Library:
+def tls(options: Options, must: bool) -> ssl.SSLContext | None:
     """Return the TLS context for browsers; None without a certificate. Raises BadSetting if a required certificate is
     missing, or the present one is unusable."""
     import ssl
@@ -146,7 +152,7 @@ def more_files(sessions: int) -> None:
                         "process is %d: raise it (LimitNOFILE)", sessions, wanted, most)
 
 
-def settings(options: Options, kind: kinds.ConsoleKind) -> Library:
+def settings(options: Options, kind: kinds.ConsoleKind) -> AccessSettings:
     """Return the settings of the console access check. Raises errors.Invalid for a wrong option."""
     from nova.console import access, rfb, target
 
@@ -180,7 +186,7 @@ class Proxy:
                                    NarrowClient(self.bus, ConductorProxyRPC))
         self.server: Any = None
 
-    def application(self) -> Library:
+    def application(self) -> App | Application:
         """Return the WSGI application: pages and WebSockets for browsers, or xvpvnc's for its viewer."""
         from nova.console import app
         from nova.legacy import xvp

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from nova import errors
-from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
 from nova.rpc.rpc_watchdog import EVERY_S
 from nova.service import PeriodicTask
 
+if TYPE_CHECKING:
+    from nova.rpc.bus import AnyBus
+    from nova.rpc.interface import Contract
+
 Checks = Mapping[str, Callable[[], object]]
 
 
-def of_control(bus: Library, contract: type, checks: Checks | None = None) -> HealthChecks:
+def of_control(bus: AnyBus, contract: type[Contract], checks: Checks | None = None) -> HealthChecks:
     """Return the health checks of a worker that serves ``contract`` on the control bus, and start to send echoes to
     itself periodically."""
     def listen() -> None:
@@ -25,7 +29,7 @@ def of_control(bus: Library, contract: type, checks: Checks | None = None) -> He
     return HealthChecks({"bus": lambda: bus.echo(contract), **(checks or {})}, bus.why_not_receiving)
 
 
-def of_client(bus: Library, contract: type, checks: Checks | None = None) -> HealthChecks:
+def of_client(bus: AnyBus, contract: type[Contract], checks: Checks | None = None) -> HealthChecks:
     """Return the health checks of a client of ``contract``. For services on hosts, the conductor verifies that they
     receive RPC: it sends an echo with some of the heartbeats."""
     return HealthChecks({"bus": lambda: bus.reach(contract), **(checks or {})}, bus.why_not_receiving)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+from typing import TYPE_CHECKING
 
 from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.conf._options import Options
-from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
+
+if TYPE_CHECKING:
+    from nova.rpc.ticket_encryption import TicketCipher
+    from nova.web.replay_cache import ReplayCache
 
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-imageproxy"
 
 
-def seal(options: Options) -> Library:
+def seal(options: Options) -> TicketCipher:
     """Return the encryption of tickets. Raises config.ImageProxyKey if ``[image_proxy]key`` is missing or malformed."""
     from nova.rpc.ticket_encryption import TicketCipher
 
@@ -39,7 +43,7 @@ class ImageProxyDaemon:
     """A worker process of nova-imageproxy, serving the socket that its parent bound. ``seen``: requests seen by all
     workers."""
 
-    def __init__(self, options: Options, sock: socket.socket, seen: Library) -> None:
+    def __init__(self, options: Options, sock: socket.socket, seen: ReplayCache) -> None:
         from nova import http_server
         from nova.client_bounds import bounds
         from nova.clients import glance, session

@@ -6,13 +6,20 @@ import logging
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nova import configuration, errors, failures
 from nova.cmd import common
 from nova.conf._options import Options
-from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
 from nova.service import PeriodicTask
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+    from nova.legacy.objectstore.store import ObjectStore
+    from nova.legacy.signatures.signers import Signers
+    from nova.legacy.signatures.taken import TakenSignatures
 
 LOG = logging.getLogger(__name__)
 
@@ -34,7 +41,7 @@ def bind(options: Options) -> socket.socket:
         return http_server.bind(address, port)
 
 
-def store(options: Options) -> Library:
+def store(options: Options) -> ObjectStore:
     """Return the ObjectStore. Raises service.CannotStart if its directory cannot be used."""
     from nova.legacy.objectstore.store import ObjectStore, StoreLimits
 
@@ -47,7 +54,7 @@ def store(options: Options) -> Library:
         return made
 
 
-def signers(options: Options) -> Library:
+def signers(options: Options) -> Signers | None:
     """Return the verifier of signatures; None if signatures are not checked. Raises service.CannotStart."""
     from nova.legacy.signatures import signers as found
 
@@ -56,7 +63,8 @@ def signers(options: Options) -> Library:
     return found.from_conf(options)
 
 
-def application(options: Options, kept: Library, asked: Library, taken: Library) -> Library:
+def application(options: Options, kept: ObjectStore, asked: Signers | None, taken: TakenSignatures
+                ) -> WSGIApplication:
     """Return the S3 application over the store ``kept``, for users that ``asked`` identifies. ``taken``: the
     TakenSignatures of all workers."""
     from nova.legacy.objectstore import identity
@@ -76,7 +84,8 @@ class ObjectStoreDaemon:
     does the upkeep and creates images from bundles, as one of them does. ``taken``: signatures taken by all workers;
     None: a single worker."""
 
-    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True, taken: Library = None) -> None:
+    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True, taken: TakenSignatures | None = None
+                 ) -> None:
         from nova import http_server
         from nova.client_bounds import bounds
         from nova.cmd import api

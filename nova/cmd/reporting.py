@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, Protocol
 
 from nova import concurrency, context, errors
 from nova.conf._options import Options
-from nova.model.base import Library, utcnow
-from nova.model.host.services import ContractVersion, Heartbeat, Registration
+from nova.model.base import utcnow
+from nova.model.host.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 from nova.model.security.security_modes import SecurityMode, stated
 from nova.rpc.host_secret import HostSecret
 from nova.service import HEARTBEAT_RETRY_S, PeriodicTask, retry_until_available
 from nova.version import RELEASE
+
+if TYPE_CHECKING:
+    from nova.rpc.bus import AnyBus
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+    from nova.rpc.interface import Contract
 
 LOG = logging.getLogger(__name__)
 
@@ -24,18 +30,28 @@ def say_mode(mode: str) -> None:
         LOG.info("%s", stated(SecurityMode(mode)))
 
 
+class Voice(Protocol):
+    """A client of a contract by which control plane services register."""
+
+    def register(self, registration: Registration) -> Registered:
+        """Register a service."""
+
+    def heartbeat(self, beat: Heartbeat) -> Alive:
+        """Record that a service is alive."""
+
+
 class HostVoice:
     """Adapter of the host contract's ``register`` and ``heartbeat`` to the signatures of control plane services."""
 
-    def __init__(self, conductor: Library, host: str, secret: HostSecret) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: str, secret: HostSecret) -> None:
         self.conductor, self.host, self.secret = conductor, host, secret
 
-    def register(self, registration: Registration) -> Library:
+    def register(self, registration: Registration) -> Registered:
         """Call ``ConductorHostRPC.register`` for this host, with its token if it has and needs one."""
         return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration,
                                      lambda fresh: self.conductor.change_secret(self.host, fresh))
 
-    def heartbeat(self, beat: Heartbeat) -> Library:
+    def heartbeat(self, beat: Heartbeat) -> Alive:
         """Call ``ConductorHostRPC.heartbeat`` for this host."""
         return self.conductor.heartbeat(self.host, beat)
 
@@ -43,20 +59,20 @@ class HostVoice:
 class Reporting:
     """Registration once the conductor answers, then heartbeats; registers again if its row was deleted."""
 
-    def __init__(self, options: Options, binary: str, topic: str, bus: Library, conductor: Library) -> None:
+    def __init__(self, options: Options, binary: str, topic: str, bus: AnyBus, conductor: Voice) -> None:
         self.host, self.binary, self.topic = options.host, binary, topic
         self.bus, self.conductor = bus, conductor
         self.period = float(options.report_interval)
-        self.contracts: tuple[type, ...] = ()
+        self.contracts: tuple[type[Contract], ...] = ()
         self.stopped, self._heartbeats = False, 0
         self._every: PeriodicTask | None = None
 
-    def start(self, contracts: tuple[type, ...] = ()) -> None:
+    def start(self, contracts: tuple[type[Contract], ...] = ()) -> None:
         """Start in the background: a service works before it is registered, and while registration is refused, which is
         logged as one line."""
         concurrency.spawn(self._begin_beside, contracts, name="register")
 
-    def _begin_beside(self, contracts: tuple[type, ...]) -> None:
+    def _begin_beside(self, contracts: tuple[type[Contract], ...]) -> None:
         try:
             self.begin(contracts)
         except Exception as error:
@@ -67,7 +83,7 @@ class Reporting:
             LOG.error("the conductors refused to register %s; it is not listed as a service: %s", self.binary,
                       error.message)
 
-    def begin(self, contracts: tuple[type, ...]) -> None:
+    def begin(self, contracts: tuple[type[Contract], ...]) -> None:
         """Register, and start heartbeats once the conductor has answered."""
         self.contracts = contracts
         with context.entered(context.internal()):
@@ -75,7 +91,7 @@ class Reporting:
         self._every = PeriodicTask(self.period, self._heartbeat, "heartbeat", again_s=HEARTBEAT_RETRY_S).start()
 
     def _register(self) -> None:
-        versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
+        versions = tuple(ContractVersion(name=one.__name__, version=one.version)
                          for one in self.contracts)
         answer = self.conductor.register(Registration(
             host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=RELEASE))

@@ -19,7 +19,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
@@ -93,7 +92,7 @@ class RunningCloud:
                                            project_name=project or user, user_domain_name="Default",
                                            project_domain_name="Default"))
 
-    def fail(self, kind: str, **more: Any) -> None:
+    def fail(self, kind: str, **more: str | int) -> None:
         """Inject a fault: ``boot`` (``name``, ``times``), ``quota`` or ``rpc`` (``times``), ``host`` (``host``). Raises
         keystoneauth1's BadRequest or NotFound."""
         self._faults("POST", {"fault": {"kind": kind, **more}})

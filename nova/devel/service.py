@@ -17,7 +17,7 @@ import msgspec
 import webob
 
 from nova import context, errors, failures
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.web import bodies, paths
 from nova.web.routing import Router
 
@@ -70,7 +70,7 @@ class FakeAnswer(NamedTuple):
     """A response with status or headers. ``data``: parts of a body that is not JSON; its length is in the headers."""
 
     status: int = 200
-    body: Json = None
+    body: Mapping[str, object] | None = None
     headers: Mapping[str, str] = {}
     data: Iterable[bytes] | None = None
 
@@ -93,17 +93,19 @@ class FakeCall:
             raise FakeError(401, "The request you have made requires authentication.")
         return self.owner
 
-    def body(self) -> Json:
+    def body(self) -> JsonValue:
         """Return the JSON of the request. Raises 400."""
         with failures.replaced(errors.NovaError, lambda error: FakeError(400, f"Invalid JSON: {error.message}")):
-            return bodies.decode(self.raw)
+            decoded: JsonValue = bodies.decode(self.raw)
+            return decoded
 
-    def member(self, name: str) -> dict[str, Json]:
+    def member(self, name: str) -> dict[str, JsonValue]:
         """Return the object that is the body's only member of that name. Raises 400, which names it."""
         body = self.body()
-        if not isinstance(body, dict) or not isinstance(body.get(name), dict):
+        found = body.get(name) if isinstance(body, dict) else None
+        if not isinstance(found, dict):
             raise FakeError(400, f"'{name}' is a required property: an object.")
-        return body[name]
+        return found
 
 
 Rule = Callable[[FakeCall], bool]
@@ -132,7 +134,7 @@ class FakeRoute(Generic[State]):
 
     method: str
     path: str
-    handler: Callable[[State, FakeCall], Json]
+    handler: Callable[[State, FakeCall], Mapping[str, object] | FakeAnswer | None]
     rule: Rule = authenticated
     success: int = 200
     streams: bool = False

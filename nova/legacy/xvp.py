@@ -8,6 +8,7 @@ unmodified RFB in both directions. Tokens, limits, sessions and timeouts are as 
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from http.client import responses
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -15,7 +16,6 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from nova.console import access, codes, relay
 from nova.console.stream import LINGER_S, Closed, Stream, StreamEnd, TooSlow, settle, tune
 from nova.http_server import TakeOver
-from nova.model.base import Json
 
 PATH = "/console"
 METHODS = ("GET", "CONNECT")
@@ -37,7 +37,7 @@ class Viewer(Stream):
     answered = False
 
     @classmethod
-    def accept(cls, sock: Json, _environ: dict[str, Json]) -> Viewer:
+    def accept(cls, sock: socket.socket, _environ: WSGIEnvironment) -> Viewer:
         """Wrap a connection; sends nothing yet."""
         tune(sock)
         return cls(sock)
@@ -76,7 +76,7 @@ class Application:
     def __init__(self, door: access.ConsoleAccess) -> None:
         self.door = door
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Json:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> TakeOver | list[bytes]:
         if environ.get("PATH_INFO") != PATH:
             return _refuse(start_response, 404, "Not Found")
         if environ.get("REQUEST_METHOD") not in METHODS:

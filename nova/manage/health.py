@@ -9,11 +9,10 @@ import os
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, cast
 
 from nova.conf._options import Options
 from nova.conf.monitoring import PORTS
-from nova.model.base import Json
 
 READY, LIVE = "/health/ready", "/health/live"
 WAIT_S = 12.0  # the service's own checks end within ten seconds
@@ -24,6 +23,24 @@ SERVING = "serving"
 FILES = ("--config-file", "--config-dir")
 #: Listen addresses that clients cannot connect to -> the address to connect to.
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing listens here
+
+
+class _Check(TypedDict, total=False):
+    ok: bool
+    error: str
+
+
+class _Worker(TypedDict):
+    worker: int
+    state: str
+
+
+class HealthPage(TypedDict, total=False):
+    """The page that a service serves (:mod:`nova.monitoring.health`)."""
+
+    daemon: str
+    checks: dict[str, _Check]
+    workers: list[_Worker]
 
 
 class Daemon(NamedTuple):
@@ -67,15 +84,15 @@ def fault(options: Options, binary: str, page: str) -> str:
     return "" if status == HTTPStatus.OK else _worded(said)
 
 
-def _ask(host: str, port: int, page: str) -> tuple[int, dict[str, Json]]:
+def _ask(host: str, port: int, page: str) -> tuple[int, HealthPage]:
     """Return the HTTP status and the JSON body. Raises ValueError if the response is not JSON."""
     with contextlib.closing(http.client.HTTPConnection(host, port, timeout=WAIT_S)) as connection:
         connection.request("GET", page)
         answer = connection.getresponse()
-        return answer.status, dict(json.loads(answer.read(LONGEST)))
+        return answer.status, cast(HealthPage, dict(json.loads(answer.read(LONGEST))))
 
 
-def _worded(said: dict[str, Json]) -> str:
+def _worded(said: HealthPage) -> str:
     failed = [f"{name}: {one.get('error', 'failed')}" for name, one in said.get("checks", {}).items() if not one["ok"]]
     idle = [f"worker {one['worker']} is {one['state']}" for one in said.get("workers", ())
             if one["state"] != SERVING]

@@ -9,15 +9,32 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, cast
 
 from nova import errors
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Audited, Stores
 from nova.db.placement import audits
-from nova.model.base import Library
 from nova.model.placement.audits import MISSING, TOO_MUCH, Difference, summary
 
 Say = Callable[[str], None]
+
+
+class ProviderRoot(Protocol):
+    """The row of a node at the root of a provider's tree."""
+
+    @property
+    def id(self) -> int:
+        """The key of the provider."""
+
+    @property
+    def host(self) -> str:
+        """The host of the node."""
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+
 
 CLEAN, FOUND, DELETED = 0, 3, 4  # audit
 HEALED, LIMITED, NO_NODE, UNWRITTEN, NOTHING = 0, 1, 2, 3, 4  # heal_allocations
@@ -27,10 +44,10 @@ WOULD_CHANGE = 3  # rebuild --dry-run
 
 def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     """Report allocations of servers that are deleted or have left the node, and missing or wrong allocations."""
-    tree = None
+    tree: ProviderRoot | None = None
     if given.resource_provider:
         with stores.api.reading() as tx:
-            tree = audits.root_of(tx, given.resource_provider)
+            tree = cast(ProviderRoot | None, audits.root_of(tx, given.resource_provider))
         if tree is None:
             say(f"Resource provider {given.resource_provider} could not be found.")
             return BAD_INPUT
@@ -49,7 +66,8 @@ def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     return FOUND if not given.delete else DELETED if len(rest) < len(found) else FOUND
 
 
-def _audited(stores: Stores, tree: Library, cure: Iterable[str], verbose: bool, say: Say) -> Iterator[Audited]:
+def _audited(stores: Stores, tree: ProviderRoot | None, cure: Iterable[str], verbose: bool, say: Say
+             ) -> Iterator[Audited]:
     for uuid in allocation_audit.review(stores, tree.id if tree is not None else None):
         one = allocation_audit.audit(stores, uuid, tuple(cure))
         if one.unsure and verbose:
@@ -57,14 +75,14 @@ def _audited(stores: Stores, tree: Library, cure: Iterable[str], verbose: bool, 
         yield one
 
 
-def _differences(found: Iterable[Audited], tree: Library) -> Iterator[Difference]:
+def _differences(found: Iterable[Audited], tree: ProviderRoot | None) -> Iterator[Difference]:
     """Yield the differences, only those of one node if ``tree`` is given."""
     for audited in found:
         yield from (one for one in audited.differences
                     if tree is None or (one.place.host, one.place.node) == (tree.host, tree.name))
 
 
-def _say_overuse(stores: Stores, tree: Library, say: Say) -> None:
+def _say_overuse(stores: Stores, tree: ProviderRoot | None, say: Say) -> None:
     """Print overused inventories. The records are not at fault: the host, or its allocation ratio, shrank."""
     with stores.api.reading() as tx:
         found = audits.overused(tx, tree.host if tree is not None else None)

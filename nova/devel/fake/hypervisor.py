@@ -9,17 +9,19 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from nova import concurrency, errors
+from nova.compute.orders.kind import Order, build_of
 from nova.conf.fake import FakeOptions
 from nova.devel.fake.knobs import Knobs
 from nova.devel.fake.store import FakeGuest, Store
-from nova.model.base import Library
 from nova.model.guest.orders import BuildOrder, Disk, GuestState, boots_from_volume, persistent_part
 from nova.model.server.states import PowerState
 from nova.model.volumes import VolumeDisk
 from nova.virt.interface import PowerListener
+
+Subject = Order | str  # an order for a guest, or its uuid
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
@@ -140,12 +142,12 @@ class FakeHypervisor:
                 raise errors.guest.NoDisks(uuid=server_uuid, names="all")
             guest.marks = {**guest.marks, disk: mark}
 
-    def names_of(self, subject: Library) -> tuple[str, ...]:
+    def names_of(self, subject: Subject) -> tuple[str, ...]:
         """Return the server's name, if it is known."""
         if isinstance(subject, str):
             guest = self.store.find(subject) or self.source_copies.find(subject)
             return (guest.name,) if guest is not None and guest.name else ()
-        build = subject if isinstance(subject, BuildOrder) else getattr(subject, "build", None)
+        build = build_of(subject)
         return (build.name,) if build is not None else self.names_of(subject.server_uuid)
 
 
@@ -156,7 +158,7 @@ class Part:
         self._hypervisor = hypervisor
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def knobbed(function: F) -> F:
@@ -165,7 +167,7 @@ def knobbed(function: F) -> F:
     call = function.__name__
 
     @functools.wraps(function)
-    def wrapper(self: Part, subject: Library, *args: Library) -> Library:
+    def wrapper(self: Part, subject: Subject, *args: object) -> object:
         hypervisor = self._hypervisor
         server_uuid = subject if isinstance(subject, str) else subject.server_uuid
         names = (server_uuid, *hypervisor.names_of(subject))

@@ -8,14 +8,15 @@ import hmac
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
 from nova import decoding
 from nova.devel.identity.kinds import BY_PLURAL, REFERENCES, check_change, made
+from nova.devel.identity.records import ApplicationCredential, Ec2Key, IdentityRecord
 from nova.devel.service import FakeError
-from nova.model.base import Json, Time
+from nova.model.base import Json, JsonValue, Time
 
 REGION = "RegionOne"
 INTERFACES = ("public", "internal", "admin")
@@ -92,41 +93,41 @@ class Directory:
 
     def __init__(self, token_lifetime_s: int = 3600) -> None:
         self.token_lifetime = datetime.timedelta(seconds=token_lifetime_s)
-        self.things: dict[str, dict[str, dict[str, Json]]] = {plural: {} for plural in BY_PLURAL}
+        self.things: dict[str, dict[str, IdentityRecord]] = {plural: {} for plural in BY_PLURAL}
         self.passwords: dict[str, Digest] = {}
         self.grants: set[RoleGrant] = set()
         self.memberships: set[Membership] = set()
-        self.credentials: dict[str, dict[str, Json]] = {}
+        self.credentials: dict[str, ApplicationCredential] = {}
         self.credential_secrets: dict[str, Digest] = {}
-        self.ec2_keys: dict[str, dict[str, Json]] = {}
+        self.ec2_keys: dict[str, Ec2Key] = {}
         self.tokens: dict[str, IssuedToken] = {}
 
     def packed(self) -> bytes:
         """Return all data except tokens: clients request new ones after a restart."""
-        return msgspec.msgpack.encode(_Packed(self.things, self.passwords, sorted(self.grants),
-                                              sorted(self.memberships), self.credentials, self.credential_secrets,
-                                              self.ec2_keys))
+        return msgspec.msgpack.encode((self.things, self.passwords, sorted(self.grants), sorted(self.memberships),
+                                       self.credentials, self.credential_secrets, self.ec2_keys))
 
     def restore(self, packed: bytes) -> None:
         """Load packed data."""
         found = decoding.from_msgpack(packed, _Packed)
-        self.things, self.passwords, self.credentials = found.things, found.passwords, found.credentials
-        self.credential_secrets, self.ec2_keys = found.credential_secrets, found.ec2_keys
+        self.things, self.passwords = cast(dict[str, dict[str, IdentityRecord]], found.things), found.passwords
+        self.credentials = cast(dict[str, ApplicationCredential], found.credentials)
+        self.credential_secrets, self.ec2_keys = found.credential_secrets, cast(dict[str, Ec2Key], found.ec2_keys)
         self.grants, self.memberships, self.tokens = set(found.grants), set(found.memberships), {}
 
-    def get(self, plural: str, thing_id: str) -> dict[str, Json]:
+    def get(self, plural: str, thing_id: str) -> IdentityRecord:
         """Return one resource. Raises 404."""
         found = self.things[plural].get(thing_id)
         if found is None:
             raise FakeError(404, f"Could not find {BY_PLURAL[plural].singular}: {thing_id}.")
         return found
 
-    def by_name(self, plural: str, name: str, domain_id: str | None = None) -> dict[str, Json] | None:
+    def by_name(self, plural: str, name: str, domain_id: str | None = None) -> IdentityRecord | None:
         """Return the resource of that name, in the domain if the kind has domains."""
         return next((one for one in self.things[plural].values()
                      if one["name"] == name and one.get("domain_id") == domain_id), None)
 
-    def add(self, plural: str, given: Mapping[str, Json], thing_id: str | None = None) -> dict[str, Json]:
+    def add(self, plural: str, given: Mapping[str, JsonValue], thing_id: str | None = None) -> IdentityRecord:
         """Add a resource, with a new id unless one is given. Raises 400 or 409."""
         thing = made(BY_PLURAL[plural], given)
         thing["id"] = thing_id or thing["id"]
@@ -136,11 +137,11 @@ class Directory:
         self.things[plural][thing["id"]] = thing
         return thing
 
-    def change(self, plural: str, thing_id: str, given: Mapping[str, Json]) -> dict[str, Json]:
+    def change(self, plural: str, thing_id: str, given: Mapping[str, JsonValue]) -> IdentityRecord:
         """Set these members of the resource, and return it. Raises 400, 404 or 409."""
         old = self.get(plural, thing_id)
         check_change(BY_PLURAL[plural], old, given)
-        new = {**old, **given}
+        new = cast(IdentityRecord, {**old, **given})
         self._check_references(given)
         self._check_unique(plural, new, beside=thing_id)
         self._keep_password(plural, new)
@@ -165,8 +166,8 @@ class Directory:
         self.passwords.pop(thing_id, None)
         self.grants = {one for one in self.grants if thing_id not in (one.user_id, one.scope.id, one.role_id)}
         self.memberships = {one for one in self.memberships if thing_id not in one}
-        for one in [one for one in self.credentials.values() if thing_id in (one["user_id"], one["project_id"])]:
-            self.remove_credential(one["id"])
+        for key in [key for key, one in self.credentials.items() if thing_id in (one["user_id"], one["project_id"])]:
+            self.remove_credential(key)
         self.ec2_keys = {key: one for key, one in self.ec2_keys.items()
                          if thing_id not in (one["user_id"], one["project_id"])}
 
@@ -208,17 +209,17 @@ class Directory:
         """Return the ids of the user and the user's groups."""
         return {user_id, *(one.group_id for one in self.memberships if one.user_id == user_id)}
 
-    def catalog(self, project_id: str | None) -> Iterator[tuple[dict[str, Json], list[dict[str, Json]]]]:
+    def catalog(self, project_id: str | None) -> Iterator[tuple[IdentityRecord, list[IdentityRecord]]]:
         """Yield each enabled service with its endpoints. Without a project, endpoints with a project in their URL are
         left out."""
         for service in self.things["services"].values():
             if service["enabled"]:
-                found = [{**one, "url": url} for one in self.things["endpoints"].values()
+                found: list[IdentityRecord] = [{**one, "url": url} for one in self.things["endpoints"].values()
                          if one["service_id"] == service["id"] and one["enabled"]
                          and (url := _address(one["url"], project_id)) is not None]
                 yield service, found
 
-    def _check_references(self, thing: Mapping[str, Json]) -> None:
+    def _check_references(self, thing: Mapping[str, object]) -> None:
         """Raise 400 if a member refers to a missing resource. A project's parent may be its domain."""
         for name, plural in REFERENCES.items():
             wanted = thing.get(name)
@@ -227,21 +228,22 @@ class Directory:
                 raise FakeError(400, f"Invalid input for field '{name}': no {BY_PLURAL[plural].singular} has "
                                      "that id.")
 
-    def _check_unique(self, plural: str, thing: Mapping[str, Json], beside: str | None = None) -> None:
+    def _check_unique(self, plural: str, thing: Mapping[str, object], beside: str | None = None) -> None:
         """Raise 409 if a resource other than ``beside`` has the same unique members."""
         kind = BY_PLURAL[plural]
-        for thing_id, one in self.things[plural].items():
+        stored: Mapping[str, Mapping[str, object]] = self.things[plural]
+        for thing_id, one in stored.items():
             if kind.unique and thing_id != beside and all(one[name] == thing[name] for name in kind.unique):
                 raise FakeError(409, f"Conflict occurred attempting to store {kind.singular} - Duplicate entry found "
                                      f"with {kind.unique[-1]} {thing[kind.unique[-1]]}.")
 
-    def _keep_password(self, plural: str, thing: dict[str, Json]) -> None:
+    def _keep_password(self, plural: str, thing: IdentityRecord) -> None:
         password = thing.pop("password", None)
         if plural == "users" and password is not None:
             self.set_password(thing["id"], password)
 
 
-Things = dict[str, dict[str, Json]]
+Things = dict[str, dict[str, Json]]  # what is loaded, whose members are not checked
 
 
 class _Packed(msgspec.Struct, array_like=True):

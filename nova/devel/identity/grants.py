@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nova.devel.identity.directory import SYSTEM, Directory, RoleGrant, ScopeKind, TokenScope
 from nova.devel.service import FakeCall, FakeError, FakeRoute, admin
-from nova.model.base import Json
 
 #: Kinds that have roles, and their parameter in paths.
 WHO = (("users", "user_id"), ("groups", "group_id"))
@@ -48,14 +47,14 @@ def take(directory: Directory, call: FakeCall) -> None:
     directory.grants.remove(_grant(directory, call))
 
 
-def list_given(directory: Directory, call: FakeCall) -> Json:
+def list_given(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET .../users/{user_id}/roles, or of a group: list assigned roles, without implied ones."""
     ids = directory.roles_of(_who(directory, call), _scope(directory, call), implied=False)
     return {"roles": [directory.things["roles"][one] for one in ids],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
 
-def assignments(directory: Directory, call: FakeCall) -> Json:
+def assignments(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/role_assignments. ``effective``: include implied roles, and replace groups by their members;
     ``include_names``: add names to the ids."""
     query = call.http.GET
@@ -92,8 +91,8 @@ def _fits(directory: Directory, grant: RoleGrant, wanted: dict[str, str | None])
     return all(facts.get(name) == value for name, value in wanted.items() if value is not None)
 
 
-def _shown(directory: Directory, grant: RoleGrant, names: bool) -> dict[str, Json]:
-    scope: dict[str, Json] = {"system": {"all": True}}
+def _shown(directory: Directory, grant: RoleGrant, names: bool) -> dict[str, object]:
+    scope: dict[str, object] = {"system": {"all": True}}
     if grant.scope.kind != ScopeKind.SYSTEM:
         scope = {grant.scope.kind: _named(directory, f"{grant.scope.kind}s", grant.scope.id, names)}
     plural = _kind(directory, grant)
@@ -105,7 +104,7 @@ def _kind(directory: Directory, grant: RoleGrant) -> str:
     return "groups" if _is_group(directory, grant.user_id) else "users"
 
 
-def _named(directory: Directory, plural: str, thing_id: str, names: bool) -> dict[str, Json]:
+def _named(directory: Directory, plural: str, thing_id: str, names: bool) -> dict[str, object]:
     if not names:
         return {"id": thing_id}
     thing = directory.things[plural][thing_id]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.devel.identity.directory import Directory, Membership
 from nova.devel.identity.resources import owner_or_admin, page
 from nova.devel.service import FakeCall, FakeError, FakeRoute, admin
-from nova.model.base import Json
 
 
 def _membership(directory: Directory, call: FakeCall) -> Membership:
@@ -31,14 +32,14 @@ def leave(directory: Directory, call: FakeCall) -> None:
     directory.memberships.remove(_membership(directory, call))
 
 
-def members(directory: Directory, call: FakeCall) -> Json:
+def members(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/groups/{group_id}/users: list members."""
     group_id = directory.get("groups", call.named["group_id"])["id"]
     return page(call, "users", [directory.things["users"][one.user_id] for one in sorted(directory.memberships)
                                 if one.group_id == group_id])
 
 
-def groups_of_user(directory: Directory, call: FakeCall) -> Json:
+def groups_of_user(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/users/{user_id}/groups: list the user's groups."""
     user_id = directory.get("users", call.named["user_id"])["id"]
     return page(call, "groups", [directory.things["groups"][one.group_id] for one in sorted(directory.memberships)

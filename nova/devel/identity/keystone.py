@@ -19,7 +19,6 @@ from nova.devel.identity import credentials, ec2_credentials, grants, groups, re
 from nova.devel.identity.directory import INTERFACES, REGION, SYSTEM, Directory, RoleGrant, ScopeKind, TokenScope
 from nova.devel.identity.kinds import DEFAULT_DOMAIN
 from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeService, TokenOwner, anybody
-from nova.model.base import Json
 
 TITLES = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
           409: "Conflict", 413: "Request Entity Too Large", 500: "Internal Server Error"}
@@ -139,7 +138,7 @@ def _add_service(directory: Directory, service_type: str, address: str) -> None:
                                     "region_id": REGION, "region": REGION})
 
 
-def _version(http: webob.Request) -> dict[str, Json]:
+def _version(http: webob.Request) -> dict[str, object]:
     return fixture.V3Discovery(f"{http.application_url}/v3/", id=API_ID, xml=False)
 
 
@@ -149,30 +148,30 @@ def list_versions(directory: Directory, call: FakeCall) -> FakeAnswer:
                       {"Location": f"{call.http.application_url}/v3/"})
 
 
-def show_version(directory: Directory, call: FakeCall) -> Json:
+def show_version(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3: show the version."""
     return {"version": _version(call.http)}
 
 
-def own_projects(directory: Directory, call: FakeCall) -> Json:
+def own_projects(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/auth/projects: list the projects that the caller can scope a token to."""
     return resources.page(call, "projects", resources.scoped(directory, call.caller.user_id,
                                                                          ScopeKind.PROJECT))
 
 
-def own_domains(directory: Directory, call: FakeCall) -> Json:
+def own_domains(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/auth/domains: list the domains that the caller can scope a token to."""
     return resources.page(call, "domains", resources.scoped(directory, call.caller.user_id,
                                                                         ScopeKind.DOMAIN))
 
 
-def own_system(directory: Directory, call: FakeCall) -> Json:
+def own_system(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/auth/system: list the system scope if the caller has a role there."""
     found = directory.scopes_of(call.caller.user_id, ScopeKind.SYSTEM)
     return {"system": [{"all": True}] if found else [], "links": {"self": call.http.path_url}}
 
 
-def own_catalog(directory: Directory, call: FakeCall) -> Json:
+def own_catalog(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/auth/catalog: show the catalog of the caller's token. Raises 403 for a token without a scope."""
     scope = tokens.token_scope(directory, call)
     if scope.kind == ScopeKind.UNSCOPED:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from nova.devel.identity.records import IdentityRecord
 from nova.devel.service import FakeError
-from nova.model.base import Json
+from nova.model.base import JsonValue
 
 DEFAULT_DOMAIN = "default"
-REQUIRED = object()
+REQUIRED = object()  # no default: a request must have the member
 LONGEST = 255  # characters of a name
 TEXT, NULL_TEXT, YES_NO, OBJECT, LIST = (str,), (str, type(None)), (bool,), (dict,), (list,)
 #: Names of the types in messages.
@@ -21,7 +22,7 @@ class Member(NamedTuple):
     """A member of a resource's JSON: its valid types, and its default for a new resource."""
 
     types: tuple[type, ...] = TEXT
-    default: Json = REQUIRED
+    default: object = REQUIRED
     may_change: bool = True
 
 
@@ -75,7 +76,7 @@ REFERENCES = {"domain_id": "domains", "service_id": "services", "region_id": "re
               "parent_id": "projects"}
 
 
-def made(kind: IdentityKind, given: Mapping[str, Json]) -> dict[str, Json]:
+def made(kind: IdentityKind, given: Mapping[str, JsonValue]) -> IdentityRecord:
     """Return a new resource from a client's request. Raises 400, which names the member."""
     check(kind, given)
     missing = [name for name, member in kind.members.items() if member.default is REQUIRED and name not in given]
@@ -83,22 +84,22 @@ def made(kind: IdentityKind, given: Mapping[str, Json]) -> dict[str, Json]:
         raise FakeError(400, f"'{missing[0]}' is a required property of a new {kind.singular}.")
     defaults = {name: _fresh(member.default) for name, member in kind.members.items() if member.default is not REQUIRED}
     own_id = given.get("id") if "id" in kind.members else None
-    return {**defaults, **given, "id": own_id or uuid.uuid4().hex}
+    return cast(IdentityRecord, {**defaults, **given, "id": own_id or uuid.uuid4().hex})
 
 
-def check(kind: IdentityKind, given: Mapping[str, Json]) -> None:
+def check(kind: IdentityKind, given: Mapping[str, JsonValue]) -> None:
     """Check types and names. Raises 400, which names the member."""
-    for name, value in given.items():
-        member = kind.members.get(name)
+    for key, value in given.items():
+        member = kind.members.get(key)
         if member is not None and not isinstance(value, member.types):
             allowed = " or ".join(SHOWN[one] for one in member.types)
-            raise FakeError(400, f"Invalid input for field '{name}': {allowed} is required.")
-    name = given.get("name", "x")
+            raise FakeError(400, f"Invalid input for field '{key}': {allowed} is required.")
+    name = str(given.get("name", "x"))
     if "name" in kind.unique and not (name.strip() and len(name) <= LONGEST):
         raise FakeError(400, f"Invalid input for field 'name': 1 to {LONGEST} characters are required.")
 
 
-def check_change(kind: IdentityKind, old: Mapping[str, Json], given: Mapping[str, Json]) -> None:
+def check_change(kind: IdentityKind, old: Mapping[str, object], given: Mapping[str, JsonValue]) -> None:
     """Check an update. Raises 400, which names the member."""
     check(kind, given)
     for name, value in given.items():
@@ -107,5 +108,5 @@ def check_change(kind: IdentityKind, old: Mapping[str, Json], given: Mapping[str
             raise FakeError(400, f"Invalid input for field '{name}': it cannot be changed.")
 
 
-def _fresh(default: Json) -> Json:
+def _fresh(default: object) -> object:
     return default.copy() if isinstance(default, (dict, list)) else default

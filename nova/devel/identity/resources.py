@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from nova.devel.identity.credentials import owner, owner_or_admin
 from nova.devel.identity.directory import Directory, ScopeKind
 from nova.devel.identity.kinds import KINDS, IdentityKind
+from nova.devel.identity.records import IdentityRecord
+from nova.devel.identity.requests import text_of
 from nova.devel.service import FakeCall, FakeError, FakeRoute, Rule, admin
-from nova.model.base import Json
 
-Operation = Callable[[Directory, FakeCall], Json]
+Operation = Callable[[Directory, FakeCall], Mapping[str, object]]
+Ids = dict[str, "Ids"] | None  # nested ids of projects
 
 
 def list_all(kind: IdentityKind) -> Operation:
     """Return the GET of the kind's list, with its filters."""
-    def run(directory: Directory, call: FakeCall) -> Json:
+    def run(directory: Directory, call: FakeCall) -> Mapping[str, object]:
         wanted = {name: call.http.GET[name] for name in kind.found_by if name in call.http.GET}
         if kind.plural == "projects" and wanted.get("is_domain", "").lower() in ("true", "1"):
             return page(call, kind.plural, [])
@@ -26,7 +28,7 @@ def list_all(kind: IdentityKind) -> Operation:
 
 def create(kind: IdentityKind) -> Operation:
     """Return the POST of the kind. The domain defaults to the token's. Raises 400 or 409."""
-    def run(directory: Directory, call: FakeCall) -> Json:
+    def run(directory: Directory, call: FakeCall) -> Mapping[str, object]:
         given = dict(call.member(kind.singular))
         if "domain_id" in kind.members and kind.plural != "roles" and given.get("domain_id") is None:
             given.pop("domain_id", None)
@@ -42,49 +44,49 @@ def create(kind: IdentityKind) -> Operation:
 
 def show(kind: IdentityKind) -> Operation:
     """Return the GET of one resource. Raises 404."""
-    def run(directory: Directory, call: FakeCall) -> Json:
+    def run(directory: Directory, call: FakeCall) -> Mapping[str, object]:
         return {kind.singular: shown(call, kind.plural, directory.get(kind.plural, call.named[_parameter(kind)]))}
     return run
 
 
-def show_project(directory: Directory, call: FakeCall) -> Json:
+def show_project(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET one project, with its ancestors (``parents_as_list``, ``parents_as_ids``) and descendants (``subtree_as_..``)
     if the query requests them. Raises 404."""
     projects = directory.things["projects"]
     project = directory.get("projects", call.named["project_id"])
     below = {key: [one["id"] for one in projects.values() if one["parent_id"] == key] for key in projects}
-    found = {"project": shown(call, "projects", project)}
+    found = shown(call, "projects", project)
     for name, ids in (("parents", _above(projects, project)), ("subtree", _tree(below, project["id"]))):
         if f"{name}_as_ids" in call.http.GET:
-            found["project"][name] = ids
+            found[name] = ids
         elif f"{name}_as_list" in call.http.GET:
-            found["project"][name] = [{"project": shown(call, "projects", projects[one])} for one in _flat(ids)]
-    return found
+            found[name] = [{"project": shown(call, "projects", projects[one])} for one in _flat(ids)]
+    return {"project": found}
 
 
-def _above(projects: Mapping[str, Mapping[str, Json]], project: Mapping[str, Json]) -> Json:
+def _above(projects: Mapping[str, IdentityRecord], project: IdentityRecord) -> Ids:
     """Return nested ids of the ancestors, the nearest first, without the domain. None if there are none."""
     parent = projects.get(project["parent_id"] or "")
     return {parent["id"]: _above(projects, parent)} if parent else None
 
 
-def _tree(below: Mapping[str, list[str]], top: str) -> Json:
+def _tree(below: Mapping[str, list[str]], top: str) -> Ids:
     return {one: _tree(below, one) for one in below[top]} or None
 
 
-def _flat(ids: Json) -> list[str]:
+def _flat(ids: Ids) -> list[str]:
     return [] if ids is None else [one for key, inside in ids.items() for one in (key, *_flat(inside))]
 
 
 def update(kind: IdentityKind) -> Operation:
     """Return the PATCH of the kind. Raises 400, 404 or 409."""
-    def run(directory: Directory, call: FakeCall) -> Json:
+    def run(directory: Directory, call: FakeCall) -> Mapping[str, object]:
         thing = directory.change(kind.plural, call.named[_parameter(kind)], call.member(kind.singular))
         return {kind.singular: shown(call, kind.plural, thing)}
     return run
 
 
-def delete(kind: IdentityKind) -> Operation:
+def delete(kind: IdentityKind) -> Callable[[Directory, FakeCall], None]:
     """Return the DELETE of the kind. Raises 403 or 404."""
     def run(directory: Directory, call: FakeCall) -> None:
         directory.remove(kind.plural, call.named[_parameter(kind)])
@@ -94,44 +96,42 @@ def delete(kind: IdentityKind) -> Operation:
 def set_own_password(directory: Directory, call: FakeCall) -> None:
     """POST /v3/users/{user_id}/password: change the own password. Raises 400, or 401 for a wrong old password."""
     given, user_id = call.member("user"), call.named["user_id"]
-    for name in ("original_password", "password"):
-        if not isinstance(given.get(name), str):
-            raise FakeError(400, f"'{name}' is a required property: a string.")
+    original, fresh = text_of(given, "original_password"), text_of(given, "password")
     old = directory.passwords.get(user_id)
-    if old is None or not old.is_of(given["original_password"]):
+    if old is None or not old.is_of(original):
         raise FakeError(401, "The original password is incorrect.")
-    directory.set_password(user_id, given["password"])
+    directory.set_password(user_id, fresh)
 
 
-def projects_of_user(directory: Directory, call: FakeCall) -> Json:
+def projects_of_user(directory: Directory, call: FakeCall) -> Mapping[str, object]:
     """GET /v3/users/{user_id}/projects: list the projects in which the user has a role."""
     user_id = directory.get("users", call.named["user_id"])["id"]
     return page(call, "projects", scoped(directory, user_id, ScopeKind.PROJECT))
 
 
-def scoped(directory: Directory, user_id: str, kind: str) -> Iterable[dict[str, Json]]:
+def scoped(directory: Directory, user_id: str, kind: str) -> Iterable[IdentityRecord]:
     """Return the enabled projects or domains in which a user has a role."""
     found = [directory.things[f"{kind}s"][scope.id] for scope in directory.scopes_of(user_id, kind)]
     return [one for one in found if one["enabled"]]
 
 
-def page(call: FakeCall, plural: str, things: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
+def page(call: FakeCall, plural: str, things: Iterable[IdentityRecord]) -> dict[str, object]:
     """Return a list in Keystone's form, as a single page."""
     return {plural: [shown(call, plural, one) for one in things],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
 
-def shown(call: FakeCall, plural: str, thing: Mapping[str, Json]) -> dict[str, Json]:
+def shown(call: FakeCall, plural: str, thing: IdentityRecord) -> dict[str, object]:
     """Return a resource with its link."""
     return {**thing, "links": {"self": f"{call.http.application_url}/v3/{plural}/{thing['id']}"}}
 
 
-def _fits(thing: Mapping[str, Json], wanted: Mapping[str, str]) -> bool:
+def _fits(thing: Mapping[str, object], wanted: Mapping[str, str]) -> bool:
     return all(_text(thing.get(name)) == (value.lower() if isinstance(thing.get(name), bool) else value)
                for name, value in wanted.items())
 
 
-def _text(value: Json) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 

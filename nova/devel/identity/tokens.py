@@ -10,8 +10,10 @@ from keystoneauth1 import fixture
 
 from nova.devel.identity.directory import INTERFACES, SYSTEM, UNSCOPED, Directory, IssuedToken, ScopeKind, TokenScope
 from nova.devel.identity.kinds import DEFAULT_DOMAIN
+from nova.devel.identity.records import ApplicationCredential, IdentityRecord
+from nova.devel.identity.requests import object_of, text_of
 from nova.devel.service import FakeAnswer, FakeCall, FakeError, TokenOwner
-from nova.model.base import Json, Time, utcnow
+from nova.model.base import JsonValue, Time, utcnow
 
 #: Time after its expiry in which services can still validate a token (``allow_expired``), so that work in progress can
 #: end.
@@ -27,11 +29,12 @@ NO = "The request you have made requires authentication."
 def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
     """POST /v3/auth/tokens: issue a token. Raises 400, which names the member, or 401 without details."""
     auth = call.member("auth")
-    identity = _object(auth, "identity")
+    identity = object_of(auth, "identity")
     methods = identity.get("methods")
-    if not isinstance(methods, list) or len(methods) != 1 or methods[0] not in list(METHODS):
+    method = methods[0] if isinstance(methods, list) and len(methods) == 1 else None
+    if not isinstance(method, str) or method not in METHODS:
         raise FakeError(400, f"Invalid input for field 'methods': one of {', '.join(METHODS)} is required.")
-    proven = METHODS[methods[0]](directory, _object(identity, methods[0]))
+    proven = METHODS[method](directory, object_of(identity, method))
     scope = _scope(directory, auth, proven)
     now = utcnow()
     issued = IssuedToken(proven.user_id, scope, proven.methods, now, min(proven.expires_at, now + (
@@ -41,7 +44,7 @@ def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
 
 
 def issue_for(directory: Directory, user_id: str, scope: TokenScope, methods: tuple[str, ...]
-              ) -> tuple[str, dict[str, Json]]:
+              ) -> tuple[str, dict[str, object]]:
     """Issue a token for a user who was authenticated otherwise, and return it with its JSON. Raises 401 if the user,
     the project or the roles do not exist any more."""
     if not _is_enabled(directory, user_id) or not _is_open(directory, scope):
@@ -93,10 +96,10 @@ def identify(directory: Directory, text: str) -> TokenOwner | None:
                       EC2 in issued.methods or credential is not None and not credential["unrestricted"])
 
 
-def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = True) -> dict[str, Json]:
+def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = True) -> dict[str, object]:
     """Return the JSON of a token."""
     user = directory.things["users"][issued.user_id]
-    domain = directory.things["domains"][user["domain_id"]]
+    domain = directory.things["domains"][user["domain_id"] or ""]
     token = fixture.V3Token(user_id=user["id"], user_name=user["name"], user_domain_id=domain["id"],
                             user_domain_name=domain["name"], methods=list(issued.methods), audit_id=issued.audit_id,
                             issued=issued.issued_at.strftime(TIME), expires=issued.expires_at.strftime(TIME))
@@ -114,11 +117,12 @@ def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = T
     return dict(token)
 
 
-def catalog_body(directory: Directory, scope: TokenScope) -> list[dict[str, Json]]:
+def catalog_body(directory: Directory, scope: TokenScope) -> list[dict[str, object]]:
     """Return services with their endpoints, in a token's form."""
     project_id = scope.id if scope.kind == ScopeKind.PROJECT else None
     return [{"id": service["id"], "type": service["type"], "name": service["name"], "endpoints": [
-                {name: one[name] for name in ("id", "interface", "region", "region_id", "url")}
+                {"id": one["id"], "interface": one["interface"], "region": one["region"], "region_id": one["region_id"],
+                 "url": one["url"]}
                 for one in sorted(endpoints, key=lambda one: INTERFACES.index(one["interface"])
                                   if one["interface"] in INTERFACES else len(INTERFACES))]}
             for service, endpoints in directory.catalog(project_id)]
@@ -134,25 +138,25 @@ class _Proven:
     """Authenticated user, with the limits of the token."""
 
     def __init__(self, user_id: str, methods: tuple[str, ...], expires_at: Time = Time.max,
-                 credential: Mapping[str, Json] | None = None) -> None:
+                 credential: ApplicationCredential | None = None) -> None:
         self.user_id, self.methods, self.expires_at = user_id, methods, expires_at
         self.credential_id: str | None = credential["id"] if credential else None
         self.project_id: str | None = credential["project_id"] if credential else None
 
 
-def _by_password(directory: Directory, given: Mapping[str, Json]) -> _Proven:
-    named = _object(given, "user")
+def _by_password(directory: Directory, given: Mapping[str, JsonValue]) -> _Proven:
+    named = object_of(given, "user")
     user = _user(directory, named)
     digest = directory.passwords.get(user["id"])
-    if digest is None or not digest.is_of(_text(named, "password")):
+    if digest is None or not digest.is_of(text_of(named, "password")):
         raise FakeError(401, NO)
     return _Proven(user["id"], ("password",))
 
 
-def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
+def _by_token(directory: Directory, given: Mapping[str, JsonValue]) -> _Proven:
     """Authenticate by a token; the new one expires with it. Tokens of application credentials are refused: the new
     token would have more rights than the credential."""
-    issued = _valid(directory, _text(given, "id"))
+    issued = _valid(directory, text_of(given, "id"))
     if issued is None:
         raise FakeError(401, NO)
     if issued.credential_id or EC2 in issued.methods:
@@ -160,13 +164,13 @@ def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
     return _Proven(issued.user_id, tuple(dict.fromkeys(("token", *issued.methods))), issued.expires_at)
 
 
-def _by_credential(directory: Directory, given: Mapping[str, Json]) -> _Proven:
+def _by_credential(directory: Directory, given: Mapping[str, JsonValue]) -> _Proven:
     """Authenticate by credential: id, or name and user."""
-    secret = _text(given, "secret")
+    secret = text_of(given, "secret")
     if "id" in given:
-        found = directory.credentials.get(_text(given, "id"))
+        found = directory.credentials.get(text_of(given, "id"))
     else:
-        name, user = _text(given, "name"), _user(directory, _object(given, "user"))
+        name, user = text_of(given, "name"), _user(directory, object_of(given, "user"))
         found = next((one for one in directory.credentials.values()
                       if (one["user_id"], one["name"]) == (user["id"], name)), None)
     if found is None or not directory.credential_secrets[found["id"]].is_of(secret):
@@ -177,11 +181,11 @@ def _by_credential(directory: Directory, given: Mapping[str, Json]) -> _Proven:
     return _Proven(found["user_id"], ("application_credential",), ends, found)
 
 
-METHODS: dict[str, Callable[[Directory, Mapping[str, Json]], _Proven]] = {
+METHODS: dict[str, Callable[[Directory, Mapping[str, JsonValue]], _Proven]] = {
     "password": _by_password, "token": _by_token, "application_credential": _by_credential}
 
 
-def _scope(directory: Directory, auth: Mapping[str, Json], proven: _Proven) -> TokenScope:
+def _scope(directory: Directory, auth: Mapping[str, JsonValue], proven: _Proven) -> TokenScope:
     """Return the requested scope. By default it is the user's own project, if the user has a role there."""
     wanted = auth.get("scope")
     if proven.project_id is not None:
@@ -198,7 +202,7 @@ def _scope(directory: Directory, auth: Mapping[str, Json], proven: _Proven) -> T
         raise FakeError(400, "Invalid input for field 'scope': project, domain, system or unscoped is required.")
     if "system" in wanted:
         return SYSTEM
-    kind, named = next(iter(wanted)), _object(wanted, next(iter(wanted)))
+    kind, named = next(iter(wanted)), object_of(wanted, next(iter(wanted)))
     found = _named(directory, f"{kind}s", named)
     scope = TokenScope(kind, found["id"] if found else "")
     if not _is_open(directory, scope):
@@ -213,12 +217,13 @@ def _is_open(directory: Directory, scope: TokenScope) -> bool:
     found = directory.things[f"{scope.kind}s"].get(scope.id)
     if found is None or not found["enabled"]:
         return False
-    return scope.kind == ScopeKind.DOMAIN or _is_open(directory, TokenScope(ScopeKind.DOMAIN, found["domain_id"]))
+    return scope.kind == ScopeKind.DOMAIN or _is_open(directory, TokenScope(ScopeKind.DOMAIN, found["domain_id"] or ""))
 
 
 def _is_enabled(directory: Directory, user_id: str) -> bool:
     user = directory.things["users"].get(user_id)
-    return user is not None and user["enabled"] and _is_open(directory, TokenScope(ScopeKind.DOMAIN, user["domain_id"]))
+    return user is not None and user["enabled"] and _is_open(directory, TokenScope(ScopeKind.DOMAIN,
+                                                                                   user["domain_id"] or ""))
 
 
 def _roles(directory: Directory, issued: IssuedToken) -> dict[str, str]:
@@ -226,8 +231,9 @@ def _roles(directory: Directory, issued: IssuedToken) -> dict[str, str]:
     held = directory.roles_of(issued.user_id, issued.scope)
     if issued.credential_id is None:
         return held
-    credential = directory.credentials.get(issued.credential_id, {"roles": []})
-    given = directory.with_implied(one["id"] for one in credential["roles"] if one["id"] in held)
+    credential = directory.credentials.get(issued.credential_id)
+    roles = credential["roles"] if credential is not None else []
+    given = directory.with_implied(one["id"] for one in roles if one["id"] in held)
     return {role_id: name for role_id, name in given.items() if role_id in held}
 
 
@@ -257,18 +263,18 @@ def _subject(directory: Directory, call: FakeCall, roles: Set[str]) -> tuple[str
     return text, issued
 
 
-def _say_scope(directory: Directory, token: Json, scope: TokenScope) -> None:
+def _say_scope(directory: Directory, token: fixture.V3Token, scope: TokenScope) -> None:
     if scope.kind == ScopeKind.SYSTEM:
         token.set_system_scope()
     elif scope.kind == ScopeKind.DOMAIN:
         token.set_domain_scope(scope.id, directory.things["domains"][scope.id]["name"])
     elif scope.kind == ScopeKind.PROJECT:
         project = directory.things["projects"][scope.id]
-        domain = directory.things["domains"][project["domain_id"]]
+        domain = directory.things["domains"][project["domain_id"] or ""]
         token.set_project_scope(project["id"], project["name"], domain["id"], domain["name"], is_domain=False)
 
 
-def _user(directory: Directory, named: Mapping[str, Json]) -> dict[str, Json]:
+def _user(directory: Directory, named: Mapping[str, JsonValue]) -> IdentityRecord:
     """Return the user. Raises 401 as for a wrong password, so that callers cannot find out which users exist."""
     found = _named(directory, "users", named)
     if found is None or not _is_enabled(directory, found["id"]):
@@ -276,25 +282,13 @@ def _user(directory: Directory, named: Mapping[str, Json]) -> dict[str, Json]:
     return found
 
 
-def _named(directory: Directory, plural: str, named: Mapping[str, Json]) -> dict[str, Json] | None:
+def _named(directory: Directory, plural: str, named: Mapping[str, JsonValue]) -> IdentityRecord | None:
     """Return the resource with that id, or with that name and (except for domains) domain. Raises 400, which names the
     member."""
     if "id" in named:
-        return directory.things[plural].get(_text(named, "id"))
-    name = _text(named, "name")
+        return directory.things[plural].get(text_of(named, "id"))
+    name = text_of(named, "name")
     if plural == "domains":
         return directory.by_name(plural, name)
-    domain = _named(directory, "domains", _object(named, "domain") if "domain" in named else {"id": DEFAULT_DOMAIN})
+    domain = _named(directory, "domains", object_of(named, "domain") if "domain" in named else {"id": DEFAULT_DOMAIN})
     return directory.by_name(plural, name, domain["id"]) if domain else None
-
-
-def _object(given: Mapping[str, Json], name: str) -> dict[str, Json]:
-    if not isinstance(given.get(name), dict):
-        raise FakeError(400, f"'{name}' is a required property: an object.")
-    return given[name]
-
-
-def _text(given: Mapping[str, Json], name: str) -> str:
-    if not isinstance(given.get(name), str):
-        raise FakeError(400, f"'{name}' is a required property: a string.")
-    return given[name]

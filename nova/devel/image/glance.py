@@ -6,7 +6,7 @@ Source: the Image API reference; facts of the real service in tests/fakes/glance
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from http.client import responses
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from nova.devel.service import (
     admin,
     anybody,
 )
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.web.query import query_pairs
 
 PATCH_TYPE = "application/openstack-images-v2.1-json-patch"
@@ -48,7 +48,7 @@ class FakeGlance(FakeService[FakeImageStore]):
         lock = threading.RLock()
         super().__init__("fake Glance", FakeImageStore(DataFolder(folder), lock), ROUTES, identify, lock)
 
-    def add(self, data: Iterable[bytes], owner: TokenOwner, **members: Json) -> str:
+    def add(self, data: Iterable[bytes], owner: TokenOwner, **members: JsonValue) -> str:
         """Add an image of the owner's project, and return its id. ``members`` are those of Glance's JSON, including
         formats. Raises FakeError as for a request; if ``data`` fail, the record stays and waits for data."""
         with self.lock:
@@ -79,19 +79,19 @@ def create(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
     return FakeAnswer(201, image, {"Location": f"{call.http.application_url}{image['self']}"})
 
 
-def list_all(store: FakeImageStore, call: FakeCall) -> Json:
+def list_all(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/images: list images. Raises 400, which names the parameter."""
     with failures.replaced(errors.NovaError, lambda error: FakeError(400, error.message)):
         query = query_pairs(call.http.environ)
     return lists.page(store.images.values(), store.members, query, call.caller)
 
 
-def show(store: FakeImageStore, call: FakeCall) -> Json:
+def show(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/images/{image_id}: show an image. Raises 404, also if the caller may not see it."""
     return store.seen(call)
 
 
-def update(store: FakeImageStore, call: FakeCall) -> Json:
+def update(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """PATCH /v2/images/{image_id}: change an image. Raises 400, 403, 404, 409 or 415."""
     image = store.own(call)
     _check_type(call, PATCH_TYPE, OLD_PATCH_TYPE)
@@ -141,7 +141,9 @@ def _end_upload(store: FakeImageStore, image_id: str, facts: DataFacts | None) -
     if facts is None:
         image["status"] = "queued"
         return
-    image.update(facts._asdict(), status="active", os_hash_algo="sha512", updated_at=records.time_text())
+    image.update({"size": facts.size, "checksum": facts.checksum,
+                  "os_hash_value": facts.os_hash_value, "status": "active", "os_hash_algo": "sha512",
+                  "updated_at": records.time_text()})
 
 
 def download(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
@@ -153,9 +155,10 @@ def download(store: FakeImageStore, call: FakeCall) -> FakeAnswer:
             raise FakeError(403, "The requested image has been deactivated. Image data download is forbidden.")
         if image["status"] not in ("active", "deactivated"):
             return FakeAnswer(204)
-        data = DataParts(store.data.open(image["id"]), image["size"])
-    return FakeAnswer(200, data=data, headers={"Content-Type": DATA_TYPE, "Content-Length": str(image["size"]),
-                                               "Content-MD5": image["checksum"], "Accept-Ranges": "bytes"})
+        size = image["size"] or 0
+        data = DataParts(store.data.open(image["id"]), size)
+    return FakeAnswer(200, data=data, headers={"Content-Type": DATA_TYPE, "Content-Length": str(size),
+                                               "Content-MD5": image["checksum"] or "", "Accept-Ranges": "bytes"})
 
 
 def deactivate(store: FakeImageStore, call: FakeCall) -> None:
@@ -183,13 +186,13 @@ def remove_tag(store: FakeImageStore, call: FakeCall) -> None:
     image["tags"] = [one for one in image["tags"] if one != tag]
 
 
-def list_tasks(store: FakeImageStore, call: FakeCall) -> Json:
+def list_tasks(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/images/{image_id}/tasks: list import tasks, of which this fake has none. Raises 404."""
     store.seen(call)
     return {"tasks": []}
 
 
-def show_schema(store: FakeImageStore, call: FakeCall) -> Json:
+def show_schema(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/schemas/{name}: show a JSON schema. Raises 404."""
     if call.named["name"] not in SCHEMAS:
         raise FakeError(404, f"Unknown schema {call.named['name']}.")

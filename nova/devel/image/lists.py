@@ -9,18 +9,18 @@ from urllib.parse import urlencode
 
 from nova import failures
 from nova.devel.image.records import VISIBILITIES
+from nova.devel.image.typed import ImageMembership, ImageRecord
 from nova.devel.service import FakeError, TokenOwner
-from nova.model.base import Json
 
 #: Members of an image: project -> membership.
-Members = Mapping[str, Mapping[str, Json]]
+Members = Mapping[str, ImageMembership]
 DEFAULT_LIMIT, MOST = 25, 1000
 SORTED_BY = ("name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at", "owner",
              "visibility", "min_disk", "min_ram", "protected")
 MEMBER_STATUSES = ("pending", "accepted", "rejected")
 #: Members that are times, and the comparisons of their filters.
 TIMES = ("created_at", "updated_at")
-_COMPARED: Mapping[str, Callable[[Json, Json], bool]] = {
+_COMPARED: Mapping[str, Callable[[datetime.datetime, datetime.datetime], bool]] = {
     "eq": operator.eq, "neq": operator.ne, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt,
     "lte": operator.le}
 #: Query parameters that do not filter by a member or property.
@@ -30,14 +30,14 @@ _OF_THE_PAGE = ("limit", "marker", "sort", "sort_key", "sort_dir", "visibility",
 Query = Sequence[tuple[str, str]]
 
 
-def may_see(image: Mapping[str, Json], members: Members, owner: TokenOwner) -> bool:
+def may_see(image: ImageRecord, members: Members, owner: TokenOwner) -> bool:
     """Return whether a caller who knows the image's id may see it."""
     return (owner.is_admin or image["visibility"] in ("public", "community") or _is_own(image, owner)
             or (image["visibility"] == "shared" and owner.project_id in members))
 
 
-def page(images: Iterable[dict[str, Json]], members: Mapping[str, Members], query: Query,
-         owner: TokenOwner) -> dict[str, Json]:
+def page(images: Iterable[ImageRecord], members: Mapping[str, Members], query: Query,
+         owner: TokenOwner) -> dict[str, object]:
     """Return the body of a list. Raises 400, which names the parameter."""
     said = dict(query)
     listed = [one for one in images if _is_listed(one, members.get(one["id"], {}), said, owner)
@@ -47,7 +47,7 @@ def page(images: Iterable[dict[str, Json]], members: Mapping[str, Members], quer
     begin = _after(listed, said.get("marker"))
     found = listed[begin:begin + min(limit, MOST)]
     others = [(name, value) for name, value in query if name != "marker"]
-    body = {"images": found, "schema": "/v2/schemas/images", "first": _link([
+    body: dict[str, object] = {"images": found, "schema": "/v2/schemas/images", "first": _link([
         (name, value) for name, value in others])}
     if found and begin + len(found) < len(listed):
         body["next"] = _link([*others, ("marker", found[-1]["id"])])
@@ -58,11 +58,11 @@ def _link(query: Query) -> str:
     return f"/v2/images?{urlencode(query)}" if query else "/v2/images"
 
 
-def _is_own(image: Mapping[str, Json], owner: TokenOwner) -> bool:
+def _is_own(image: ImageRecord, owner: TokenOwner) -> bool:
     return owner.project_id is not None and image["owner"] == owner.project_id
 
 
-def _is_listed(image: Mapping[str, Json], members: Members, said: Mapping[str, str], owner: TokenOwner) -> bool:
+def _is_listed(image: ImageRecord, members: Members, said: Mapping[str, str], owner: TokenOwner) -> bool:
     """Return whether the image is listed: other projects' community images only on request, shared images by their
     member status."""
     wanted = said.get("visibility")
@@ -80,7 +80,7 @@ def _is_listed(image: Mapping[str, Json], members: Members, said: Mapping[str, s
     return image["visibility"] != "community" or wanted in ("community", "all")
 
 
-def _fits(image: Mapping[str, Json], query: Query) -> bool:
+def _fits(image: ImageRecord, query: Query) -> bool:
     """Return whether the image passes all filters. Hidden images are only listed if ``os_hidden`` requests them."""
     said = dict(query)
     if "os_hidden" not in said and image["os_hidden"]:
@@ -90,7 +90,8 @@ def _fits(image: Mapping[str, Json], query: Query) -> bool:
         return False
     if any(value not in image["tags"] for name, value in query if name == "tag"):
         return False
-    return all(_is_then(image[name], value) if name in TIMES else _text(image.get(name)) in _choices(value)
+    members: Mapping[str, object] = image
+    return all(_is_then(str(members[name]), value) if name in TIMES else _text(members.get(name)) in _choices(value)
                for name, value in query if name not in _OF_THE_PAGE)
 
 
@@ -123,7 +124,7 @@ def _choices(value: str) -> list[str]:
     return found
 
 
-def _text(value: Json) -> str | None:
+def _text(value: object) -> str | None:
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -138,7 +139,7 @@ def _number(said: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
-def _sort(images: list[dict[str, Json]], query: Query) -> None:
+def _sort(images: list[ImageRecord], query: Query) -> None:
     """Sort by ``sort=name:asc,size:desc``, or by pairs of sort_key and sort_dir; by default, the newest first."""
     for key, direction in reversed([*_orders(query), ("created_at", "desc"), ("id", "desc")]):
         if key not in SORTED_BY:
@@ -148,8 +149,11 @@ def _sort(images: list[dict[str, Json]], query: Query) -> None:
         images.sort(key=_sortable(key), reverse=direction == "desc")
 
 
-def _sortable(key: str) -> Callable[[dict[str, Json]], tuple[bool, Json]]:
-    return lambda image: (image[key] is not None, 0 if image[key] is None else image[key])
+def _sortable(key: str) -> Callable[[Mapping[str, object]], tuple[bool, str | int]]:
+    def sortable(image: Mapping[str, object]) -> tuple[bool, str | int]:
+        value = image[key]
+        return value is not None, value if isinstance(value, str | int) else 0
+    return sortable
 
 
 def _orders(query: Query) -> list[tuple[str, str]]:
@@ -166,7 +170,7 @@ def _orders(query: Query) -> list[tuple[str, str]]:
     return [(key, directions[at] if at < len(directions) else last) for at, key in enumerate(keys)]
 
 
-def _after(images: list[dict[str, Json]], marker: str | None) -> int:
+def _after(images: list[ImageRecord], marker: str | None) -> int:
     """Return the index at which the page begins. Raises 400 for an unknown marker."""
     if marker is None:
         return 0

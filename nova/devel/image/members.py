@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.devel.image.lists import MEMBER_STATUSES
 from nova.devel.image.records import LONGEST, time_text
 from nova.devel.image.store import FakeImageStore
+from nova.devel.image.typed import ImageMembership, ImageRecord
 from nova.devel.service import FakeCall, FakeError, FakeRoute
-from nova.model.base import Json
 
 
-def create(store: FakeImageStore, call: FakeCall) -> Json:
+def create(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """POST {"member": project}: share the image with a project. Raises 400, 403 or 409."""
     image, body = store.own(call), call.body()
     project_id = body.get("member") if isinstance(body, dict) else None
@@ -26,7 +28,7 @@ def create(store: FakeImageStore, call: FakeCall) -> Json:
     return members[project_id]
 
 
-def list_all(store: FakeImageStore, call: FakeCall) -> Json:
+def list_all(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET: list members; the owner sees all, a member only itself. Raises 404 for other callers."""
     image = store.seen(call)
     if image["visibility"] != "shared":
@@ -35,20 +37,20 @@ def list_all(store: FakeImageStore, call: FakeCall) -> Json:
     return {"members": found, "schema": "/v2/schemas/members"}
 
 
-def show(store: FakeImageStore, call: FakeCall) -> Json:
+def show(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET one member. Raises 404, also if the caller may not see it."""
     return _found(store, call)
 
 
-def update(store: FakeImageStore, call: FakeCall) -> Json:
+def update(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """PUT {"status": ...}: accept or reject the image; only the member may do so. Raises 400, 403 or 404."""
     member, body = _found(store, call), call.body()
     status = body.get("status") if isinstance(body, dict) else None
-    if status not in list(MEMBER_STATUSES):
+    if not isinstance(status, str) or status not in MEMBER_STATUSES:
         raise FakeError(400, f"'status' must be one of {', '.join(MEMBER_STATUSES)}.")
     if not call.caller.is_admin and call.caller.project_id != member["member_id"]:
         raise FakeError(403, "You are not permitted to modify the status of this image member.")
-    member.update(status=status, updated_at=time_text())
+    member["status"], member["updated_at"] = status, time_text()
     return member
 
 
@@ -58,7 +60,7 @@ def delete(store: FakeImageStore, call: FakeCall) -> None:
     del store.members[image["id"]][_found(store, call)["member_id"]]
 
 
-def _found(store: FakeImageStore, call: FakeCall) -> dict[str, Json]:
+def _found(store: FakeImageStore, call: FakeCall) -> ImageMembership:
     image = store.seen(call)
     member = store.members.get(image["id"], {}).get(call.named["member_id"])
     if member is None or not _may_see(image, member, call):
@@ -66,7 +68,7 @@ def _found(store: FakeImageStore, call: FakeCall) -> dict[str, Json]:
     return member
 
 
-def _may_see(image: Json, member: Json, call: FakeCall) -> bool:
+def _may_see(image: ImageRecord, member: ImageMembership, call: FakeCall) -> bool:
     return call.caller.is_admin or call.caller.project_id in (image["owner"], member["member_id"])
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from nova.devel.image.store import FakeImageStore
 from nova.devel.service import FakeCall, FakeError, FakeRoute
-from nova.model.base import Json
 
 IMAGE, FLAVOR, AGGREGATE, SERVER = "OS::Glance::Image", "OS::Nova::Flavor", "OS::Nova::Aggregate", "OS::Nova::Server"
 SINCE = "2026-01-01T00:00:00Z"
@@ -28,10 +27,10 @@ class MetadefNamespace(NamedTuple):
     title: str
     description: str
     uses: Mapping[str, MetadefUse]
-    properties: Mapping[str, Mapping[str, Json]]
+    properties: Mapping[str, Mapping[str, object]]
 
 
-def _count(title: str) -> Mapping[str, Json]:
+def _count(title: str) -> Mapping[str, object]:
     return {"title": title, "description": title, "type": "integer", "minimum": 1}
 
 
@@ -49,7 +48,7 @@ NAMESPACES: Mapping[str, MetadefNamespace] = {
         {name: {"title": title, "description": title, "type": "string"}
          for name, title in (("same_host", "Same host as this server"), ("different_host", "Other host than it"))})}
 #: For the models of clients: members of any type.
-SCHEMAS: Mapping[str, Json] = {
+SCHEMAS: Mapping[str, Mapping[str, object]] = {
     name: {"name": name, "properties": {member: {} for member in members}, "additionalProperties": True}
     for name, members in {"namespace": ("namespace", "display_name", "description", "visibility", "properties"),
                           "namespaces": ("namespaces", "first", "next", "schema"),
@@ -58,16 +57,16 @@ SCHEMAS: Mapping[str, Json] = {
                           "object": ("name", "properties"), "tag": ("name",)}.items()}
 
 
-def list_namespaces(store: FakeImageStore, call: FakeCall) -> Json:
+def list_namespaces(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/metadefs/namespaces: list namespaces of the requested resource types (``resource_types``)."""
     wanted = {one for one in call.http.GET.get("resource_types", "").split(",") if one}
     found = [_shown(name) for name, one in sorted(NAMESPACES.items()) if not wanted or wanted & one.uses.keys()]
     if call.http.GET.get("marker"):
-        found = [one for one in found if one["namespace"] > call.http.GET["marker"]]
+        found = [one for one in found if str(one["namespace"]) > call.http.GET["marker"]]
     return {"namespaces": found, "first": "/v2/metadefs/namespaces", "schema": "/v2/schemas/metadefs/namespaces"}
 
 
-def show_namespace(store: FakeImageStore, call: FakeCall) -> Json:
+def show_namespace(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET one namespace, with its properties, whose names have the prefix of ``resource_type``. Raises 404."""
     name = call.named["name"]
     if name not in NAMESPACES:
@@ -78,20 +77,20 @@ def show_namespace(store: FakeImageStore, call: FakeCall) -> Json:
                            for one, schema in NAMESPACES[name].properties.items()}}
 
 
-def list_types(store: FakeImageStore, call: FakeCall) -> Json:
+def list_types(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/metadefs/resource_types: list resource types."""
     return {"resource_types": [{"name": name, "created_at": SINCE, "updated_at": SINCE}
                                for name in (AGGREGATE, FLAVOR, IMAGE, SERVER)]}
 
 
-def show_schema(store: FakeImageStore, call: FakeCall) -> Json:
+def show_schema(store: FakeImageStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2/schemas/metadefs/{name}: show a JSON schema. Raises 404."""
     if call.named["name"] not in SCHEMAS:
         raise FakeError(404, f"Unknown schema {call.named['name']}.")
     return SCHEMAS[call.named["name"]]
 
 
-def _shown(name: str) -> dict[str, Json]:
+def _shown(name: str) -> dict[str, object]:
     one = NAMESPACES[name]
     return {"namespace": name, "display_name": one.title, "description": one.description, "visibility": "public",
             "protected": True, "owner": "admin", "created_at": SINCE, "updated_at": SINCE,

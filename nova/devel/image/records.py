@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard, cast
 
+from nova.devel.image.typed import ImageRecord
 from nova.devel.service import FakeError, TokenOwner
-from nova.model.base import Json, utcnow
+from nova.model.base import JsonValue, utcnow
 
 VISIBILITIES = ("public", "private", "shared", "community")
 DISK_FORMATS = ("ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop", "gpt")
@@ -22,12 +23,12 @@ class ImageMember(NamedTuple):
     """A member of a record. ``fits`` checks a value; ``wanted`` describes the valid values. ``default``: of a new
     image."""
 
-    fits: Callable[[Json], bool]
+    fits: Callable[[object], bool]
     wanted: str
-    default: Json = None
+    default: JsonValue = None
 
 
-def _is_text(value: Json) -> bool:
+def _is_text(value: object) -> TypeGuard[str]:
     """Return whether the value is text that Glance's database accepts: at most three bytes per character."""
     return isinstance(value, str) and all(ord(letter) <= 0xFFFF for letter in value)
 
@@ -36,11 +37,11 @@ def _one_of(names: tuple[str, ...], or_null: bool = True) -> ImageMember:
     return ImageMember(lambda value: value in list(names) or (or_null and value is None), f"one of {', '.join(names)}")
 
 
-def _number(value: Json) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
 
 
-def _tags(value: Json) -> bool:
+def _tags(value: object) -> bool:
     return isinstance(value, list) and all(_is_text(one) and len(one) <= LONGEST for one in value)
 
 
@@ -58,11 +59,11 @@ MEMBERS: dict[str, ImageMember] = {
 #: Members that only Glance sets.
 READ_ONLY = ("status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at", "updated_at",
              "self", "file", "schema", "stores", "direct_url", "locations")
-NO_DATA: Mapping[str, Json] = {"status": "queued", "size": None, "virtual_size": None, "checksum": None,
+NO_DATA: Mapping[str, JsonValue] = {"status": "queued", "size": None, "virtual_size": None, "checksum": None,
                                "os_hash_algo": None, "os_hash_value": None}
 
 
-def new(given: Json, owner: TokenOwner) -> dict[str, Json]:
+def new(given: JsonValue, owner: TokenOwner) -> ImageRecord:
     """Return the record of a new image. Raises 400, which names the member, or 403 if the caller may not set it."""
     if not isinstance(given, dict):
         raise FakeError(400, "Provided object does not match schema 'image': an object is required.")
@@ -73,15 +74,16 @@ def new(given: Json, owner: TokenOwner) -> dict[str, Json]:
     if not isinstance(image_id, str) or not _UUID.fullmatch(image_id):
         raise FakeError(400, "Provided object does not match schema 'image': id: a UUID is required.")
     now = time_text()
-    image = {name: member.default for name, member in MEMBERS.items()}
-    image |= {**NO_DATA, "owner": owner.project_id, **given, "id": image_id, "created_at": now, "updated_at": now,
+    members = {name: member.default for name, member in MEMBERS.items()}
+    members |= {**NO_DATA, "owner": owner.project_id, **given, "id": image_id, "created_at": now, "updated_at": now,
               "self": f"/v2/images/{image_id}", "file": f"/v2/images/{image_id}/file", "schema": "/v2/schemas/image"}
-    image["tags"] = sorted(set(given.get("tags", ())))
-    _check_rights({"owner": owner.project_id, "visibility": ""}, image, owner)
+    image = cast(ImageRecord, members)
+    image["tags"] = sorted(set(image["tags"] or ()))
+    _check_rights(owner.project_id, "", image, owner)
     return image
 
 
-def check(name: str, value: Json) -> None:
+def check(name: str, value: object) -> None:
     """Check a member or custom property. Raises 400 or 403."""
     if name in READ_ONLY or name == "id":
         raise FakeError(403, f"Attribute '{name}' is read-only.")
@@ -97,22 +99,24 @@ def check(name: str, value: Json) -> None:
 VERBS = ("add", "replace", "remove")
 
 
-def patched(old: Mapping[str, Json], patch: Json, owner: TokenOwner) -> dict[str, Json]:
+def patched(old: ImageRecord, patch: JsonValue, owner: TokenOwner) -> ImageRecord:
     """Return the record after a patch of ``openstack-images-v2.1-json-patch``. Raises 400, 403, or 409 for a missing
     property."""
     if not isinstance(patch, list):
         raise FakeError(400, "The request body must be a JSON array of operation objects.")
-    image = dict(old)
+    changed: dict[str, object] = dict(old)
     for operation in patch:
-        _apply(image, operation)
+        _apply(changed, operation)
+    image = cast(ImageRecord, changed)
     if image["visibility"] != old["visibility"] or image["owner"] != old["owner"]:
-        _check_rights(old, image, owner)
-    if old["status"] != "queued" and any(image[one] != old[one] for one in ("disk_format", "container_format")):
+        _check_rights(old["owner"], old["visibility"], image, owner)
+    if old["status"] != "queued" and (image["disk_format"], image["container_format"]) != (
+            old["disk_format"], old["container_format"]):
         raise FakeError(403, "Attributes disk_format and container_format cannot be changed after the upload.")
     return {**image, "tags": sorted(set(image["tags"])), "updated_at": time_text()}
 
 
-def modern(patch: Json) -> Json:
+def modern(patch: JsonValue) -> JsonValue:
     """Convert a patch of ``openstack-images-v2.0-json-patch`` to v2.1: ``{"add": "/name", "value": 1}`` becomes ``op``
     and ``path``. Other operations are not changed."""
     if not isinstance(patch, list):
@@ -120,14 +124,14 @@ def modern(patch: Json) -> Json:
     return [_modern_operation(operation) if isinstance(operation, dict) else operation for operation in patch]
 
 
-def _modern_operation(operation: dict[str, Json]) -> dict[str, Json]:
+def _modern_operation(operation: dict[str, JsonValue]) -> dict[str, JsonValue]:
     verb = next((verb for verb in VERBS if verb in operation), None)
     if verb is None:
         return operation
     return {**{name: value for name, value in operation.items() if name != verb}, "op": verb, "path": operation[verb]}
 
 
-def _apply(image: dict[str, Json], operation: Json) -> None:
+def _apply(image: dict[str, object], operation: JsonValue) -> None:
     if not isinstance(operation, dict) or operation.get("op") not in VERBS:
         raise FakeError(400, "Operations must be objects whose 'op' is add, replace or remove.")
     path, verb = operation.get("path"), operation["op"]
@@ -147,13 +151,13 @@ def _apply(image: dict[str, Json], operation: Json) -> None:
     image[name] = operation["value"]
 
 
-def _check_rights(old: Mapping[str, Json], new: Mapping[str, Json], owner: TokenOwner) -> None:
+def _check_rights(project_id: str | None, visibility: str, new: ImageRecord, owner: TokenOwner) -> None:
     """Raise 403 unless the caller may publish the image or set its owner: only administrators may."""
     if owner.is_admin:
         return
-    if new["visibility"] == "public" and old["visibility"] != "public":
+    if new["visibility"] == "public" and visibility != "public":
         raise FakeError(403, "You are not authorized to complete publicize_image action.")
-    if new["owner"] != old["owner"]:
+    if new["owner"] != project_id:
         raise FakeError(403, "You are not permitted to set the owner of an image to another project.")
 
 

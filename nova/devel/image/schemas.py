@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from nova.devel.image.lists import MEMBER_STATUSES
 from nova.devel.image.records import CONTAINER_FORMATS, DISK_FORMATS, LONGEST, VISIBILITIES
-from nova.model.base import Json
 
 _NULL_TEXT = {"type": ["null", "string"], "maxLength": LONGEST}
 _FIXED_TEXT = {"type": ["null", "string"], "readOnly": True}
 _FIXED_NUMBER = {"type": ["null", "integer"], "readOnly": True}
 
-IMAGE: dict[str, Json] = {"name": "image", "properties": {
+IMAGE: dict[str, object] = {"name": "image", "properties": {
     "id": {"type": "string"}, "name": _NULL_TEXT, "owner": _NULL_TEXT,
     "status": {"type": "string", "readOnly": True, "enum": ["queued", "saving", "active", "killed", "deleted",
                                                             "uploading", "importing", "pending_delete", "deactivated"]},
@@ -25,17 +24,17 @@ IMAGE: dict[str, Json] = {"name": "image", "properties": {
                      "direct_url", "stores"), _FIXED_TEXT),
 }, "additionalProperties": {"type": "string"}}
 
-MEMBER: dict[str, Json] = {"name": "member", "properties": {
+MEMBER: dict[str, object] = {"name": "member", "properties": {
     "member_id": {"type": "string"}, "image_id": {"type": "string"}, "created_at": {"type": "string"},
     "updated_at": {"type": "string"}, "schema": {"type": "string"},
     "status": {"type": "string", "enum": list(MEMBER_STATUSES)}}}
 
 
-def _list_of(name: str, item: dict[str, Json]) -> dict[str, Json]:
+def _list_of(name: str, item: dict[str, object]) -> dict[str, object]:
     link = {"type": "string"}
     return {"name": name, "properties": {name: {"type": "array", "items": item}, "first": link, "next": link,
                                          "schema": link}}
 
 
-SCHEMAS: dict[str, dict[str, Json]] = {
+SCHEMAS: dict[str, dict[str, object]] = {
     "image": IMAGE, "images": _list_of("images", IMAGE), "member": MEMBER, "members": _list_of("members", MEMBER)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from nova.devel.network.kinds import PORT, SUBNET, NetworkError
-from nova.devel.network.store import FakeNetworkStore, Thing
-from nova.model.base import Json
+from nova.devel.network.records import AddressPool, FixedIp, SubnetRecord
+from nova.devel.network.store import FakeNetworkStore
 
 AUTOMATIC = ("slaac", "dhcpv6-stateless")  # IPv6 address modes that derive the address from the MAC
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -27,7 +27,7 @@ def usual_gateway(network: Network) -> str:
     return _text(first_and_last(network)[0], network)
 
 
-def pools_around(network: Network, gateway: str | None) -> list[dict[str, str]]:
+def pools_around(network: Network, gateway: str | None) -> list[AddressPool]:
     """Return pools of all host addresses except the gateway's."""
     first, last = first_and_last(network)
     taken = int(ipaddress.ip_address(gateway)) if gateway else None
@@ -36,12 +36,12 @@ def pools_around(network: Network, gateway: str | None) -> list[dict[str, str]]:
     return [{"start": _text(start, network), "end": _text(end, network)} for start, end in pools if start <= end]
 
 
-def check_pools(pools: Sequence[Mapping[str, str]], network: Network, gateway: str | None) -> None:
+def check_pools(pools: Sequence[AddressPool], network: Network, gateway: str | None) -> None:
     """Check pools. Raises 400 for a pool outside of the subnet or in reverse order; 409 if pools overlap or contain the
     gateway."""
     ranges = sorted(_ends(one) for one in pools)
     for pool, (start, end) in zip(sorted(pools, key=_ends), ranges, strict=True):
-        inside = all(ipaddress.ip_address(pool[name]) in network for name in ("start", "end"))
+        inside = all(ipaddress.ip_address(one) in network for one in (pool["start"], pool["end"]))
         if start > end or not inside:
             raise NetworkError(400, "InvalidAllocationPool" if start > end else "OutOfBoundsAllocationPool",
                                f"The allocation pool {pool['start']}-{pool['end']} is not valid for subnet {network}.")
@@ -53,8 +53,8 @@ def check_pools(pools: Sequence[Mapping[str, str]], network: Network, gateway: s
                            "allocation pool.")
 
 
-def allocate(store: FakeNetworkStore, network_id: str, wanted: Sequence[Mapping[str, str]] | None, mac: str,
-             port_id: str = "") -> list[dict[str, str]]:
+def allocate(store: FakeNetworkStore, network_id: str, wanted: Sequence[FixedIp] | None, mac: str,
+             port_id: str = "") -> list[FixedIp]:
     """Return a port's addresses: the requested ones, or else one of each IP version of the network. The port's present
     addresses may be requested again. Raises 400, 404, or 409 if an address is in use or none is free."""
     subnets = store.where(SUBNET, network_id=network_id)
@@ -64,7 +64,7 @@ def allocate(store: FakeNetworkStore, network_id: str, wanted: Sequence[Mapping[
         return list(_usual(subnets, used, network_id, mac))
     port = store.of(PORT).get(port_id)
     kept = {one["subnet_id"]: one["ip_address"] for one in port["fixed_ips"]} if port else {}
-    found: list[dict[str, str]] = []
+    found: list[FixedIp] = []
     for one in wanted:
         subnet = _subnet_of(one, subnets)
         address = _same_text(one.get("ip_address")) or kept.get(subnet["id"]) or _next(subnet, used, mac)
@@ -87,7 +87,7 @@ def new_mac(store: FakeNetworkStore) -> str:
             return made
 
 
-def _usual(subnets: Sequence[Thing], used: set[str], network_id: str, mac: str) -> Iterator[dict[str, str]]:
+def _usual(subnets: Sequence[SubnetRecord], used: set[str], network_id: str, mac: str) -> Iterator[FixedIp]:
     for version in (4, 6):
         mine = [one for one in subnets if one["ip_version"] == version]
         free = next(((one, address) for one in mine if (address := _next(one, used, mac))), None)
@@ -101,7 +101,7 @@ def _none_left(network_id: str) -> NetworkError:
     return NetworkError(409, "IpAddressGenerationFailure", f"No more IP addresses available on network {network_id}.")
 
 
-def _subnet_of(wanted: Mapping[str, Json], subnets: Sequence[Thing]) -> Thing:
+def _subnet_of(wanted: FixedIp, subnets: Sequence[SubnetRecord]) -> SubnetRecord:
     """Return the subnet of a requested address. Raises 400."""
     address = wanted.get("ip_address")
     for subnet in subnets:
@@ -115,7 +115,7 @@ def _subnet_of(wanted: Mapping[str, Json], subnets: Sequence[Thing]) -> Thing:
                        "the specified network.")
 
 
-def _next(subnet: Thing, used: set[str], mac: str) -> str | None:
+def _next(subnet: SubnetRecord, used: set[str], mac: str) -> str | None:
     """Return the next free address of a subnet; None if there is none."""
     network = ipaddress.ip_network(subnet["cidr"])
     if subnet["ipv6_address_mode"] in AUTOMATIC:
@@ -141,7 +141,7 @@ def _same_text(address: str | None) -> str | None:
     return str(ipaddress.ip_address(address)) if address else None
 
 
-def _ends(pool: Mapping[str, str]) -> Pool:
+def _ends(pool: AddressPool) -> Pool:
     return int(ipaddress.ip_address(pool["start"])), int(ipaddress.ip_address(pool["end"]))
 
 

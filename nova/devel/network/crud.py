@@ -3,57 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from nova.devel.network import lists
-from nova.devel.network.kinds import NetworkError, NeutronKind, checked
-from nova.devel.network.store import FakeNetworkStore, Thing, check_revision, check_writer, touch
+from nova.devel.network.kinds import NetworkError, NeutronKind, Record, checked
+from nova.devel.network.records import Resource
+from nova.devel.network.store import FakeNetworkStore, check_revision, check_writer, touch
 from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
-from nova.model.base import Json
-
-Given = Mapping[str, Json]
+from nova.model.base import JsonValue
 
 
-class NetworkResource(NamedTuple):
+class NetworkResource(NamedTuple, Generic[Record]):
     """A kind of resource with its own functions: ``make`` (project, members) adds a new one to the store; ``change``
     writes members; ``remove`` deletes one. ``look``: prepares a list. Each raises NetworkError."""
 
-    kind: NeutronKind
-    make: Callable[[FakeNetworkStore, TokenOwner, str, Given], Thing]
-    change: Callable[[FakeNetworkStore, TokenOwner, Thing, Given], None]
-    remove: Callable[[FakeNetworkStore, TokenOwner, Thing], None]
+    kind: NeutronKind[Record]
+    make: Callable[[FakeNetworkStore, TokenOwner, str, Record], Record]
+    change: Callable[[FakeNetworkStore, TokenOwner, Record, Record], None]
+    remove: Callable[[FakeNetworkStore, TokenOwner, Record], None]
     look: Callable[[FakeNetworkStore, FakeCall], None] = lambda store, call: None
 
-    def list_all(self, store: FakeNetworkStore, call: FakeCall) -> Json:
+    def list_all(self, store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
         """GET: list resources. Raises 400."""
         self.look(store, call)
         return lists.page(store, self.kind, call)
 
-    def show(self, store: FakeNetworkStore, call: FakeCall) -> Json:
+    def show(self, store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
         """GET one resource. Raises 404, also if the caller may not see it."""
         thing = store.seen(self.kind, call.named["key"], call.caller)
         shown = store.shown(self.kind, thing, call.caller)
         return {self.kind.name: lists.with_fields(shown, lists.query_of(call))}
 
-    def create(self, store: FakeNetworkStore, call: FakeCall) -> Json:
+    def create(self, store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
         """POST one resource or many, which are created all or not at all. Raises 400, 403, 404 or 409."""
         body, kind = call.body(), self.kind
         many = body.get(kind.plural) if isinstance(body, dict) else None
         with store.whole():
             if many is None:
                 return {kind.name: self._created(store, call, call.member(kind.name))}
-            if not isinstance(many, list) or not all(isinstance(one, dict) for one in many):
+            given = [one for one in many if isinstance(one, dict)] if isinstance(many, list) else []
+            if not isinstance(many, list) or len(given) < len(many):
                 raise NetworkError(400, "HTTPBadRequest", f"'{kind.plural}' must be an array of objects")
-            return {kind.plural: [self._created(store, call, one) for one in many]}
+            return {kind.plural: [self._created(store, call, one) for one in given]}
 
-    def _created(self, store: FakeNetworkStore, call: FakeCall, given: Given) -> Thing:
+    def _created(self, store: FakeNetworkStore, call: FakeCall, given: Mapping[str, JsonValue]) -> dict[str, object]:
         check_writer(call.caller, f"create_{self.kind.name}")
-        project_id = given.get("project_id") or given.get("tenant_id") or call.caller.project_id or ""
+        project_id = str(given.get("project_id") or given.get("tenant_id") or call.caller.project_id or "")
         members = checked(self.kind, given, call.caller, is_new=True)
         store.check_quota(self.kind, project_id)
         return store.shown(self.kind, self.make(store, call.caller, project_id, members), call.caller)
 
-    def update(self, store: FakeNetworkStore, call: FakeCall) -> Json:
+    def update(self, store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
         """PUT changes of a resource. Raises 400, 403, 404, 409 or 412."""
         thing = store.own(self.kind, call.named["key"], call.caller)
         check_revision(thing, call)
@@ -78,7 +78,7 @@ class NetworkResource(NamedTuple):
                 FakeRoute("DELETE", one, self.delete, success=204))
 
 
-def written(store: FakeNetworkStore, caller: TokenOwner, thing: Thing, given: Given) -> None:
+def written(store: FakeNetworkStore, caller: TokenOwner, thing: Resource, given: Resource) -> None:
     """Write the members, for kinds without further rules."""
     touch(thing, given)
 
@@ -86,25 +86,28 @@ def written(store: FakeNetworkStore, caller: TokenOwner, thing: Thing, given: Gi
 # --- tags
 
 
-def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[FakeNetworkStore], ...]:
+def tag_routes(kind: NeutronKind[Record]) -> tuple[FakeRoute[FakeNetworkStore], ...]:
     """Return the routes of one kind's tags (standard-attr-tag)."""
     all_of, one = f"{kind.path}/{{key}}/tags", f"{kind.path}/{{key}}/tags/{{tag}}"
 
-    def found(store: FakeNetworkStore, call: FakeCall) -> Thing:
-        return (store.seen if call.http.method in ("GET", "HEAD") else store.own)(kind, call.named["key"], call.caller)
+    def found(store: FakeNetworkStore, call: FakeCall) -> Record:
+        if call.http.method in ("GET", "HEAD"):
+            return store.seen(kind, call.named["key"], call.caller)
+        return store.own(kind, call.named["key"], call.caller)
 
-    def list_tags(store: FakeNetworkStore, call: FakeCall) -> Json:
+    def list_tags(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
         """GET all tags. Raises 404."""
         return {"tags": found(store, call)["tags"]}
 
-    def replace_tags(store: FakeNetworkStore, call: FakeCall) -> Json:
+    def replace_tags(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
         """PUT all tags. Raises 400, 403 or 404."""
         body = call.body()
         tags = body.get("tags") if isinstance(body, dict) else None
+        names = sorted({tag for tag in tags if isinstance(tag, str)}) if isinstance(tags, list) else []
         if not isinstance(tags, list) or not all(isinstance(tag, str) and 0 < len(tag) <= 255 for tag in tags):
             raise NetworkError(400, "HTTPBadRequest", "Invalid input for tags: an array of strings is required")
-        touch(found(store, call), {"tags": sorted(set(tags))})
-        return {"tags": sorted(set(tags))}
+        touch(found(store, call), {"tags": names})
+        return {"tags": names}
 
     def add_tag(store: FakeNetworkStore, call: FakeCall) -> FakeAnswer:
         """PUT one tag; repeating it is not an error. Raises 403 or 404."""
@@ -132,7 +135,7 @@ def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[FakeNetworkStore], ...]:
             FakeRoute("PUT", one, add_tag), FakeRoute("DELETE", one, remove_tag, success=204))
 
 
-def _check_tag(thing: Thing, tag: str) -> None:
+def _check_tag(thing: Resource, tag: str) -> None:
     if tag not in thing["tags"]:
         raise NetworkError(404, "TagNotFound", f"Tag {tag} could not be found.")
 

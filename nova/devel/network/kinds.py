@@ -8,10 +8,23 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeGuard, TypeVar, cast
 
+from nova.devel.network.records import (
+    FloatingRecord,
+    GroupRecord,
+    NetworkRecord,
+    PortRecord,
+    Resource,
+    RouterRecord,
+    RuleRecord,
+    SubnetRecord,
+)
 from nova.devel.service import FakeError, TokenOwner
-from nova.model.base import Json
+from nova.model.base import JsonValue
+
+Record = TypeVar("Record", bound=Resource)
+Record_co = TypeVar("Record_co", bound=Resource, covariant=True)
 
 LONGEST = 255  # characters of a name
 MAC = re.compile("([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
@@ -36,9 +49,9 @@ class NetworkMember(NamedTuple):
     resource; ``required``: it has no default. ``post``, ``put``: whether clients may set it then. ``guarded``: only
     administrators and services set it; ``hidden``: only they see it."""
 
-    fits: Callable[[Json], bool]
+    fits: Callable[[object], bool]
     wanted: str
-    default: Json = None
+    default: JsonValue = None
     required: bool = False
     post: bool = True
     put: bool = True
@@ -51,7 +64,7 @@ def is_privileged(owner: TokenOwner) -> bool:
     return owner.is_admin or "service" in owner.roles
 
 
-def is_address(value: Json) -> bool:
+def is_address(value: object) -> bool:
     """Return whether the value is an IPv4 or IPv6 address as text."""
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(value if isinstance(value, str) else "")
@@ -59,7 +72,7 @@ def is_address(value: Json) -> bool:
     return False
 
 
-def is_prefix(value: Json) -> bool:
+def is_prefix(value: object) -> bool:
     """Return whether the value is a network in CIDR notation; host bits are allowed."""
     with contextlib.suppress(ValueError):
         ipaddress.ip_network(value if isinstance(value, str) else "", strict=False)
@@ -67,29 +80,30 @@ def is_prefix(value: Json) -> bool:
     return False
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _list_of(fits: Callable[[Json], bool]) -> Callable[[Json], bool]:
+def _list_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, list) and all(fits(one) for one in value)
 
 
-def _object_with(**members: Callable[[Json], bool]) -> Callable[[Json], bool]:
+def _object_with(**members: Callable[[object], bool]) -> Callable[[object], TypeGuard[dict[str, JsonValue]]]:
     """Return a check for an object with only these members, each of which is optional."""
-    return lambda value: isinstance(value, dict) and all(name in members and members[name](one)
-                                                         for name, one in value.items())
+    def fits(value: object) -> TypeGuard[dict[str, JsonValue]]:
+        return isinstance(value, dict) and all(name in members and members[name](one) for name, one in value.items())
+    return fits
 
 
-def _or_null(fits: Callable[[Json], bool]) -> Callable[[Json], bool]:
+def _or_null(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or fits(value)
 
 
-def _is_text(value: Json) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST
 
 
-def _is_protocol(value: Json) -> bool:
+def _is_protocol(value: object) -> bool:
     text = str(value).lower()
     return value is None or text in ("any", *PROTOCOLS) or (text.isascii() and text.isdecimal() and int(text) < 256)
 
@@ -116,13 +130,15 @@ GATEWAY = NetworkMember(_or_null(lambda value: _is_gateway(value) and (not value
 _NUMBER = NetworkMember(_or_null(_is_number), "an integer", put=False)
 
 
-def _one_of(*values: Json, **more: Json) -> NetworkMember:
+def _one_of(*values: str | int | None, default: JsonValue = None, required: bool = False, put: bool = True,
+            guarded: bool = False, hidden: bool = False) -> NetworkMember:
     return NetworkMember(lambda value: value in list(values) and not isinstance(value, bool),
-                         f"one of {', '.join(map(str, values))}", **more)
+                         f"one of {', '.join(map(str, values))}", default, required, put=put, guarded=guarded,
+                         hidden=hidden)
 
 
 @dataclass(frozen=True)
-class NeutronKind:
+class NeutronKind(Generic[Record_co]):
     """A kind of resource. ``name``: singular, in bodies and quotas; ``title``: in errors, such as PortNotFound."""
 
     name: str
@@ -146,7 +162,7 @@ class NeutronKind:
 
 
 _NAMED = {"name": TEXT, "description": TEXT}
-NETWORK = NeutronKind("network", "Network", {
+NETWORK: NeutronKind[NetworkRecord] = NeutronKind("network", "Network", {
     **_NAMED, "admin_state_up": YES, "shared": NO._replace(guarded=True), "router:external": NO._replace(guarded=True),
     "is_default": NO._replace(guarded=True), "port_security_enabled": YES, "dns_domain": TEXT,
     "availability_zone_hints": HINTS,
@@ -156,14 +172,14 @@ NETWORK = NeutronKind("network", "Network", {
     "provider:physical_network": OTHERS_ID._replace(put=False, guarded=True, hidden=True),
     "provider:segmentation_id": NetworkMember(lambda value: value is None or _is_number(value), "an integer",
                                               put=False, guarded=True, hidden=True)})
-SUBNET = NeutronKind("subnet", "Subnet", {
+SUBNET: NeutronKind[SubnetRecord] = NeutronKind("subnet", "Subnet", {
     **_NAMED, "network_id": ID, "ip_version": _one_of(4, 6, required=True, put=False),
     "cidr": NetworkMember(is_prefix, "a network in CIDR", required=True, put=False),
     "gateway_ip": NetworkMember(_or_null(is_address), "an address or null"), "allocation_pools": POOLS,
     "enable_dhcp": YES, "dns_nameservers": NetworkMember(_list_of(is_address), "an array of addresses", []),
     "host_routes": ROUTES, "ipv6_address_mode": _one_of(None, *IPV6_MODES, put=False),
     "ipv6_ra_mode": _one_of(None, *IPV6_MODES, put=False), "subnetpool_id": _one_of(None, put=False)})
-PORT = NeutronKind("port", "Port", {
+PORT: NeutronKind[PortRecord] = NeutronKind("port", "Port", {
     **_NAMED, "network_id": ID, "admin_state_up": YES, "fixed_ips": FIXED_IPS, "device_id": TEXT, "device_owner": TEXT,
     "mac_address": NetworkMember(lambda value: isinstance(value, str) and bool(MAC.fullmatch(value)), "a MAC address"),
     "security_groups": NetworkMember(_or_null(_list_of(_is_text)), "an array of ids"),
@@ -174,26 +190,26 @@ PORT = NeutronKind("port", "Port", {
     "binding:host_id": NetworkMember(_or_null(_is_text), "a host's name", "", guarded=True, hidden=True),
     "binding:profile": NetworkMember(_or_null(lambda value: isinstance(value, dict)), "an object", {}, guarded=True,
                                      hidden=True)})
-GROUP = NeutronKind("security_group", "SecurityGroup", {**_NAMED, "stateful": YES})
-RULE = NeutronKind("security_group_rule", "SecurityGroupRule", {
+GROUP: NeutronKind[GroupRecord] = NeutronKind("security_group", "SecurityGroup", {**_NAMED, "stateful": YES})
+RULE: NeutronKind[RuleRecord] = NeutronKind("security_group_rule", "SecurityGroupRule", {
     "description": TEXT._replace(put=False), "security_group_id": ID, "port_range_min": _NUMBER,
     "port_range_max": _NUMBER, "direction": _one_of("ingress", "egress", required=True, put=False),
     "ethertype": _one_of("IPv4", "IPv6", default="IPv4", put=False),
     "protocol": NetworkMember(_is_protocol, "a protocol's name or number", put=False),
     "remote_ip_prefix": NetworkMember(_or_null(is_prefix), "a network in CIDR", put=False),
     "remote_group_id": OTHERS_ID._replace(put=False)})
-ROUTER = NeutronKind("router", "Router", {
+ROUTER: NeutronKind[RouterRecord] = NeutronKind("router", "Router", {
     **_NAMED, "admin_state_up": YES, "external_gateway_info": GATEWAY, "routes": ROUTES,
     "availability_zone_hints": HINTS})
-FLOATING = NeutronKind("floatingip", "FloatingIP", {
+FLOATING: NeutronKind[FloatingRecord] = NeutronKind("floatingip", "FloatingIP", {
     "description": TEXT, "floating_network_id": ID, "subnet_id": OTHERS_ID._replace(put=False), "port_id": OTHERS_ID,
     "floating_ip_address": NetworkMember(_or_null(is_address), "an address", put=False, guarded=True),
     "fixed_ip_address": NetworkMember(_or_null(is_address), "an address"), "dns_name": TEXT._replace(put=False),
     "dns_domain": TEXT._replace(put=False)})
-KINDS = (NETWORK, SUBNET, PORT, GROUP, RULE, ROUTER, FLOATING)
+KINDS: tuple[NeutronKind[Resource], ...] = (NETWORK, SUBNET, PORT, GROUP, RULE, ROUTER, FLOATING)
 
 
-def checked(kind: NeutronKind, given: Mapping[str, Json], caller: TokenOwner, is_new: bool) -> dict[str, Json]:
+def checked(kind: NeutronKind[Record], given: Mapping[str, JsonValue], caller: TokenOwner, is_new: bool) -> Record:
     """Check the members that a client sets, and return them. Raises 400, which names the member, or 403 if the caller
     may not set it."""
     found = dict(given)
@@ -214,10 +230,10 @@ def checked(kind: NeutronKind, given: Mapping[str, Json], caller: TokenOwner, is
     if lacking:
         raise NetworkError(400, "HTTPBadRequest", "Failed to parse request. Required attribute "
                            f"'{lacking[0]}' not specified")
-    return found
+    return cast(Record, found)
 
 
-def _check_project(given: dict[str, Json], caller: TokenOwner) -> None:
+def _check_project(given: dict[str, JsonValue], caller: TokenOwner) -> None:
     """Remove the project from the members and check it. Raises 400."""
     said = {str(given.pop(name)) for name in ("tenant_id", "project_id") if name in given}
     if len(said) > 1:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 from nova import errors, failures
-from nova.devel.network.kinds import NetworkError, NeutronKind
-from nova.devel.network.store import FakeNetworkStore, Thing
+from nova.devel.network.kinds import NetworkError, NeutronKind, Record
+from nova.devel.network.store import FakeNetworkStore
 from nova.devel.service import FakeCall
-from nova.model.base import Json
 from nova.web.query import query_pairs
 
 Said = Mapping[str, Sequence[str]]
+View = Mapping[str, object]  # a resource as a caller sees it
 OF_THE_PAGE = ("fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir")
 _TAGS: Mapping[str, Callable[[set[str], set[str]], bool]] = {
     "tags": lambda mine, wanted: wanted <= mine, "tags-any": lambda mine, wanted: bool(wanted & mine),
@@ -29,7 +29,7 @@ def query_of(call: FakeCall) -> dict[str, list[str]]:
     return found
 
 
-def page(store: FakeNetworkStore, kind: NeutronKind, call: FakeCall) -> Json:
+def page(store: FakeNetworkStore, kind: NeutronKind[Record], call: FakeCall) -> dict[str, object]:
     """Return the body of a list. Raises 400, which names the parameter."""
     said = query_of(call)
     things = [store.shown(kind, one, call.caller) for one in store.of(kind).values()
@@ -37,7 +37,7 @@ def page(store: FakeNetworkStore, kind: NeutronKind, call: FakeCall) -> Json:
     return page_of(things, kind.plural, said, call)
 
 
-def page_of(things: Sequence[Thing], plural: str, said: Said, call: FakeCall) -> Json:
+def page_of(things: Sequence[View], plural: str, said: Said, call: FakeCall) -> dict[str, object]:
     """Return the body of a list of resources that the caller may see."""
     found = [one for one in things if all(_fits(one, name, values) for name, values in said.items()
                                           if name not in OF_THE_PAGE)]
@@ -45,24 +45,24 @@ def page_of(things: Sequence[Thing], plural: str, said: Said, call: FakeCall) ->
     limit = _number(said.get("limit", ["0"])[-1])
     begin = _after(found, said.get("marker", [""])[-1])
     shown = found[begin:begin + limit] if limit else found[begin:]
-    body: dict[str, Json] = {plural: [with_fields(one, said) for one in shown]}
+    body: dict[str, object] = {plural: [with_fields(one, said) for one in shown]}
     if limit and begin + limit < len(found):
         rest = [(name, value) for name, values in said.items() for value in values if name != "marker"]
-        query = urlencode([*rest, ("marker", shown[-1]["id"])])
+        query = urlencode([*rest, ("marker", str(shown[-1]["id"]))])
         body[f"{plural}_links"] = [{"rel": "next", "href": f"{call.http.path_url}?{query}"}]
     return body
 
 
-def with_fields(thing: Thing, said: Said) -> Thing:
+def with_fields(thing: View, said: Said) -> dict[str, object]:
     """Return only the requested members; all of them by default."""
     wanted = said.get("fields")
     return {name: value for name, value in thing.items() if not wanted or name in wanted}
 
 
-def _fits(thing: Thing, name: str, values: Sequence[str]) -> bool:
+def _fits(thing: View, name: str, values: Sequence[str]) -> bool:
     """Return whether the resource matches any of the values. Raises 400 for an unknown member."""
     if name in _TAGS:
-        return _TAGS[name](set(thing.get("tags", ())), {tag for value in values for tag in value.split(",")})
+        return _TAGS[name](set(_texts(thing.get("tags"))), {tag for value in values for tag in value.split(",")})
     if name not in thing:
         raise NetworkError(400, "HTTPBadRequest", f"['{name}'] is invalid attribute for filtering")
     if name == "fixed_ips":
@@ -73,11 +73,17 @@ def _fits(thing: Thing, name: str, values: Sequence[str]) -> bool:
     return any(("" if one is None else str(one)) in values for one in (value if isinstance(value, list) else [value]))
 
 
-def _has_address(thing: Thing, name: str, wanted: str) -> bool:
+def _has_address(thing: View, name: str, wanted: str) -> bool:
     """Match ``ip_address=10.0.0.3``, ``subnet_id=...``, or a part of an address."""
+    given = thing["fixed_ips"]
+    found: list[Mapping[str, str]] = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     if name == "ip_address_substr":
-        return any(wanted in one["ip_address"] for one in thing["fixed_ips"])
-    return any(one.get(name) == wanted for one in thing["fixed_ips"])
+        return any(wanted in one["ip_address"] for one in found)
+    return any(one.get(name) == wanted for one in found)
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _number(text: str) -> int:
@@ -86,7 +92,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _sort(things: list[Thing], said: Said) -> None:
+def _sort(things: list[View], said: Said) -> None:
     """Sort by pairs of sort_key and sort_dir; by default, in order of creation."""
     keys, directions = said.get("sort_key", ()), said.get("sort_dir", ())
     if directions and len(keys) != len(directions):
@@ -100,11 +106,14 @@ def _sort(things: list[Thing], said: Said) -> None:
         things.sort(key=_sortable(key), reverse=direction == "desc")
 
 
-def _sortable(key: str) -> Callable[[Thing], tuple[bool, Json]]:
-    return lambda one: (one[key] is not None, "" if one[key] is None else one[key])
+def _sortable(key: str) -> Callable[[View], tuple[bool, str | int]]:
+    def sortable(one: View) -> tuple[bool, str | int]:
+        value = one[key]
+        return value is not None, value if isinstance(value, str | int) else ""
+    return sortable
 
 
-def _after(things: Sequence[Thing], marker: str) -> int:
+def _after(things: Sequence[View], marker: str) -> int:
     """Return the index at which the page begins. Raises 400 for an unknown marker."""
     if not marker:
         return 0

@@ -16,7 +16,6 @@ from nova.devel.network import lists, ports, quotas, routers, security_groups, s
 from nova.devel.network.kinds import KINDS, NetworkError
 from nova.devel.network.store import FakeNetworkStore, PortNews
 from nova.devel.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeService, Identify, anybody
-from nova.model.base import Json
 
 API_ID = "v2.0"
 #: Alias -> name of the extensions served, in addition to networks, subnets and ports.
@@ -64,25 +63,25 @@ class FakeNeutron(FakeService[FakeNetworkStore]):
         return FakeAnswer(error.status, {"NeutronError": {"type": kind, "message": error.message, "detail": ""}})
 
 
-def list_versions(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_versions(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /: list the only version."""
     return {"versions": [{"id": API_ID, "status": "CURRENT", "links": [
         {"rel": "self", "href": f"{call.http.application_url}/{API_ID}/"}]}]}
 
 
-def list_resources(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_resources(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0: list the resources below it."""
     return {"resources": [{"name": kind.name, "collection": kind.plural, "links": [
         {"rel": "self", "href": f"{call.http.application_url}{kind.path}"}]} for kind in KINDS]}
 
 
-def list_extensions(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_extensions(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/extensions: list extensions."""
     said = lists.query_of(call)
     return {"extensions": [lists.with_fields(_extension(alias), said) for alias in EXTENSIONS]}
 
 
-def show_extension(store: FakeNetworkStore, call: FakeCall) -> Json:
+def show_extension(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/extensions/{alias}: show an extension. Raises 404."""
     alias = call.named["alias"]
     if alias not in EXTENSIONS:
@@ -90,22 +89,22 @@ def show_extension(store: FakeNetworkStore, call: FakeCall) -> Json:
     return {"extension": _extension(alias)}
 
 
-def _extension(alias: str) -> dict[str, Json]:
+def _extension(alias: str) -> dict[str, object]:
     return {"alias": alias, "name": EXTENSIONS[alias], "description": EXTENSIONS[alias], "links": [],
             "updated": "2026-01-01T00:00:00-00:00"}
 
 
-def list_agents(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_agents(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/agents: list agents, of which there are none."""
     return {"agents": []}
 
 
-def show_agent(store: FakeNetworkStore, call: FakeCall) -> Json:
+def show_agent(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/agents/{key}: raise 404."""
     raise NetworkError(404, "AgentNotFound", f"Agent {call.named['key']} could not be found.")
 
 
-def list_zones(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_zones(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/availability_zones: list zones."""
     zones = [{"name": subnets.ZONE, "resource": resource, "state": "available"}
              for resource in ("network", "router")]

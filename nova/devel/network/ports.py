@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nova.devel.network import addresses
-from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.crud import NetworkResource, tag_routes
 from nova.devel.network.kinds import FLOATING, GROUP, NETWORK, PORT, NetworkError, is_privileged
-from nova.devel.network.store import FakeNetworkStore, Thing, forbidden, is_own, touch
+from nova.devel.network.records import BindingRecord, NetworkRecord, PortRecord
+from nova.devel.network.store import FakeNetworkStore, forbidden, is_own, touch
 from nova.devel.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
-from nova.model.base import Json
+from nova.model.base import JsonValue
 
 INTERFACE, GATEWAY_PORT, FLOATING_PORT = "network:router_interface", "network:router_gateway", "network:floatingip"
 OF_ROUTERS = (INTERFACE, GATEWAY_PORT, FLOATING_PORT)
@@ -18,7 +19,7 @@ CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged"
 OF_BINDING = ("binding:host_id", "binding:profile", "binding:vnic_type", "admin_state_up")
 
 
-def make(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: PortRecord) -> PortRecord:
     """Create a port for a client. Raises 400, 403, 404, or 409 if addresses are in use or none is free."""
     network = store.seen(NETWORK, given["network_id"], caller)
     if not (is_privileged(caller) or network["shared"] or is_own(network, caller)):
@@ -29,7 +30,7 @@ def make(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Gi
     return place(store, network, project_id, {**given, "port_security_enabled": secure, "security_groups": groups})
 
 
-def place(store: FakeNetworkStore, network: Thing, project_id: str, members: Given) -> Thing:
+def place(store: FakeNetworkStore, network: NetworkRecord, project_id: str, members: PortRecord) -> PortRecord:
     """Create a port for any owner, with a MAC, addresses, and a binding if it has a host. Raises 400 or 409."""
     mac = (members.get("mac_address") or addresses.new_mac(store)).lower()
     _check_mac(store, network["id"], mac)
@@ -38,17 +39,17 @@ def place(store: FakeNetworkStore, network: Thing, project_id: str, members: Giv
         "port_security_enabled": False, "security_groups": [], **members, "network_id": network["id"],
         "mac_address": mac, "fixed_ips": fixed_ips, "status": "DOWN",
         "ip_allocation": "immediate" if fixed_ips else "none"})
-    for name in ("binding:host_id", "binding:profile"):
-        port[name] = port[name] or PORT.members[name].default
+    port["binding:host_id"], port["binding:profile"] = port["binding:host_id"] or "", port["binding:profile"] or {}
     _bind(store, port)
     return port
 
 
-def change(store: FakeNetworkStore, caller: TokenOwner, port: Thing, given: Given) -> None:
+def change(store: FakeNetworkStore, caller: TokenOwner, port: PortRecord, given: PortRecord) -> None:
     """Change a port, and notify nova of its addresses and its connection. Raises 400, 403, 404 or 409."""
     network = store.of(NETWORK)[port["network_id"]]
     _check_owner(given, network, caller)
-    fields, before = dict(given), port["status"]
+    before = port["status"]
+    fields: PortRecord = {**given}
     if "mac_address" in fields and fields["mac_address"].lower() != port["mac_address"]:
         fields["mac_address"] = fields["mac_address"].lower()
         _check_mac(store, network["id"], fields["mac_address"])
@@ -71,7 +72,7 @@ def change(store: FakeNetworkStore, caller: TokenOwner, port: Thing, given: Give
         store.tell(PLUGGED if port["status"] == "ACTIVE" else UNPLUGGED, port)
 
 
-def remove(store: FakeNetworkStore, caller: TokenOwner, port: Thing) -> None:
+def remove(store: FakeNetworkStore, caller: TokenOwner, port: PortRecord) -> None:
     """Delete a port. Raises 409 if it is a router's."""
     if port["device_owner"] in OF_ROUTERS and port["device_id"]:
         raise NetworkError(409, "ServicePortInUse", f"Port {port['id']} cannot be deleted directly via the port API: "
@@ -79,7 +80,7 @@ def remove(store: FakeNetworkStore, caller: TokenOwner, port: Thing) -> None:
     forget(store, port)
 
 
-def forget(store: FakeNetworkStore, port: Thing) -> None:
+def forget(store: FakeNetworkStore, port: PortRecord) -> None:
     """Delete a port of any owner, and disassociate its floating addresses."""
     store.remove(PORT, port)
     store.bindings.pop(port["id"], None)
@@ -87,7 +88,7 @@ def forget(store: FakeNetworkStore, port: Thing) -> None:
     store.tell(DELETED, port)
 
 
-def _follow(store: FakeNetworkStore, port: Thing) -> None:
+def _follow(store: FakeNetworkStore, port: PortRecord) -> None:
     """Disassociate floating addresses from addresses that the port no longer has."""
     has = [one["ip_address"] for one in port["fixed_ips"]]
     for floating in store.where(FLOATING, port_id=port["id"]):
@@ -95,15 +96,15 @@ def _follow(store: FakeNetworkStore, port: Thing) -> None:
             touch(floating, {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN"})
 
 
-def _check_owner(given: Given, network: Thing, caller: TokenOwner) -> None:
+def _check_owner(given: PortRecord, network: NetworkRecord, caller: TokenOwner) -> None:
     """Raise 403 for members that only the network's owner may set, and for device owners of routers' ports."""
     if is_privileged(caller):
         return
     if given.get("device_owner", "").startswith("network:"):
         raise forbidden("create_port:device_owner")
-    own = is_own(network, caller)
+    own, asked = is_own(network, caller), dict(given)
     for name in ("mac_address", "port_security_enabled", "allowed_address_pairs"):
-        if given.get(name) not in (None, []) and not own:
+        if asked.get(name) not in (None, []) and not own:
             raise forbidden(f"create_port:{name}")
 
 
@@ -131,7 +132,7 @@ def _groups(store: FakeNetworkStore, caller: TokenOwner, project_id: str, wanted
 # --- bindings
 
 
-def _bind(store: FakeNetworkStore, port: Thing) -> None:
+def _bind(store: FakeNetworkStore, port: PortRecord) -> None:
     """Set the active binding from the port; inactive bindings to other hosts may exist."""
     host, mine = port["binding:host_id"], store.bindings.setdefault(port["id"], {})
     for other in [name for name, one in mine.items() if one["status"] == "ACTIVE" and name != host]:
@@ -142,7 +143,7 @@ def _bind(store: FakeNetworkStore, port: Thing) -> None:
     port["status"] = "ACTIVE" if connected and port["admin_state_up"] else "DOWN"
 
 
-def _binding(host: str, vnic_type: str, profile: Mapping[str, Json], status: str) -> Thing:
+def _binding(host: str, vnic_type: str, profile: Mapping[str, JsonValue], status: str) -> BindingRecord:
     normal = vnic_type == "normal"
     return {"host": host, "vif_type": "ovs" if normal else "hw_veb", "vnic_type": vnic_type, "profile": dict(profile),
             "status": status, "vif_details": {"port_filter": True, "connectivity": "l2"} if normal else {"vlan": "0"}}
@@ -153,31 +154,32 @@ def privileged(call: FakeCall) -> bool:
     return is_privileged(call.caller)
 
 
-def list_bindings(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_bindings(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/ports/{key}/bindings: list bindings. Raises 404."""
     store.seen(PORT, call.named["key"], call.caller)
     return {"bindings": list(store.bindings.get(call.named["key"], {}).values())}
 
 
-def create_binding(store: FakeNetworkStore, call: FakeCall) -> Json:
+def create_binding(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """POST: create an inactive binding to another host. Raises 400, 404 or 409."""
     port, given = store.seen(PORT, call.named["key"], call.caller), call.member("binding")
     host, mine = given.get("host"), store.bindings.setdefault(port["id"], {})
-    if not isinstance(host, str) or not host or not isinstance(given.get("profile", {}), dict):
+    profile = given.get("profile", {})
+    if not isinstance(host, str) or not host or not isinstance(profile, dict):
         raise NetworkError(400, "HTTPBadRequest", "Invalid input for host: a host name is required.")
     if host in mine:
         raise NetworkError(409, "PortBindingAlreadyExists", f"Binding for port {port['id']} on host {host} already "
                            "exists.")
-    mine[host] = _binding(host, given.get("vnic_type", "normal"), given.get("profile", {}), "INACTIVE")
+    mine[host] = _binding(host, str(given.get("vnic_type", "normal")), profile, "INACTIVE")
     return {"binding": mine[host]}
 
 
-def show_binding(store: FakeNetworkStore, call: FakeCall) -> Json:
+def show_binding(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET the binding to one host. Raises 404."""
     return {"binding": _found(store, call)[1]}
 
 
-def activate_binding(store: FakeNetworkStore, call: FakeCall) -> Json:
+def activate_binding(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """PUT .../activate: activate the binding to that host. Raises 404 or 409."""
     port, wanted = _found(store, call)
     if wanted["status"] == "ACTIVE":
@@ -200,7 +202,7 @@ def delete_binding(store: FakeNetworkStore, call: FakeCall) -> FakeAnswer:
     return FakeAnswer(204)
 
 
-def _found(store: FakeNetworkStore, call: FakeCall) -> tuple[Thing, Thing]:
+def _found(store: FakeNetworkStore, call: FakeCall) -> tuple[PortRecord, BindingRecord]:
     port, host = store.seen(PORT, call.named["key"], call.caller), call.named["host"]
     binding = store.bindings.get(port["id"], {}).get(host)
     if binding is None:

@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.devel.network.kinds import NetworkError, is_privileged
 from nova.devel.network.ports import privileged
 from nova.devel.network.store import QUOTAS, FakeNetworkStore, forbidden
 from nova.devel.service import FakeCall, FakeRoute
-from nova.model.base import Json
 
 
-def list_all(store: FakeNetworkStore, call: FakeCall) -> Json:
+def list_all(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/quotas: list projects with non-default quotas."""
     return {"quotas": [{**_limits(store, project_id), "tenant_id": project_id, "project_id": project_id}
                        for project_id in store.quotas]}
 
 
-def show(store: FakeNetworkStore, call: FakeCall) -> Json:
+def show(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/quotas/{project_id}: show limits. Raises 403 for another project."""
     return {"quota": _limits(store, _project(call))}
 
 
-def show_defaults(store: FakeNetworkStore, call: FakeCall) -> Json:
+def show_defaults(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/quotas/{project_id}/default: show the defaults. Raises 403."""
     _project(call)
     return {"quota": dict(QUOTAS)}
 
 
-def show_details(store: FakeNetworkStore, call: FakeCall) -> Json:
+def show_details(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/quotas/{project_id}/details: show limits and usage. Raises 403."""
     project_id = _project(call)
     return {"quota": {name: {"limit": limit, "used": store.used(project_id, name), "reserved": 0}
                       for name, limit in _limits(store, project_id).items()}}
 
 
-def own_project(store: FakeNetworkStore, call: FakeCall) -> Json:
+def own_project(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """GET /v2.0/quotas/tenant or /v2.0/quotas/project: show the project of the token."""
     name = call.http.path_info.rpartition("/")[2]
     return {name: {f"{name}_id": call.caller.project_id}}
 
 
-def update(store: FakeNetworkStore, call: FakeCall) -> Json:
+def update(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """PUT: set some limits. Raises 400."""
     given, project_id = call.member("quota"), call.named["project_id"]
+    limits: dict[str, int] = {}
     for name, limit in given.items():
         if name not in QUOTAS:
             raise NetworkError(400, "HTTPBadRequest", f"Unrecognized attribute(s) '{name}'")
         if not isinstance(limit, int) or isinstance(limit, bool) or not -1 <= limit < 2 ** 31:
             raise NetworkError(400, "HTTPBadRequest", f"Invalid input for {name}. Reason: an integer from -1 "
                                "is required.")
-    store.quotas[project_id] = {**store.quotas.get(project_id, {}), **given}
+        limits[name] = limit
+    store.quotas[project_id] = {**store.quotas.get(project_id, {}), **limits}
     return {"quota": _limits(store, project_id)}
 
 

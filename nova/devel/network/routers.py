@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 
 from nova.devel.network import ports
-from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.crud import NetworkResource, tag_routes
 from nova.devel.network.kinds import FLOATING, NETWORK, PORT, ROUTER, SUBNET, NetworkError, is_privileged
 from nova.devel.network.ports import FLOATING_PORT, GATEWAY_PORT, INTERFACE
-from nova.devel.network.store import FakeNetworkStore, Thing, forbidden, touch
+from nova.devel.network.records import FixedIp, FloatingRecord, PortRecord, RouterGateway, RouterRecord, SubnetRecord
+from nova.devel.network.store import FakeNetworkStore, forbidden, touch
 from nova.devel.network.subnets import ZONE
 from nova.devel.service import FakeCall, FakeRoute, TokenOwner
-from nova.model.base import Json
 
-NOWHERE: Given = {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN", "port_details": None}
+NOWHERE: FloatingRecord = {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN",
+                           "port_details": None}
 
 
 def _bad(what: str, words: str) -> NetworkError:
@@ -23,7 +25,7 @@ def _bad(what: str, words: str) -> NetworkError:
 # --- routers
 
 
-def make_router(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_router(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: RouterRecord) -> RouterRecord:
     """Create a router. Raises 400, 403, or 404 for an unknown external network."""
     router = store.insert(ROUTER, project_id, {**given, "external_gateway_info": None, "status": "ACTIVE",
                                                "availability_zones": [ZONE], "flavor_id": None})
@@ -31,7 +33,7 @@ def make_router(store: FakeNetworkStore, caller: TokenOwner, project_id: str, gi
     return router
 
 
-def change_router(store: FakeNetworkStore, caller: TokenOwner, router: Thing, given: Given) -> None:
+def change_router(store: FakeNetworkStore, caller: TokenOwner, router: RouterRecord, given: RouterRecord) -> None:
     """Change a router. Raises 400, 403, 404, or 409 if floating addresses need the gateway."""
     if "external_gateway_info" in given:
         _set_gateway(store, caller, router, given["external_gateway_info"])
@@ -39,7 +41,7 @@ def change_router(store: FakeNetworkStore, caller: TokenOwner, router: Thing, gi
                    if name != "external_gateway_info"})
 
 
-def remove_router(store: FakeNetworkStore, caller: TokenOwner, router: Thing) -> None:
+def remove_router(store: FakeNetworkStore, caller: TokenOwner, router: RouterRecord) -> None:
     """Delete a router. Raises 409 if it has interfaces."""
     if store.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         raise NetworkError(409, "RouterInUse", f"Router {router['id']} still has ports")
@@ -47,7 +49,8 @@ def remove_router(store: FakeNetworkStore, caller: TokenOwner, router: Thing) ->
     store.remove(ROUTER, router)
 
 
-def _set_gateway(store: FakeNetworkStore, caller: TokenOwner, router: Thing, wanted: Given | None) -> None:
+def _set_gateway(store: FakeNetworkStore, caller: TokenOwner, router: RouterRecord, wanted: RouterGateway | None
+                 ) -> None:
     """Set the router's port on an external network; None removes it."""
     old = router["external_gateway_info"]
     if not wanted or old and old["network_id"] != wanted["network_id"]:
@@ -63,14 +66,16 @@ def _set_gateway(store: FakeNetworkStore, caller: TokenOwner, router: Thing, wan
     network = store.seen(NETWORK, wanted["network_id"], caller)
     if not network["router:external"]:
         raise _bad("router", f"Network {network['id']} is not an external network.")
-    [port] = store.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT) or [ports.place(
-        store, network, "", {"device_id": router["id"], "device_owner": GATEWAY_PORT,
-                             "fixed_ips": wanted.get("external_fixed_ips")})]
+    fresh: PortRecord = {"device_id": router["id"], "device_owner": GATEWAY_PORT}
+    if "external_fixed_ips" in wanted:
+        fresh["fixed_ips"] = wanted["external_fixed_ips"]
+    [port] = store.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT) or [
+        ports.place(store, network, "", fresh)]
     router["external_gateway_info"] = {"network_id": network["id"], "external_fixed_ips": port["fixed_ips"],
                                        "enable_snat": wanted.get("enable_snat", True)}
 
 
-def _drop_gateway(store: FakeNetworkStore, router: Thing) -> None:
+def _drop_gateway(store: FakeNetworkStore, router: RouterRecord) -> None:
     for port in store.where(PORT, device_id=router["id"], device_owner=GATEWAY_PORT):
         ports.forget(store, port)
     router["external_gateway_info"] = None
@@ -79,7 +84,7 @@ def _drop_gateway(store: FakeNetworkStore, router: Thing) -> None:
 # --- their interfaces
 
 
-def add_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
+def add_interface(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """PUT /v2.0/routers/{key}/add_router_interface, with a subnet or a port. Raises 400, 403, 404 or 409."""
     router, (name, key) = store.own(ROUTER, call.named["key"], call.caller), _named(call)
     with store.whole():
@@ -87,17 +92,17 @@ def add_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
         return _interface(router, port)
 
 
-def _plug_subnet(store: FakeNetworkStore, call: FakeCall, router: Thing, key: str) -> Thing:
+def _plug_subnet(store: FakeNetworkStore, call: FakeCall, router: RouterRecord, key: str) -> PortRecord:
     subnet = store.seen(SUBNET, key, call.caller)
     if not subnet["gateway_ip"]:
         raise _bad("router", "Subnet for router interface must have a gateway IP.")
     _check_overlaps(store, router, subnet)
-    address = [{"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}]
+    address: list[FixedIp] = [{"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}]
     return ports.place(store, store.of(NETWORK)[subnet["network_id"]], router["project_id"], {
         "device_id": router["id"], "device_owner": INTERFACE, "fixed_ips": address})
 
 
-def _plug_port(store: FakeNetworkStore, call: FakeCall, router: Thing, key: str) -> Thing:
+def _plug_port(store: FakeNetworkStore, call: FakeCall, router: RouterRecord, key: str) -> PortRecord:
     port = store.own(PORT, key, call.caller)
     if port["device_id"]:
         raise NetworkError(409, "PortInUse", f"Unable to complete operation on port {key} for network "
@@ -110,7 +115,7 @@ def _plug_port(store: FakeNetworkStore, call: FakeCall, router: Thing, key: str)
     return port
 
 
-def _check_overlaps(store: FakeNetworkStore, router: Thing, subnet: Thing) -> None:
+def _check_overlaps(store: FakeNetworkStore, router: RouterRecord, subnet: SubnetRecord) -> None:
     """Raise 400 if the router has a port on the subnet, or on an overlapping one."""
     for port in store.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         for other in [store.of(SUBNET)[one["subnet_id"]] for one in port["fixed_ips"]]:
@@ -121,7 +126,7 @@ def _check_overlaps(store: FakeNetworkStore, router: Thing, subnet: Thing) -> No
                                      f"cidr {other['cidr']} of subnet {other['id']}.")
 
 
-def remove_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
+def remove_interface(store: FakeNetworkStore, call: FakeCall) -> Mapping[str, object]:
     """PUT .../remove_router_interface, with a subnet or a port. Raises 400, 403, 404, or 409 if floating addresses need
     it."""
     router, (name, key) = store.own(ROUTER, call.named["key"], call.caller), _named(call)
@@ -133,7 +138,7 @@ def remove_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
         raise NetworkError(404, f"RouterInterfaceNotFound{'ForSubnet' if name == 'subnet_id' else ''}",
                            f"Router {router['id']} has no interface {name} {key}")
     for floating in store.where(FLOATING, router_id=router["id"]):
-        inside = [one["subnet_id"] for one in store.of(PORT)[floating["port_id"]]["fixed_ips"]]
+        inside = [one["subnet_id"] for one in store.of(PORT)[floating["port_id"] or ""]["fixed_ips"]]
         if set(inside) & set(subnets):
             raise NetworkError(409, "RouterInterfaceInUseByFloatingIP", f"Router interface for subnet {subnets[0]} on "
                                f"router {router['id']} cannot be deleted, as it is required by one or more "
@@ -145,13 +150,14 @@ def remove_interface(store: FakeNetworkStore, call: FakeCall) -> Json:
 def _named(call: FakeCall) -> tuple[str, str]:
     """Return (subnet_id or port_id, its value). Raises 400."""
     body = call.body()
-    found = [(name, body[name]) for name in ("port_id", "subnet_id") if isinstance(body, dict) and name in body]
-    if not found or not isinstance(found[0][1], str):
+    name = next((name for name in ("port_id", "subnet_id") if isinstance(body, dict) and name in body), "")
+    key = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(key, str):
         raise _bad("router", "Either subnet_id or port_id must be specified.")
-    return found[0]
+    return name, key
 
 
-def _interface(router: Thing, port: Thing) -> Thing:
+def _interface(router: RouterRecord, port: PortRecord) -> dict[str, object]:
     subnets = [one["subnet_id"] for one in port["fixed_ips"]]
     return {"id": router["id"], "tenant_id": router["tenant_id"], "project_id": router["project_id"],
             "network_id": port["network_id"], "port_id": port["id"], "subnet_id": subnets[0], "subnet_ids": subnets}
@@ -160,14 +166,18 @@ def _interface(router: Thing, port: Thing) -> Thing:
 # --- floating addresses
 
 
-def make_floating(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_floating(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: FloatingRecord
+                  ) -> FloatingRecord:
     """Create a floating address. Raises 400, 404, or 409 if no address is free."""
     network = store.seen(NETWORK, given["floating_network_id"], caller)
     if not network["router:external"]:
         raise _bad("floatingip", f"Network {network['id']} is not a valid external network.")
     floating = store.insert(FLOATING, project_id, {**given, **NOWHERE})
-    said = {name: given[key] for name, key in (("subnet_id", "subnet_id"), ("ip_address", "floating_ip_address"))
-            if given.get(key)}
+    said: FixedIp = {}
+    if subnet_id := given.get("subnet_id"):
+        said["subnet_id"] = subnet_id
+    if address := given.get("floating_ip_address"):
+        said["ip_address"] = address
     subnet = next((one["id"] for one in store.where(SUBNET, network_id=network["id"]) if one["ip_version"] == 4), "")
     port = ports.place(store, network, "", {"device_id": floating["id"], "device_owner": FLOATING_PORT,
                                                     "fixed_ips": [said or {"subnet_id": subnet}]})
@@ -177,14 +187,15 @@ def make_floating(store: FakeNetworkStore, caller: TokenOwner, project_id: str, 
     return floating
 
 
-def change_floating(store: FakeNetworkStore, caller: TokenOwner, floating: Thing, given: Given) -> None:
+def change_floating(store: FakeNetworkStore, caller: TokenOwner, floating: FloatingRecord, given: FloatingRecord
+                    ) -> None:
     """Change a floating address. Raises 400, 404, or 409 if the port has one."""
     if "port_id" in given or "fixed_ip_address" in given:
         _lead(store, caller, floating, {"port_id": floating["port_id"], **given})
     touch(floating, {"description": given.get("description", floating["description"])})
 
 
-def remove_floating(store: FakeNetworkStore, caller: TokenOwner, floating: Thing) -> None:
+def remove_floating(store: FakeNetworkStore, caller: TokenOwner, floating: FloatingRecord) -> None:
     """Delete a floating address, which frees its address."""
     _tell(store, floating["port_id"])
     for port in store.where(PORT, device_id=floating["id"], device_owner=FLOATING_PORT):
@@ -192,23 +203,25 @@ def remove_floating(store: FakeNetworkStore, caller: TokenOwner, floating: Thing
     store.remove(FLOATING, floating)
 
 
-def _lead(store: FakeNetworkStore, caller: TokenOwner, floating: Thing, given: Given) -> None:
+def _lead(store: FakeNetworkStore, caller: TokenOwner, floating: FloatingRecord, given: FloatingRecord) -> None:
     """Associate the floating address with a port's address, or (port_id null) with none. Nova is notified about both
     servers."""
     before = floating["port_id"]
     floating.update(NOWHERE)
-    if given.get("port_id"):
-        port = store.own(PORT, given["port_id"], caller)
+    if port_id := given.get("port_id"):
+        port = store.own(PORT, port_id, caller)
         address = _address(port, given.get("fixed_ip_address"))
         if any(one["fixed_ip_address"] == address and one["floating_network_id"] == floating["floating_network_id"]
                for one in store.where(FLOATING, port_id=port["id"])):
             raise NetworkError(409, "FloatingIPPortAlreadyAssociated", f"Cannot associate floating IP "
                                f"{floating['floating_ip_address']} with port {port['id']} using fixed IP {address}, as "
                                "that fixed IP already has a floating IP on this external network.")
-        floating.update(port_id=port["id"], fixed_ip_address=address, status="ACTIVE",
-                        router_id=_router_between(store, port, address, floating["floating_network_id"]),
-                        port_details={name: port[name] for name in ("name", "network_id", "mac_address", "device_id",
-                                                                    "device_owner", "admin_state_up", "status")})
+        floating.update({
+            "port_id": port["id"], "fixed_ip_address": address, "status": "ACTIVE",
+            "router_id": _router_between(store, port, address, floating["floating_network_id"]),
+            "port_details": {"name": port["name"], "network_id": port["network_id"], "mac_address": port["mac_address"],
+                             "device_id": port["device_id"], "device_owner": port["device_owner"],
+                             "admin_state_up": port["admin_state_up"], "status": port["status"]}})
     for one in dict.fromkeys((before, floating["port_id"])):
         _tell(store, one)
 
@@ -218,7 +231,7 @@ def _tell(store: FakeNetworkStore, port_id: str | None) -> None:
         store.tell(ports.CHANGED, store.of(PORT)[port_id])
 
 
-def _address(port: Thing, wanted: str | None) -> str:
+def _address(port: PortRecord, wanted: str | None) -> str:
     """Return one of the port's IPv4 addresses. Raises 400."""
     found = [one["ip_address"] for one in port["fixed_ips"] if ipaddress.ip_address(one["ip_address"]).version == 4]
     if wanted is not None and wanted not in found:
@@ -231,7 +244,7 @@ def _address(port: Thing, wanted: str | None) -> str:
     return wanted or found[0]
 
 
-def _router_between(store: FakeNetworkStore, port: Thing, address: str, external_id: str) -> str:
+def _router_between(store: FakeNetworkStore, port: PortRecord, address: str, external_id: str) -> str:
     """Return the router between the port's subnet and the floating address's network. Raises 404 if there is none."""
     subnet = next(one["subnet_id"] for one in port["fixed_ips"] if one["ip_address"] == address)
     for plugged in store.where(PORT, device_owner=INTERFACE, network_id=port["network_id"]):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import cast
 
-from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.crud import NetworkResource, tag_routes
 from nova.devel.network.kinds import GROUP, PORT, RULE, NetworkError, is_privileged
 from nova.devel.network.lists import query_of
-from nova.devel.network.store import DEFAULT, FakeNetworkStore, Thing, touch
+from nova.devel.network.records import GroupRecord, RuleRecord
+from nova.devel.network.store import DEFAULT, FakeNetworkStore, touch
 from nova.devel.service import FakeCall, FakeRoute, TokenOwner
-from nova.model.base import Json
 
 NUMBERS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
 WITH_PORTS = ("tcp", "udp", "sctp", "udplite", "dccp")
@@ -29,7 +30,7 @@ def look_for_default(store: FakeNetworkStore, call: FakeCall) -> None:
             store.default_group(project_id)
 
 
-def make_group(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_group(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: GroupRecord) -> GroupRecord:
     """Create a group with rules that allow all outgoing traffic. Raises 409 for a second default group."""
     default = store.default_group(project_id)
     if given.get("name") == DEFAULT:
@@ -41,7 +42,7 @@ def make_group(store: FakeNetworkStore, caller: TokenOwner, project_id: str, giv
     return made
 
 
-def change_group(store: FakeNetworkStore, caller: TokenOwner, group: Thing, given: Given) -> None:
+def change_group(store: FakeNetworkStore, caller: TokenOwner, group: GroupRecord, given: GroupRecord) -> None:
     """Change a group. Raises 409 for a new name of the default group, the default name for another group, or new
     statefulness of a group in use."""
     if (group["name"] == DEFAULT) != (given.get("name", group["name"]) == DEFAULT):
@@ -51,7 +52,7 @@ def change_group(store: FakeNetworkStore, caller: TokenOwner, group: Thing, give
     touch(group, given)
 
 
-def remove_group(store: FakeNetworkStore, caller: TokenOwner, group: Thing) -> None:
+def remove_group(store: FakeNetworkStore, caller: TokenOwner, group: GroupRecord) -> None:
     """Delete a group with its rules, and other groups' rules that refer to it. Raises 409 if it is in use, or for a
     default group unless an administrator deletes it."""
     if group["name"] == DEFAULT and not is_privileged(caller):
@@ -63,21 +64,21 @@ def remove_group(store: FakeNetworkStore, caller: TokenOwner, group: Thing) -> N
     store.remove(GROUP, group)
 
 
-def _check_unused(store: FakeNetworkStore, group: Thing) -> None:
+def _check_unused(store: FakeNetworkStore, group: GroupRecord) -> None:
     if any(group["id"] in port["security_groups"] for port in store.of(PORT).values()):
         raise NetworkError(409, "SecurityGroupInUse", f"Security Group {group['id']} in use.")
 
 
-def make_rule(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_rule(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: RuleRecord) -> RuleRecord:
     """Create a rule. Raises 400 for inconsistent members, 404 for an unknown group, 409 if the group has the same
     rule."""
     group = store.own(GROUP, given["security_group_id"], caller)
-    members: dict[str, Json] = {name: member.default for name, member in RULE.members.items()} | dict(given)
+    members = cast(RuleRecord, {name: member.default for name, member in RULE.members.items()} | dict(given))
     protocol = str(members["protocol"] or "any").lower()
     members["protocol"] = None if protocol == "any" else protocol
     _check_ports(members)
     _check_remote(store, caller, members)
-    for other in store.where(RULE, **{name: members[name] for name in SAME}):
+    for other in store.where(RULE, **{name: value for name, value in members.items() if name in SAME}):
         if _protocol(other) != _protocol(members):
             continue
         raise NetworkError(409, "SecurityGroupRuleExists", f"Security group rule already exists. Rule id is "
@@ -86,13 +87,13 @@ def make_rule(store: FakeNetworkStore, caller: TokenOwner, project_id: str, give
     return store.insert(RULE, group["project_id"], members)
 
 
-def _protocol(rule: Thing) -> str | None:
+def _protocol(rule: RuleRecord) -> str | None:
     """Return the protocol's name, whether it was given by name or number."""
-    name: str | None = NUMBERS.get(rule["protocol"], rule["protocol"])
+    name = NUMBERS.get(rule["protocol"] or "", rule["protocol"])
     return "ipv6-icmp" if name == "icmp" and rule["ethertype"] == "IPv6" else name
 
 
-def _check_ports(rule: Thing) -> None:
+def _check_ports(rule: RuleRecord) -> None:
     low, high, protocol = rule["port_range_min"], rule["port_range_max"], _protocol(rule)
     if low is None and high is None:
         return
@@ -108,15 +109,15 @@ def _check_ports(rule: Thing) -> None:
                 raise NetworkError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP {field} "
                                    f"(port-range-{name}) {value}. It must be 0 to 255.")
         return
-    for value in (low, high):
-        if value is not None and not 0 <= value <= 65535:
-            raise NetworkError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
+    for port in (low, high):
+        if port is not None and not 0 <= port <= 65535:
+            raise NetworkError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {port}")
     if protocol not in WITH_PORTS or low is None or high is None or not 1 <= low <= high:
         raise NetworkError(400, "SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= "
                            "port_range_max, and other protocols have no ports")
 
 
-def _check_remote(store: FakeNetworkStore, caller: TokenOwner, rule: Thing) -> None:
+def _check_remote(store: FakeNetworkStore, caller: TokenOwner, rule: RuleRecord) -> None:
     if rule["remote_group_id"] and rule["remote_ip_prefix"]:
         raise NetworkError(400, "SecurityGroupRemoteGroupAndRemoteIpPrefix", "Only remote_ip_prefix or remote_group_id "
                            "may be provided.")
@@ -131,12 +132,12 @@ def _check_remote(store: FakeNetworkStore, caller: TokenOwner, rule: Thing) -> N
             rule["remote_ip_prefix"] = str(prefix)
 
 
-def change_rule(store: FakeNetworkStore, caller: TokenOwner, rule: Thing, given: Given) -> None:
+def change_rule(store: FakeNetworkStore, caller: TokenOwner, rule: RuleRecord, given: RuleRecord) -> None:
     """Update the revision: rules have no members that can be changed."""
     touch(rule, given)
 
 
-def remove_rule(store: FakeNetworkStore, caller: TokenOwner, rule: Thing) -> None:
+def remove_rule(store: FakeNetworkStore, caller: TokenOwner, rule: RuleRecord) -> None:
     """Delete a rule."""
     store.remove(RULE, rule)
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 
 from nova.devel.network import addresses
-from nova.devel.network.crud import Given, NetworkResource, tag_routes
+from nova.devel.network.crud import NetworkResource, tag_routes
 from nova.devel.network.kinds import FLOATING, NETWORK, PORT, SUBNET, NetworkError, is_privileged
-from nova.devel.network.store import FakeNetworkStore, Thing, forbidden, is_own, touch
+from nova.devel.network.records import NetworkRecord, SubnetRecord
+from nova.devel.network.store import FakeNetworkStore, forbidden, is_own, touch
 from nova.devel.service import FakeRoute, TokenOwner
 
 ZONE = "nova"
 NUMBERED = ("vxlan", "vlan", "gre", "geneve")  # types of networks whose segments have numbers
-IN_NETWORK: Given = {"status": "ACTIVE", "availability_zones": [ZONE], "ipv4_address_scope": None,
+IN_NETWORK: Mapping[str, object] = {"status": "ACTIVE", "availability_zones": [ZONE], "ipv4_address_scope": None,
                      "ipv6_address_scope": None}
 
 
-def make_network(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_network(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: NetworkRecord) -> NetworkRecord:
     """Create a network. Raises 400 for a flat network without a physical one."""
     members = {**IN_NETWORK, **given}
     kind = given.get("provider:network_type", "vxlan")
@@ -29,7 +31,7 @@ def make_network(store: FakeNetworkStore, caller: TokenOwner, project_id: str, g
     return store.insert(NETWORK, project_id, members)
 
 
-def change_network(store: FakeNetworkStore, caller: TokenOwner, network: Thing, given: Given) -> None:
+def change_network(store: FakeNetworkStore, caller: TokenOwner, network: NetworkRecord, given: NetworkRecord) -> None:
     """Change a network. Raises 409 if other projects use a network that would no longer be shared."""
     others = [port for port in store.where(PORT, network_id=network["id"])
               if port["project_id"] not in ("", network["project_id"])]
@@ -39,7 +41,7 @@ def change_network(store: FakeNetworkStore, caller: TokenOwner, network: Thing, 
     touch(network, given)
 
 
-def remove_network(store: FakeNetworkStore, caller: TokenOwner, network: Thing) -> None:
+def remove_network(store: FakeNetworkStore, caller: TokenOwner, network: NetworkRecord) -> None:
     """Delete a network with its subnets and unassociated floating addresses. Raises 409 if it has ports."""
     for floating in store.where(FLOATING, floating_network_id=network["id"], port_id=None):
         for port in store.where(PORT, device_id=floating["id"]):
@@ -54,7 +56,7 @@ def remove_network(store: FakeNetworkStore, caller: TokenOwner, network: Thing) 
     store.remove(NETWORK, network)
 
 
-def make_subnet(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: Given) -> Thing:
+def make_subnet(store: FakeNetworkStore, caller: TokenOwner, project_id: str, given: SubnetRecord) -> SubnetRecord:
     """Create a subnet. Raises 400 for inconsistent members, 403 on another project's network, 404, or 409 for
     overlapping pools."""
     network = store.seen(NETWORK, given["network_id"], caller)
@@ -73,12 +75,12 @@ def make_subnet(store: FakeNetworkStore, caller: TokenOwner, project_id: str, gi
                                              "allocation_pools": pools})
 
 
-def _check_versions(given: Given, version: int) -> None:
+def _check_versions(given: SubnetRecord, version: int) -> None:
     """Raise 400 for addresses or modes of another IP version than the subnet's."""
     if given["ip_version"] != version:
         raise NetworkError(400, "InvalidInput", f"Invalid input for operation: cidr {given['cidr']} does not have "
                            f"ip_version {given['ip_version']}.")
-    modes = [given.get(name) for name in ("ipv6_address_mode", "ipv6_ra_mode")]
+    modes = [given.get("ipv6_address_mode"), given.get("ipv6_ra_mode")]
     if version == 4 and any(modes):
         raise NetworkError(400, "InvalidInput", "Invalid input for operation: ipv6_ra_mode and ipv6_address_mode are "
                            "only valid for ip_version 6.")
@@ -91,7 +93,7 @@ def _check_gateway(gateway: str | None, version: int) -> None:
                            f"ip_version {version}.")
 
 
-def change_subnet(store: FakeNetworkStore, caller: TokenOwner, subnet: Thing, given: Given) -> None:
+def change_subnet(store: FakeNetworkStore, caller: TokenOwner, subnet: SubnetRecord, given: SubnetRecord) -> None:
     """Change a subnet. Raises 400, or 409 if the gateway is used by a router or is in a pool."""
     gateway, cidr = given.get("gateway_ip", subnet["gateway_ip"]), ipaddress.ip_network(subnet["cidr"])
     _check_gateway(gateway, cidr.version)
@@ -104,7 +106,7 @@ def change_subnet(store: FakeNetworkStore, caller: TokenOwner, subnet: Thing, gi
     touch(subnet, given)
 
 
-def remove_subnet(store: FakeNetworkStore, caller: TokenOwner, subnet: Thing) -> None:
+def remove_subnet(store: FakeNetworkStore, caller: TokenOwner, subnet: SubnetRecord) -> None:
     """Delete a subnet. Raises 409 if a port has an address of it."""
     if any(one["subnet_id"] == subnet["id"] for port in store.where(PORT, network_id=subnet["network_id"])
            for one in port["fixed_ips"]):

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 from nova import concurrency, errors, failures, http_server
 from nova.client_bounds import bounds
@@ -24,6 +24,7 @@ from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler
 from nova.conf._options import Options
 from nova.console import kinds
+from nova.devel.fake.driver import FakeDriver
 from nova.devel.identity.keystone import FakeKeystone
 from nova.devel.image.glance import FakeGlance
 from nova.devel.network.neutron import FakeNeutron
@@ -35,7 +36,6 @@ from nova.devel.nova_all.plan import FAKE, NEUTRON, Plan
 from nova.devel.nova_all.sample_data import SampleData
 from nova.devel.nova_all.settings import CONTROLLER, CloudAddresses
 from nova.devel.nova_all.state_directory import StateDirectory
-from nova.model.base import Library
 from nova.monitoring.health import HealthChecks
 from nova.rpc.buses import control_bus
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -85,6 +85,16 @@ def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
                                          f"Set another with {option}{free}") from None
 
 
+class CloudPart(Protocol):
+    """A service of the cloud."""
+
+    def start(self) -> None:
+        """Start serving."""
+
+    def stop(self, seconds: float) -> None:
+        """Stop within this time."""
+
+
 class WholeCloud:
     """All services in one process. ``tell`` prints the summary once the cloud is ready."""
 
@@ -101,13 +111,14 @@ class WholeCloud:
         self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path), self._prepare_host)
                       for name in plan.host_names}
         self.faults = Faults(self.hosts)
-        self.parts: list[Any] = []  # services to stop, in reverse order
+        self.parts: list[CloudPart] = []  # services to stop, in reverse order
         self.lacks: dict[str, str] = {}  # missing optional parts -> how to install them
 
     def start(self) -> None:
         self._open()
         self._prepare()
-        for make in (Conductor, Scheduler, ConsoleAuth, *([] if self.has_neutron else [NetworkDaemon])):
+        daemons: list[Callable[[Options, int], CloudPart]] = [Conductor, Scheduler, ConsoleAuth]
+        for make in (*daemons, *([] if self.has_neutron else [NetworkDaemon])):
             self._begin(make(self.options, 0))
         self._begin(Cert(self.options, 0, prepares=False))
         self._begin(self.events)
@@ -126,7 +137,7 @@ class WholeCloud:
         SampleData(self.plan, self.addresses, self.keystone, self.glance, conductor).create(self.is_own_identity)
         self.tell(self)
 
-    def _begin(self, part: Library) -> None:
+    def _begin(self, part: CloudPart) -> None:
         part.start()
         self.parts.append(part)
 
@@ -173,20 +184,20 @@ class WholeCloud:
     def _prepare_host(self, compute: Compute) -> None:
         """Let the cloud's faults affect the operations of the host's driver."""
         if self.plan.driver == FAKE:
-            driver: Any = compute.driver
+            driver = cast(FakeDriver, compute.driver)
             driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
                                                                 lambda: compute.abandoned)
 
     def health_checks(self) -> HealthChecks:
         """Return the conductor's health checks."""
-        health_checks: HealthChecks = self.parts[0].health_checks()
-        return health_checks
+        return cast(Conductor, self.parts[0]).health_checks()
 
     def stop(self, seconds: float) -> None:
         """Accept no more requests, and release leases, so that the next start resumes immediately."""
         until = time.monotonic() + min(seconds, GRACE_S)
-        ends = [concurrency.spawn(part.stop, GRACE_S) for part in (self.server, *self.hosts.values(),
-                                                                    *reversed(self.parts[1:]))]
+        stops = (self.server.stop, *(host.stop for host in self.hosts.values()),
+                 *(part.stop for part in reversed(self.parts[1:])))
+        ends = [concurrency.spawn(stop, GRACE_S) for stop in stops]
         for end in ends:
             concurrency.join(end, max(0.0, until - time.monotonic()))
         if self.parts:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -35,9 +36,10 @@ from nova.devel.service import (
     admin,
     authenticated,
 )
-from nova.model.base import Json
 from nova.rpc.bus import Asking, names_of
 from nova.rpc.contracts.conductor import ConductorRPC
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]  # as in sys.exc_info()
 
 HEADER = "HTTP_X_NOVA_ALL_FAIL"
 BOOT, QUOTA, RPC, HOST = "boot", "quota", "rpc", "host"
@@ -64,7 +66,7 @@ class ArmedFault:
         server may have its own."""
         return re.match(fnmatch.translate(self.name), name) is not None
 
-    def shown(self) -> dict[str, Json]:
+    def shown(self) -> dict[str, object]:
         """Return the fault in the API's form."""
         return {"kind": self.kind, "name": self.name, "times": self.times}
 
@@ -74,7 +76,7 @@ class StoppedHost(NamedTuple):
 
     host: str
 
-    def shown(self) -> dict[str, Json]:
+    def shown(self) -> dict[str, object]:
         """Return the fault in the API's form."""
         return {"kind": HOST, "host": self.host}
 
@@ -112,7 +114,7 @@ class Faults:
         for host in self.hosts.values():
             host.start()
 
-    def shown(self) -> list[dict[str, Json]]:
+    def shown(self) -> list[dict[str, object]]:
         """Return the active faults in the API's form."""
         with self._lock:
             armed = [fault.shown() for fault in self._armed]
@@ -129,9 +131,10 @@ class Faults:
             fault = ArmedFault(kind, _name_of_server(environ)) if kind == BOOT else ArmedFault(kind)
             statuses: list[str] = []
 
-            def start(status: str, headers: Json, *more: Json) -> Json:
+            def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None
+                      ) -> Callable[[bytes], object]:
                 statuses.append(status)
-                return start_response(status, headers, *more)
+                return start_response(status, headers, exc_info)
             if kind == BOOT:
                 self.arm(fault)
             token = self._own.set(fault)
@@ -235,12 +238,12 @@ class FaultService(FakeService[Faults]):
         return FakeAnswer(error.status, {"error": {"code": error.status, "message": error.message}})
 
 
-def show(faults: Faults, call: FakeCall) -> Json:
+def show(faults: Faults, call: FakeCall) -> Mapping[str, object]:
     """GET /faults: list active faults."""
     return {"faults": faults.shown()}
 
 
-def create(faults: Faults, call: FakeCall) -> Json:
+def create(faults: Faults, call: FakeCall) -> Mapping[str, object]:
     """POST /faults: add a fault. Raises 400, which names the member, or 404 for an unknown host."""
     asked = call.member("fault")
     kind = asked.get("kind")
@@ -252,11 +255,12 @@ def create(faults: Faults, call: FakeCall) -> Json:
     if kind == HOST:
         faults.kill(str(asked.get("host")))
         return {"fault": StoppedHost(str(asked["host"])).shown()}
-    fault = ArmedFault(kind, asked.get("name", "*"), asked.get("times", 1))
-    if not isinstance(fault.name, str):
+    name, times = asked.get("name", "*"), asked.get("times", 1)
+    if not isinstance(name, str):
         raise FakeError(400, "'name' must be a pattern of servers' names.")
-    if type(fault.times) is not int or fault.times < 1:
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise FakeError(400, "'times' must be an integer from 1.")
+    fault = ArmedFault(str(kind), name, times)
     shown = fault.shown()
     faults.arm(fault)
     return {"fault": shown}

@@ -18,7 +18,7 @@ from nova.devel.image.glance import FakeGlance
 from nova.devel.nova_all.plan import NEUTRON, Plan
 from nova.devel.nova_all.settings import PUBLIC, CloudAddresses
 from nova.devel.service import TokenOwner
-from nova.model.base import Json, Library, Scope
+from nova.model.base import Scope
 from nova.model.flavor.flavors import FlavorQuery, NewFlavor
 from nova.model.network.floating import FloatingRange
 from nova.model.network.networks import NewNetwork
@@ -37,7 +37,7 @@ class DemoServer(NamedTuple):
     name: str
     flavor: str
     metadata: Mapping[str, str] = {}
-    then: Mapping[str, Json] | None = None
+    then: Mapping[str, object] | None = None
 
 
 class NeutronNet(NamedTuple):
@@ -45,8 +45,8 @@ class NeutronNet(NamedTuple):
 
     project: str
     name: str
-    members: Mapping[str, Json]
-    subnet: Mapping[str, Json]
+    members: Mapping[str, object]
+    subnet: Mapping[str, object]
 
 
 class NeutronRouter(NamedTuple):
@@ -198,13 +198,13 @@ class SampleData:
                 client.post(f"/servers/{present[server.name]}/action", json=server.then)
 
 
-def _ensure(client: Library, kind: str, members: Mapping[str, Json]) -> str:
+def _ensure(client: adapter.Adapter, kind: str, members: Mapping[str, object]) -> str:
     """Return the id of Neutron's resource of that name, which is created if missing."""
     found = client.get(f"/v2.0/{kind}s?name={members['name']}").json()[f"{kind}s"]
     return str((found or [client.post(f"/v2.0/{kind}s", json={kind: members}).json()[kind]])[0]["id"])
 
 
-def _wait_settled(client: Library, server_id: str) -> None:
+def _wait_settled(client: adapter.Adapter, server_id: str) -> None:
     """Wait until the server is built. Raises errors.Unavailable after a timeout."""
     until = time.monotonic() + SETTLED_S
     while client.get(f"/servers/{server_id}").json()["server"]["status"] == "BUILD":

@@ -6,19 +6,18 @@ from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.legacy.cloudpipe import views
-from nova.model.base import Json
 
 CONFIGURE = "configure-project"  # the only id that a PUT accepts
 
 
 @answers({"cloudpipes": [views.FULL]})
-def index(req: Request) -> dict[str, Json]:
+def index(req: Request) -> dict[str, object]:
     """List the VPN servers of all projects, at most one per project, without pagination."""
     return {"cloudpipes": views.FULL.all(req.conductor.list_cloudpipes(), req)}
 
 
 @answers({"instance_id": "string"})
-def create(req: Request) -> dict[str, Json]:
+def create(req: Request) -> dict[str, object]:
     """Create the VPN server of a project (the body's, by default the caller's), or return its existing one.
 
     The response has the server's UUID. Raises network.CloudpipeUnavailable (400).

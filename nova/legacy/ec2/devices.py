@@ -8,7 +8,7 @@ import msgspec
 
 from nova.legacy.ec2.faults import unsupported
 from nova.legacy.ec2.request import Ec2Request
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.model.block_device.block_device_entries import bare
 from nova.model.block_device.block_devices import BLOCK_DEVICES, root_name
 from nova.model.block_device.requested_devices import DeviceTerms, RequestedDevices, devices_of
@@ -52,9 +52,9 @@ def asked(req: Ec2Request, mapping: Sequence[BlockDeviceMapping], image: Image, 
 
 
 def entry(req: Ec2Request, one: BlockDeviceMapping, is_root: bool = False, image: Image | None = None
-          ) -> dict[str, Json]:
+          ) -> dict[str, JsonValue]:
     """Translate one mapping. SnapshotId may also be a volume's id; the volume itself is then used."""
-    named: dict[str, Json] = {} if is_root else {"device_name": one.device_name}
+    named: dict[str, JsonValue] = {} if is_root else {"device_name": one.device_name}
     ebs = one.ebs or EbsDevice()
     if (one.no_device is not None and one.no_device.lower() != "false") or ebs.no_device:
         return {"device_name": one.device_name, "no_device": True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import re2
 
@@ -17,7 +17,6 @@ from nova import failures
 from nova.legacy.ec2.faults import Ec2Error
 from nova.legacy.ec2.parameters import AskedFilter, Ec2Listing
 from nova.legacy.ec2.xml import Tree, shown
-from nova.model.base import Library
 
 FilterPaths = Mapping[str, str]
 Test = Callable[[Tree], bool]
@@ -145,11 +144,18 @@ def _values(value: object, steps: Sequence[str]) -> Iterator[object]:
         yield from _values(value.get(steps[0]), steps[1:])
 
 
-def _any(patterns: Sequence[Library], text: str) -> bool:
+class Pattern(Protocol):
+    """RE2's compiled pattern."""
+
+    def fullmatch(self, text: str, /) -> object | None:
+        """Return the match of the whole text; None if it does not match."""
+
+
+def _any(patterns: Sequence[Pattern], text: str) -> bool:
     return any(pattern.fullmatch(text) is not None for pattern in patterns)
 
 
-def _pattern(value: str) -> Library:
+def _pattern(value: str) -> Pattern:
     """Compile a filter value: ``*`` matches any text, ``?`` any character; a backslash escapes a character.
 
     RE2 matches in linear time, also for hostile patterns. Raises InvalidParameterValue if the value is too long.
@@ -162,4 +168,5 @@ def _pattern(value: str) -> Library:
             parts.append(re2.escape(next(letters, "\\")))
         else:
             parts.append({"*": ".*", "?": "."}.get(letter) or re2.escape(letter))
-    return re2.compile("".join(parts), _MANY_LINES)
+    compiled: Pattern = re2.compile("".join(parts), _MANY_LINES)
+    return compiled

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from nova.context import RequestContext
 from nova.legacy.ec2.faults import Ec2Error
 from nova.legacy.ec2.ids import IdCache
-from nova.model.base import Json, Scope
+from nova.model.base import Scope
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
@@ -68,7 +69,7 @@ class Rehearsal:
     def __init__(self, client: ConductorRPC) -> None:
         self._client = client
 
-    def __getattr__(self, name: str) -> Json:
+    def __getattr__(self, name: str) -> object:
         if ConductorRPC.methods[name].reads or name in HARMLESS:
             return getattr(self._client, name)
         raise DryRun
@@ -98,9 +99,9 @@ class Ec2Request:
         return "" < version <= LAST_OLD_VERSION
 
     @property
-    def conductor(self) -> Json:
+    def conductor(self) -> ConductorRPC:
         """The client of ConductorRPC; in a dry run, a client that changes nothing."""
-        return Rehearsal(self.site.conductor) if self.dry_run else self.site.conductor
+        return cast(ConductorRPC, Rehearsal(self.site.conductor)) if self.dry_run else self.site.conductor
 
     def begin(self) -> None:
         """Mark the start of a change that is not made by a conductor call. Raises DryRun in a dry run."""

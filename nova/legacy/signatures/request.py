@@ -13,9 +13,9 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from wsgiref.types import WSGIEnvironment
 
 from nova import failures
-from nova.model.base import Json
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -154,7 +154,7 @@ class Signature:
     until: float = 0.0
 
 
-def signed_request(environ: Mapping[str, Json], body: bytes = b"", body_hash: str | None = None) -> SignedRequest:
+def signed_request(environ: WSGIEnvironment, body: bytes = b"", body_hash: str | None = None) -> SignedRequest:
     """Build a SignedRequest from a WSGI environment and the body, or the body's hash unless it is a form.
 
     The path is the raw path if the server provides it (``RAW_URI`` or ``REQUEST_URI``), else it is encoded again.

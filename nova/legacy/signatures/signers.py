@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict
 
 from nova import errors
 from nova.clients import session
@@ -16,7 +16,6 @@ from nova.legacy.signatures import keystone, v4
 from nova.legacy.signatures.failure_limits import SignatureFailures
 from nova.legacy.signatures.request import SKEW_S, Signature, SignatureFault, SignatureRefused, SignedRequest
 from nova.legacy.signatures.versions import ec2_signature, s3_signature
-from nova.model.base import Json
 from nova.web.auth import NOAUTH, NOAUTH_ROLES
 
 LOG = logging.getLogger(__name__)
@@ -28,6 +27,21 @@ TELL_S = 60.0  # minimum interval of the warning about a disabled signature vers
 CHECKED = {("0", "sha1"), ("1", "sha1"), ("2", "sha256"), ("4", "sha256")}
 
 
+class SignerFields(TypedDict, total=False):
+    """Fields of a RequestContext."""
+
+    user_id: str
+    user_name: str
+    user_domain_id: str
+    project_id: str
+    project_name: str
+    project_domain_id: str
+    domain_id: None
+    system_scope: None
+    roles: tuple[str, ...]
+    token: str | None
+
+
 class Signers(Protocol):
     """The authentication of signed requests. ``now`` is in seconds since 1970.
 
@@ -36,10 +50,10 @@ class Signers(Protocol):
     cannot verify the signature now.
     """
 
-    def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
+    def ec2(self, request: SignedRequest, now: float) -> SignerFields:
         """Authenticate an EC2 request."""
 
-    def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
+    def s3(self, request: SignedRequest, now: float) -> SignerFields:
         """Authenticate an S3 request."""
 
 
@@ -100,7 +114,7 @@ class KeystoneSigners:
         """Check that Keystone responds. Raises errors.service.Unavailable and others if it does not."""
         self._tokens.check()
 
-    def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
+    def ec2(self, request: SignedRequest, now: float) -> SignerFields:
         """Authenticate an EC2 request.
 
         Raises the errors of Signers; SignatureRefused also as UNKNOWN for a digest that Keystone does not support, and
@@ -111,13 +125,13 @@ class KeystoneSigners:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
         return self._checked(request, signature, self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
 
-    def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
+    def s3(self, request: SignedRequest, now: float) -> SignerFields:
         """Authenticate an S3 request. Raises the errors of Signers; SignatureRefused also as TOO_MANY."""
         signature = s3_signature(request, now)
         return self._checked(request, signature, self._tokens.of_s3, keystone.s3tokens_body(signature))
 
     def _checked(self, request: SignedRequest, signature: Signature,
-                 ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> dict[str, Json]:
+                 ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> SignerFields:
         self._wrong.check(request.peer, signature.access)
         found = _asked(ask, body)
         if found is None:
@@ -141,7 +155,7 @@ def _asked(ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str
         raise errors.api.IdentityRefuses from error
 
 
-def context_fields(found: SignedToken) -> dict[str, Json]:
+def context_fields(found: SignedToken) -> SignerFields:
     """Return the fields of a RequestContext. Raises errors.api.IdentityRefuses if Keystone's response is not of API v3.
     """
     try:
@@ -163,16 +177,16 @@ class NoAuthSigners:
     def __init__(self, terms: Ec2Terms = USUAL_TERMS) -> None:
         self._versions = Ec2Versions(terms)
 
-    def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
+    def ec2(self, request: SignedRequest, now: float) -> SignerFields:
         """Authenticate an EC2 request, as Signers specifies."""
         return believed(self._versions.signature_of(request, now).access)
 
-    def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
+    def s3(self, request: SignedRequest, now: float) -> SignerFields:
         """Authenticate an S3 request, as Signers specifies."""
         return believed(s3_signature(request, now).access)
 
 
-def believed(access: str) -> dict[str, Json]:
+def believed(access: str) -> SignerFields:
     """Return the context fields for an access key of ``noauth2``. Raises SignatureRefused (NO_SUCH_KEY) without a user.
     """
     user, _, project = access.partition(":")

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TypedDict, cast
 
 from nova.legacy.xml import negotiation, writer
+from nova.legacy.xml.answers import Answer
 from nova.legacy.xml.namespaces import ATOM
 from nova.legacy.xml.writer import XMLElement
-from nova.model.base import Json
 
 MEDIA_TYPES = (*negotiation.MEDIA_TYPES, negotiation.ATOM)
 _TITLE, _AUTHOR, _AUTHORS_PAGE = "Available API Versions", "OpenStack", "http://www.openstack.org/"
 
 
-def written(document: Mapping[str, Json], kind: str) -> bytes:
+class VersionLink(TypedDict):
+    rel: str
+    href: str
+
+
+class ApiVersion(TypedDict):
+    """A version of the API."""
+
+    id: str
+    status: str
+    updated: str
+    links: list[VersionLink]
+
+
+class VersionsDocument(TypedDict, total=False):
+    """The document of all versions, or of one."""
+
+    versions: list[ApiVersion]
+    version: ApiVersion
+
+
+def written(document: VersionsDocument, kind: str) -> bytes:
     """Serialize a version document (see nova.api.discovery) as ``kind``: XML or Atom."""
     if kind == negotiation.ATOM:
         return _feed(document.get("versions") or [document["version"]])
-    return writer.write(document)
+    return writer.write(cast(Answer, document))
 
 
-def _feed(versions: list[Mapping[str, Json]]) -> bytes:
+def _feed(versions: list[ApiVersion]) -> bytes:
     """Return a feed with an entry for each version. The feed's id is the URL of the first version, without the version.
     """
     address = _address(versions[0])
@@ -36,7 +57,7 @@ def _feed(versions: list[Mapping[str, Json]]) -> bytes:
     return writer.rendered(feed, ATOM)
 
 
-def _entry(version: Mapping[str, Json]) -> XMLElement:
+def _entry(version: ApiVersion) -> XMLElement:
     summary = f"Version {version['id']} {version['status']} ({version['updated']})"
     return XMLElement("entry", inside=[
         XMLElement("id", text=_address(version)),
@@ -46,5 +67,5 @@ def _entry(version: Mapping[str, Json]) -> XMLElement:
         XMLElement("content", {"type": "text"}, text=summary)])
 
 
-def _address(version: Mapping[str, Json]) -> str:
+def _address(version: ApiVersion) -> str:
     return next(str(link["href"]) for link in version["links"] if link["rel"] == "self")

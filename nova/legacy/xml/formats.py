@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from nova.api.request import ComputeSite
 from nova.api.routing import Route
 from nova.legacy.xml import documents, negotiation
 from nova.legacy.xml.application import Representations
-from nova.model.base import Json
 from nova.web.dispatch import encoded
 from nova.web.routing import Router
 
@@ -25,6 +25,8 @@ class XmlAndJson:
         """Return the media type by suffix, then by the Accept header. ``feeds``: Atom is available, too."""
         return negotiation.chosen(environ, documents.MEDIA_TYPES if feeds else negotiation.MEDIA_TYPES)
 
-    def written(self, document: Mapping[str, Json], kind: str) -> bytes:
+    def written(self, document: Mapping[str, object], kind: str) -> bytes:
         """Serialize a document as JSON, XML or an Atom feed."""
-        return encoded(document) if kind in negotiation.JSON_TYPES else documents.written(document, kind)
+        if kind in negotiation.JSON_TYPES:
+            return encoded(document)
+        return documents.written(cast(documents.VersionsDocument, document), kind)

@@ -14,7 +14,6 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from nova import errors, failures
-from nova.model.base import Json
 from nova.web.bodies import MAX_DEPTH
 
 MOST_ELEMENTS = 10_000  # more than a valid body of the maximum size has
@@ -34,7 +33,7 @@ class _Bounded(TreeBuilder):
         super().__init__()
         self.depth = self.elements = 0
 
-    def start(self, tag: Json, attrs: dict[Json, Json]) -> Element:
+    def start(self, tag: str, attrs: dict[str, str]) -> Element:
         self.depth, self.elements = self.depth + 1, self.elements + 1
         if self.depth > MAX_DEPTH:
             raise _TooMuch(f"It is nested too deeply: at most {MAX_DEPTH} levels.")

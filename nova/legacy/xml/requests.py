@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from nova import errors
 from nova.legacy.xml.namespaces import ALIASES, EXTENSIONS
 from nova.legacy.xml.reader import Element
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.web.formats import BOOLEANS
 from nova.web.schema import SchemaNode
 from nova.web.specs import shown
@@ -49,7 +49,7 @@ def local(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-def body_of(root: Element, table: SchemaNode | None) -> Json:
+def body_of(root: Element, table: SchemaNode | None) -> JsonValue:
     """Return the body in JSON. ``table``: the compiled schema of the operation's body.
 
     Raises api.UnusableBody for a name that occurs twice but must not.
@@ -58,7 +58,7 @@ def body_of(root: Element, table: SchemaNode | None) -> Json:
     name = local(root.tag)
     if name in BARE:
         return _record(root, table)
-    body: dict[str, Json] = {}
+    body: dict[str, JsonValue] = {}
     for hints in root.findall(_HINTS_TAG):
         body[_HINTS_KEY] = _value(hints, table.node_of(_HINTS_KEY))
         root.remove(hints)
@@ -75,7 +75,7 @@ def text_of(element: Element) -> str:
     return (element.text or "").strip(_BLANKS)
 
 
-def _value(element: Element, node: SchemaNode | None) -> Json:
+def _value(element: Element, node: SchemaNode | None) -> JsonValue:
     types = node.spec.types if node else ()
     if not len(element) and not element.attrib:
         text = text_of(element)
@@ -85,7 +85,7 @@ def _value(element: Element, node: SchemaNode | None) -> Json:
     return _record(element, node)
 
 
-def _empty(types: tuple[str, ...]) -> Json:
+def _empty(types: tuple[str, ...]) -> JsonValue:
     """Return the value of an empty element: the emptiest value of the allowed types."""
     if "object" in types:
         return {}
@@ -94,7 +94,7 @@ def _empty(types: tuple[str, ...]) -> Json:
     return None if "null" in types or "any" in types else ""
 
 
-def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
+def _plain(name: str, text: str, node: SchemaNode | None) -> JsonValue:
     """Convert a text to the type that the schema requires."""
     if name in ENCODED:
         return "".join(text.split())
@@ -110,13 +110,13 @@ def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
     return BOOLEANS.get(text, text) if "boolean" in types else text
 
 
-def _record(element: Element, node: SchemaNode | None) -> Json:
+def _record(element: Element, node: SchemaNode | None) -> JsonValue:
     """Return an object of the element's attributes and children. Repeated names become a list if the schema allows one;
     else they are refused, as in JSON."""
     if _is_meta(element):
         return {element.attrib["key"]: element.text or ""}
     node = node or _NOTHING
-    made: dict[str, list[Json]] = {}
+    made: dict[str, list[JsonValue]] = {}
     for key, value in _pairs(element, node):
         made.setdefault(key, []).append(value)
     for key, values in made.items():
@@ -126,7 +126,7 @@ def _record(element: Element, node: SchemaNode | None) -> Json:
     return {key: values if len(values) > 1 else values[0] for key, values in made.items()}
 
 
-def _pairs(element: Element, node: SchemaNode) -> Iterator[tuple[str, Json]]:
+def _pairs(element: Element, node: SchemaNode) -> Iterator[tuple[str, JsonValue]]:
     """Yield keys and values; ``<meta key="k">v</meta>`` is the key k, in any element."""
     name = local(element.tag)
     renamed = NAMES.get(name, {})

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
 
-from nova.legacy.xml.answers import Laid, laid
+from nova.legacy.xml.answers import Answer, Laid, laid
 from nova.legacy.xml.layouts import DATA, GENERIC, TIMES, Listing, Pairs, Record, singular
 from nova.legacy.xml.namespaces import PREFIXES
-from nova.model.base import Json
+from nova.model.base import JsonValue
 
 DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
@@ -50,7 +50,7 @@ class XMLElement:
         return f"{opened}>{content}</{self.tag}>" if content else f"{opened}/>"
 
 
-def write(answer: Mapping[str, Json], operation: str | None = None) -> bytes:
+def write(answer: Answer, operation: str | None = None) -> bytes:
     """Return the XML document for a response. ``operation``: a route's id; None for documents without an operation."""
     return document(laid(answer, operation))
 
@@ -85,17 +85,17 @@ def _is_plain(value: object) -> bool:
     return not isinstance(value, (dict, list))
 
 
-def _link(link: Mapping[str, Json]) -> XMLElement:
+def _link(link: Mapping[str, JsonValue]) -> XMLElement:
     return XMLElement("atom:link", {name: text_of(value) for name, value in link.items() if value is not None})
 
 
 @singledispatch
-def _nodes(layout: object, tag: str, value: Json) -> list[XMLElement]:
+def _nodes(layout: object, tag: str, value: JsonValue) -> list[XMLElement]:
     raise TypeError(f"{layout} is not a layout")
 
 
 @_nodes.register
-def _record(layout: Record, tag: str, value: Json) -> list[XMLElement]:
+def _record(layout: Record, tag: str, value: JsonValue) -> list[XMLElement]:
     if isinstance(value, list):
         return _nodes(Listing(singular(tag)), tag, value)
     if not isinstance(value, dict):
@@ -104,7 +104,7 @@ def _record(layout: Record, tag: str, value: Json) -> list[XMLElement]:
     for key in _in_order(layout, value):
         name, inner = layout.names.get(key, key), _spelled(key, value.get(key, ""), layout)
         if key == LINKS and isinstance(inner, list):
-            node.inside += [_link(link) for link in inner]
+            node.inside += [_link(link) for link in inner if isinstance(link, dict)]
         elif layout.attributes and _is_plain(inner) and key not in (*layout.elements, *layout.always):
             node.attributes[name] = text_of(inner)
         elif _NAME.fullmatch(name):
@@ -116,7 +116,7 @@ def _record(layout: Record, tag: str, value: Json) -> list[XMLElement]:
     return [node]
 
 
-def _spelled(key: str, value: Json, layout: Record) -> Json:
+def _spelled(key: str, value: JsonValue, layout: Record) -> JsonValue:
     """Return a time in XML's format; other values unchanged."""
     if layout.data or key not in TIMES or not isinstance(value, str):
         return value
@@ -124,7 +124,7 @@ def _spelled(key: str, value: Json, layout: Record) -> Json:
     return value if time is None else f"{time[1]} {time[2]}".removesuffix(".000000")
 
 
-def _in_order(layout: Record, value: Mapping[str, Json]) -> list[str]:
+def _in_order(layout: Record, value: Mapping[str, JsonValue]) -> list[str]:
     """Return the keys in the layout's order; by default links come last."""
     first = [key for key in layout.order if key in value or key in layout.always]
     rest = [key for key in (*value, *layout.always) if key not in (*layout.order, *layout.hidden)]
@@ -132,27 +132,27 @@ def _in_order(layout: Record, value: Mapping[str, Json]) -> list[str]:
 
 
 @_nodes.register
-def _listing(layout: Listing, tag: str, value: Json) -> list[XMLElement]:
+def _listing(layout: Listing, tag: str, value: JsonValue) -> list[XMLElement]:
     if not isinstance(value, list):
         return [XMLElement(tag, text=text_of(value))] if value else [] if layout.flat else [XMLElement(tag)]
     items = [node for item in value for node in _nodes(layout.of, layout.item, _unwrapped(layout.item, item))]
     return items if layout.flat else [XMLElement(tag, inside=items)]
 
 
-def _unwrapped(name: str, item: Json) -> Json:
+def _unwrapped(name: str, item: JsonValue) -> JsonValue:
     """Return the inner object of a wrapped list item, such as ``{"keypair": {...}}`` in a list of keypairs."""
     return item[name] if isinstance(item, dict) and list(item) == [name] else item
 
 
 @_nodes.register
-def _pairs(layout: Pairs, tag: str, value: Json) -> list[XMLElement]:
+def _pairs(layout: Pairs, tag: str, value: JsonValue) -> list[XMLElement]:
     if not isinstance(value, dict):
         return [XMLElement(tag, text=text_of(value or ""))]
     items = [_pair(layout, key, item) for key, item in value.items()]
     return items if layout.flat else [XMLElement(tag, inside=items)]
 
 
-def _pair(layout: Pairs, key: str, value: Json) -> XMLElement:
+def _pair(layout: Pairs, key: str, value: JsonValue) -> XMLElement:
     node = XMLElement(layout.item, {layout.key: key})
     if layout.value:
         node.attributes[layout.value] = text_of(value)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from nova import errors
 from nova.legacy.ec2.request import Ec2Request
 from nova.legacy.ec2.views.instances import EBS, INSTANCE_STORE, architecture
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.model.block_device.block_device_entries import bare, is_true
 from nova.model.block_device.block_devices import BLOCK_DEVICES, VIRTUAL, root_name
 from nova.model.ec2 import MACHINE, image_prefix
@@ -45,8 +45,8 @@ def all_of(req: Ec2Request, images: Iterable[Image]) -> list[dict[str, object]]:
         kinds["aki"].append(image.kernel_id or "")
         kinds["ari"].append(image.ramdisk_id or "")
         for one in devices(image):
-            snapshots.append(one.get("snapshot_id") or "")
-            volumes.append(one.get("volume_id") or "")
+            snapshots.append(str(one.get("snapshot_id") or ""))
+            volumes.append(str(one.get("volume_id") or ""))
     ids = {kind: req.ids(kind, wanted) for kind, wanted in kinds.items()}
     storage = {**req.ids("snap", snapshots), **req.ids("vol", volumes)}
     return [_image(image, ids, storage) for image in found]
@@ -75,12 +75,12 @@ def _root(said: Mapping[str, str]) -> str:
     return root_name({name: text for name, text in said.items() if name != VIRTUAL})
 
 
-def devices(image: Image) -> list[Mapping[str, Json]]:
+def devices(image: Image) -> list[Mapping[str, JsonValue]]:
     """Return the image's block device mapping; empty if it is invalid, which only the image's owner can repair."""
     return [one for name in (BLOCK_DEVICES, VIRTUAL) for one in _listed(image.properties.get(name))]
 
 
-def _listed(text: str | None) -> list[Mapping[str, Json]]:
+def _listed(text: str | None) -> list[Mapping[str, JsonValue]]:
     try:
         found = json.loads(text) if text else []
     except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ def _listed(text: str | None) -> list[Mapping[str, Json]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _device(one: Mapping[str, Json], storage: Mapping[str, str]) -> dict[str, object]:
+def _device(one: Mapping[str, JsonValue], storage: Mapping[str, str]) -> dict[str, object]:
     """Return the view of a device of any form, also of ``mappings``, which uses ``virtual`` and ``device``."""
     virtual = one.get("virtual_name") or one.get("virtual")
     if one.get("source_type") == "blank" and one.get("destination_type") == "local":

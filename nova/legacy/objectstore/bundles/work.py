@@ -19,7 +19,6 @@ from nova.legacy.objectstore.bundles.tarball import ExpectedImage, unpack
 from nova.legacy.objectstore.bundles.workdirs import WorkFolders
 from nova.legacy.objectstore.disk_space import DiskSpace
 from nova.legacy.objectstore.store import ObjectStore
-from nova.model.base import Json
 from nova.model.image.images import Image, NewImage
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class BundleImages(Protocol):
     def show(self, image_id: str) -> Image:
         """Return an image. Raises image.NotFound, Unavailable."""
 
-    def update(self, image_id: str, fields: dict[str, object]) -> Json:
+    def update(self, image_id: str, fields: dict[str, object]) -> object:
         """Set custom properties. Raises image.NotFound, Unavailable, service.Forbidden."""
 
     def send(self, image_id: str, data: Upload) -> None:

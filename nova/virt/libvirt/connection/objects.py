@@ -206,7 +206,7 @@ class Connect(Protocol):
 
     def compareHypervisorCPU(self, emulator: str | None, arch: str, machine: str | None, virttype: str, xmlCPU: str,
                              flags: int) -> int:
-        """Compare a processor with those that guests can have here."""
+        """Compare a processor with the processors that guests can have here."""
 
     def listAllDevices(self, flags: int) -> Sequence[HostDevice]:
         """Return the host's devices."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TypedDict
 
 from nova import errors
-from nova.model.base import Library
 from nova.model.guest.orders import BuildOrder
 from nova.virt.libvirt.guest.numa_placement import threads_of
 from nova.virt.libvirt.host.facts import HypervisorFacts
@@ -91,7 +91,12 @@ def choose_model(settings: LibvirtSettings, abilities: DomainCapabilities, featu
                                   reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
 
 
-def _address(asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts) -> dict[str, Library]:
+class _PhysicalAddress(TypedDict, total=False):
+    address_mode: str
+    address_bits: int | None
+
+
+def _address(asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts) -> _PhysicalAddress:
     """Return the guest's physical address bits; QEMU's default if none is requested. Mode passthrough always has the
     host's number, even if another number is requested."""
     mode, bits = asked.address_mode, asked.address_bits
