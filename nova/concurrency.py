@@ -126,7 +126,7 @@ def run_apart(function: Callable[..., T], *args: object) -> T:
     def run() -> None:
         try:
             ends.append((function(*args), None))
-        except BaseException as error:
+        except BaseException as error:  # raised in the waiting thread
             ends.append((None, error))
     native_threading().Thread(target=run, name="apart", daemon=True).start()
     pause = 0.002

@@ -1,7 +1,7 @@
 """Policies for failures, by name; the page for contributors tells which to use, and when a plain ``except`` is right.
 
-All are context managers without a generator, because they also stand on paths of every request. An exception that a
-policy is not for passes unchanged, as do those that end a green thread or the process.
+All but one are context managers, without a generator, because they also stand on paths of every request. An exception
+that a policy is not for passes unchanged, and so does the end of a green thread or of the process.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from nova import errors
 
 E = TypeVar("E", bound=BaseException)
+P = ParamSpec("P")
+Errors = type[BaseException] | tuple[type[BaseException], ...]
 Extra = Mapping[str, object]
 
 
@@ -40,17 +42,18 @@ class translated(_Policy, Generic[E]):
 
 
 class replaced(_Policy, Generic[E]):
-    """Raises the error that ``by`` makes of a caught one, which is no cause of it: in a traceback it would distract
-    from an expected refusal, or reveal a secret."""
+    """Raises the error that ``by`` makes of a caught one, which is not its cause: in a traceback it would distract from
+    the refusal, or reveal a secret."""
 
-    __slots__ = ("_by", "_on")
+    __slots__ = ("_but", "_by", "_on")
 
-    def __init__(self, on: type[E] | tuple[type[E], ...], by: Callable[[E], BaseException]) -> None:
-        self._on, self._by = on, by
+    def __init__(self, on: type[E] | tuple[type[E], ...], by: Callable[[E], BaseException], *,
+                 but: Errors = ()) -> None:
+        self._on, self._by, self._but = on, by, but
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        if isinstance(error, self._on):
+        if isinstance(error, self._on) and not isinstance(error, self._but):
             raise self._by(error) from None
 
 
@@ -60,8 +63,7 @@ class best_effort(_Policy):
     __slots__ = ("_args", "_but", "_extra", "_level", "_log", "_message", "_on")
 
     def __init__(self, log: logging.Logger, message: str, *args: object, level: int = logging.WARNING,
-                 on: type[Exception] | tuple[type[Exception], ...] = errors.NovaError,
-                 but: type[Exception] | tuple[type[Exception], ...] = (), extra: Extra | None = None) -> None:
+                 on: Errors = errors.NovaError, but: Errors = (), extra: Extra | None = None) -> None:
         self._log, self._message, self._args, self._level = log, message, args, level
         self._on, self._but, self._extra = on, but, extra
 
@@ -70,6 +72,54 @@ class best_effort(_Policy):
         if not isinstance(error, self._on) or isinstance(error, self._but):
             return False
         self._log.log(self._level, self._message, *self._args, error, extra=self._extra, stacklevel=2)
+        return True
+
+
+class expected(_Policy):
+    """Goes on after an error that is one of two normal outcomes: logs ``message`` with ``args``, without the error."""
+
+    __slots__ = ("_args", "_extra", "_level", "_log", "_message", "_on")
+
+    def __init__(self, log: logging.Logger, message: str, *args: object, on: Errors, level: int = logging.INFO,
+                 extra: Extra | None = None) -> None:
+        self._log, self._message, self._args = log, message, args
+        self._on, self._level, self._extra = on, level, extra
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> bool:
+        if not isinstance(error, self._on):
+            return False
+        self._log.log(self._level, self._message, *self._args, extra=self._extra, stacklevel=2)
+        return True
+
+
+class accepted(_Policy, Generic[E]):
+    """Goes on after an error for which ``when`` is true, like ``contextlib.suppress`` with a condition: for libraries
+    whose errors differ by a code."""
+
+    __slots__ = ("_on", "_when")
+
+    def __init__(self, on: type[E] | tuple[type[E], ...], when: Callable[[E], bool]) -> None:
+        self._on, self._when = on, when
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> bool:
+        return isinstance(error, self._on) and self._when(error)
+
+
+class parked(_Policy, Generic[E]):
+    """Goes on after an expected failure: passes it to ``park``, which keeps what is left of the work for later."""
+
+    __slots__ = ("_but", "_on", "_park")
+
+    def __init__(self, park: Callable[[E], object], *, on: type[E] | tuple[type[E], ...], but: Errors = ()) -> None:
+        self._park, self._on, self._but = park, on, but
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> bool:
+        if not isinstance(error, self._on) or isinstance(error, self._but):
+            return False
+        self._park(error)
         return True
 
 
@@ -83,7 +133,7 @@ class keep_running(_Policy):
     __slots__ = ("_args", "_but", "_extra", "_level", "_log", "_message")
 
     def __init__(self, log: logging.Logger, message: str, *args: object, level: int | None = None,
-                 but: type[Exception] | tuple[type[Exception], ...] = (), extra: Extra | None = None) -> None:
+                 but: Errors = (), extra: Extra | None = None) -> None:
         self._log, self._message, self._args, self._level = log, message, args, level
         self._but, self._extra = but, extra
 
@@ -118,7 +168,7 @@ class on_failure(_Policy):
 
 
 class reported_to(_Policy, Generic[E]):
-    """Passes the block's error to ``take``, and raises it again: for those who wait for the block's result."""
+    """Passes the block's error to ``take``, and raises it again: for threads that wait for the block's result."""
 
     __slots__ = ("_on", "_take")
 
@@ -129,3 +179,12 @@ class reported_to(_Policy, Generic[E]):
                  traceback: TracebackType | None) -> None:
         if isinstance(error, self._on):
             self._take(error)
+
+
+def failure_of(act: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Exception | None:
+    """Call ``act`` and return its error, also a bug's; None if it succeeded. For errors that are parts of results."""
+    try:
+        act(*args, **kwargs)
+    except Exception as error:  # the caller reports it: no list of errors includes the bugs
+        return error
+    return None

@@ -74,7 +74,7 @@ class Exchange:
                     close()
         except (ConnectionError, TimeoutError):
             raise
-        except Exception:
+        except Exception:  # a bug of the application must not end the worker
             request_id = context.new_request_id()
             LOG.exception("Application failed while answering request %s", request_id)  # a path may contain a secret
             self.keep = False

@@ -275,12 +275,9 @@ class ClientConnection:
         self.until = math.inf
         self.sock.settimeout(None)
         self.server.forget(self)
-        try:
+        with failures.keep_running(LOG, "Application that took over a connection failed"), \
+                contextlib.suppress(ConnectionError, TimeoutError, ssl.SSLError):
             taken.work(self.sock)
-        except (ConnectionError, TimeoutError, ssl.SSLError):
-            pass
-        except Exception:
-            LOG.exception("Application that took over a connection failed")
 
     def _environ(self, head: http_request.Head, body: http_request.BodyStream) -> WSGIEnvironment:
         """Return the WSGI environment."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics, values
 
-from nova import errors
+from nova import errors, failures
 
 disable_created_metrics()
 
@@ -120,10 +120,12 @@ def of_daemon(release: str) -> None:
 def timed(histogram: Histogram, *labels: str) -> Iterator[None]:
     """Record the block's duration, with ``labels`` and an outcome: ``ok``, or the kind of the error that ended it."""
     began, how = time.monotonic(), OK
-    try:
-        yield
-    except BaseException as error:
+
+    def note(error: BaseException) -> None:
+        nonlocal how
         how = error.kind if isinstance(error, errors.NovaError) else errors.Bug.kind
-        raise
+    try:
+        with failures.reported_to(note, on=BaseException):
+            yield
     finally:
         histogram.labels(*labels, how).observe(time.monotonic() - began)

@@ -335,13 +335,12 @@ class PeriodicTask:
         before, self._unavailable = self._unavailable, False
         with context.entered(context.internal()):
             try:
-                self.function()
+                with failures.keep_running(LOG, "%s failed", self.name, but=errors.NovaError):
+                    self.function()
             except errors.NovaError as error:
                 self._unavailable = isinstance(error, errors.Unavailable)
                 again = before and self._unavailable and self.again_s is not None
                 LOG.log(logging.DEBUG if again else logging.WARNING, "%s: %s", self.name, error.message)
-            except Exception:
-                LOG.exception("%s failed", self.name)
 
 
 def retry_until_available(what: str, function: Callable[[], T], stopped: Callable[[], bool] = lambda: False) -> T:

@@ -58,7 +58,7 @@ class Start:
             self.service = service
         except errors.NovaError as error:
             self._refused(binary, error)
-        except Exception as error:
+        except Exception as error:  # libraries raise anything for a wrong option; it is explained, or a bug
             if wrong := configuration.explained(oslo_conf(self._conf), error) or not_its_file(error):
                 self._refused(binary, wrong)
                 return

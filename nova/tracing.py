@@ -7,6 +7,7 @@ log line. If export is off, no spans are created, and the caller's header is for
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import re
@@ -18,6 +19,7 @@ import msgspec
 
 from nova import context, errors, failures
 from nova.conf._options import Options
+from nova.model.base import Library
 
 if TYPE_CHECKING:
     import datetime
@@ -177,16 +179,19 @@ def span(name: str, kind: str = INTERNAL, **attributes: str | int) -> Iterator[A
     parent = place_of(who)
     made = _exporter.start(name, kind, parent)
     own = Place(parent.trace, format(made.get_span_context().span_id, "016x"))
+    failed = functools.partial(_failed, _exporter, made)
     try:
-        with context.entered(msgspec.structs.replace(who, traceparent=own.header)):
+        with failures.reported_to(failed, on=BaseException), \
+                context.entered(msgspec.structs.replace(who, traceparent=own.header)):
             yield found
-    except BaseException as error:
-        _exporter.failed(made, error.code if isinstance(error, errors.NovaError) else type(error).__name__)
-        raise
     finally:
         made.update_name(str(found.pop("name", name)))
         made.set_attributes({**found, "nova.request_id": who.request_id})
         made.end()
+
+
+def _failed(exporter: Exporter, made: Library, error: BaseException) -> None:
+    exporter.failed(made, error.code if isinstance(error, errors.NovaError) else type(error).__name__)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Size limits of ``nova``: files and functions that are too large to understand. Tables of data have no line limit.
 
-Prints the largest, and fails if a limit is exceeded: 400 lines for a file, 50 for a function, 7 parameters, and 25
-times ``Any`` in signatures. Values without a type have named aliases: ``Json``, ``Options`` (of nova.conf),
+Prints the largest, and fails if a limit is exceeded: 400 lines for a file, 50 for a function, 7 parameters, 25 times
+``Any`` in signatures, and the numbers of ``except`` (``nova/failures.py`` has policies instead) and of broad ones, each
+of which has its reason in a comment. Values without a type have named aliases: ``Json``, ``Options`` (of nova.conf),
 ``AnyColumn`` and ``Clause`` (SQL), ``Library`` (an object of a library without types).
 """
 
@@ -16,6 +17,10 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent
 FILE_LINES, FUNCTION_LINES, PARAMETERS, ANY = 400, 50, 7, 25
+EXCEPTS, BROAD = 594, 40
+ANY_CLASS = ("Exception", "BaseException")
+#: Context managers that do not raise the error again. Those of nova/failures.py that do are no catches.
+CATCHING = ("suppress", "translated", "replaced", "best_effort", "expected", "accepted", "parked")
 #: Modules that handle values of any type.
 OF_ANY_TYPE = ("nova/db/sql/types.py", "nova/rpc/codec.py")
 #: Files that are data tables by nature.
@@ -50,6 +55,33 @@ def of_any(path: Path) -> Iterator[str]:
                     yield f"{path.relative_to(TOP)}:{annotation.lineno} {node.name}: {ast.unparse(annotation)}"
 
 
+class Catch(NamedTuple):
+    """A place that catches exceptions. ``broad``: of any class; ``reason``: a comment in its line or the line above."""
+
+    place: str
+    clause: bool  # an except, not a context manager that does not raise it again
+    broad: bool
+    reason: bool
+
+
+def catches(path: Path) -> Iterator[Catch]:
+    """Yield the excepts, and the broad context managers."""
+    lines = path.read_text().splitlines()
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.ExceptHandler):
+            classes: list[ast.expr] = [node.type] if node.type else [ast.Name("BaseException")]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(CATCHING):
+            classes = [*node.args, *(one.value for one in node.keywords if one.arg == "on")]
+        else:
+            continue
+        broad = any(isinstance(part, ast.Name) and part.id in ANY_CLASS for one in classes
+                    for part in (one.elts if isinstance(one, ast.Tuple) else [one]))
+        above = lines[node.lineno - 2].strip() if node.lineno > 1 else ""
+        reason = "  # " in lines[node.lineno - 1] or above.startswith("# ")
+        if broad or isinstance(node, ast.ExceptHandler):
+            yield Catch(f"{path.relative_to(TOP)}:{node.lineno}", isinstance(node, ast.ExceptHandler), broad, reason)
+
+
 def main() -> int:
     files = sorted((len(path.read_text().splitlines()), str(path.relative_to(TOP)))
                    for path in (TOP / "nova").rglob("*.py"))
@@ -68,6 +100,12 @@ def main() -> int:
                 if str(path.relative_to(TOP)) not in OF_ANY_TYPE for one in of_any(path)]
     sys.stdout.write(f"Any in {len(anything)} annotations of signatures ({ANY} at most)\n")
     wrong += [f"Any: {one}" for one in anything] if len(anything) > ANY else []
+    caught = [one for path in sorted((TOP / "nova").rglob("*.py")) for one in catches(path)]
+    clauses, broad = sum(one.clause for one in caught), [one for one in caught if one.broad]
+    sys.stdout.write(f"{clauses} except ({EXCEPTS} at most); {len(broad)} broad ones ({BROAD} at most)\n")
+    wrong += [f"except: {clauses}, see nova/failures.py"] if clauses > EXCEPTS else []
+    wrong += [f"broad: {one.place}" for one in broad] if len(broad) > BROAD else []
+    wrong += [f"broad without a reason in a comment: {one.place}" for one in broad if not one.reason]
     for line in wrong:
         sys.stdout.write(f"too large: {line}\n")
     return int(bool(wrong))

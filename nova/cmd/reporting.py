@@ -75,7 +75,7 @@ class Reporting:
     def _begin_beside(self, contracts: tuple[type[Contract], ...]) -> None:
         try:
             self.begin(contracts)
-        except Exception as error:
+        except Exception as error:  # after the bus was closed, its library raises anything
             if self.stopped:
                 return  # the bus was closed meanwhile
             if not isinstance(error, errors.NovaError):

@@ -30,7 +30,7 @@ def status(options: Options, binary: str, work: Callable[[], int], failed: int =
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at exit Python would write again
         return 1
-    except Exception as error:
+    except Exception as error:  # options, the database's library and bugs: raised again unless explained
         is_option = isinstance(error, cfg.Error | ValueError)
         if is_option and (wrong := configuration.explained(oslo_conf(options), error)) is not None:
             return _say(binary, wrong.message, CONFIGURATION)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nova import concurrency
+from nova import concurrency, failures
 from nova.compute.host import HostClock
 
 LOG = logging.getLogger(__name__)
@@ -61,9 +61,7 @@ class Periodic:
             pass
 
     def _run(self, job: PeriodicJob) -> None:
-        try:
-            job.do()
-        except Exception as error:
+        if error := failures.failure_of(job.do):
             LOG.warning("periodic job '%s' failed and will run again: %s",
-                        job.name, error, exc_info=LOG.isEnabledFor(logging.DEBUG))
+                        job.name, error, exc_info=error if LOG.isEnabledFor(logging.DEBUG) else None)
         job.due = self._clock.monotonic() + job.pause_s * random.uniform(1 - SPREAD, 1 + SPREAD)

@@ -19,7 +19,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
 from wsgiref.types import WSGIEnvironment
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.console import codes, origins, relay, rfb, stream, target, tokens, websocket
 from nova.console.kinds import ConsoleKind
 from nova.console.masking import masked
@@ -187,9 +187,8 @@ class ConsoleAccess:
             return
         ending = relay.Ending(codes.BACK_END, "The console failed.")
         try:
-            ending = self._carry(front, session)
-        except Exception:
-            LOG.exception("Console session failed", extra={"server": admission.grant.server_uuid})
+            with failures.keep_running(LOG, "Console session failed", extra={"server": admission.grant.server_uuid}):
+                ending = self._carry(front, session)
         finally:
             front.close(ending.code, ending.words)
             left = self.sessions.leave(session)

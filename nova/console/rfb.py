@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nova import errors
+from nova import errors, failures
 from nova.conf._options import Options
 from nova.console import codes, vencrypt
 from nova.console.stream import Closed, Stream, StreamEnd, TooSlow, Violation
@@ -195,12 +195,7 @@ def _begin(target: Stream, scheme: str, security: Security, deadline: float) -> 
     target.say(bytes((TYPES[scheme],)), deadline)
     if scheme == "vencrypt":
         target = vencrypt.wrap(target, security.tls, security.peers, deadline)
-    try:
+    with failures.on_failure(target.close, on=BaseException), failures.replaced(
+            ssl.SSLError, lambda error: _Failed(vencrypt.UNTRUSTED, f"TLS: {error.reason or error}")):
         target.early = target.exactly(RESULT, deadline)
-    except ssl.SSLError as error:
-        target.close()
-        raise _Failed(vencrypt.UNTRUSTED, f"TLS: {error.reason or error}") from None
-    except BaseException:
-        target.close()
-        raise
     return target

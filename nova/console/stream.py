@@ -240,13 +240,12 @@ def settle(sock: Json, deadline: float) -> None:
     Discards further input, until the other side has closed or ``deadline``.
     """
     try:
-        sock.shutdown(socket.SHUT_WR)
-        while time.monotonic() < deadline:
-            wait(sock.fileno(), READ, deadline)
-            if not sock.recv(UP_BYTES):
-                return
-    except (OSError, TooSlow, ValueError):
-        pass
+        with contextlib.suppress(OSError, TooSlow, ValueError):
+            sock.shutdown(socket.SHUT_WR)
+            while time.monotonic() < deadline:
+                wait(sock.fileno(), READ, deadline)
+                if not sock.recv(UP_BYTES):
+                    return
     finally:
         with contextlib.suppress(OSError):
             sock.close()

@@ -89,16 +89,11 @@ def wrap(target: Stream, papers: TlsFiles, peers: Sequence[str], deadline: float
     with failures.replaced(errors.Invalid, lambda error: VencryptRefused(error.message)):
         sock = papers.context().wrap_socket(target.sock, server_side=False, do_handshake_on_connect=False)
     inside = Stream(sock)
-    try:
+    with failures.on_failure(inside.close, on=BaseException), failures.replaced(
+            ssl.SSLError, lambda error: VencryptRefused(
+                f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}", UNTRUSTED)):
         _shake(inside, deadline)
         check_peer(sock.getpeercert() or {}, peers)
-    except ssl.SSLError as error:
-        inside.close()
-        raise VencryptRefused(f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}",
-                              UNTRUSTED) from None
-    except BaseException:
-        inside.close()
-        raise
     return inside
 
 

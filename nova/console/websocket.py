@@ -195,13 +195,12 @@ class BrowserSocket(StreamEnd):
         deadline = time.monotonic() + linger_s
         self._pong = None
         try:
-            if self.code == ABNORMAL or code in NEVER_SENT:
-                return
-            self.drain(deadline)  # a partly sent frame must be completed first
-            self._out.append(memoryview(self._connection.send(CloseConnection(code, words))))
-            self.drain(deadline)
-            settle(self.sock, deadline)
-        except (OSError, TooSlow, ValueError):
-            pass  # the browser does not read
+            with contextlib.suppress(OSError, TooSlow, ValueError):  # the browser does not read
+                if self.code == ABNORMAL or code in NEVER_SENT:
+                    return
+                self.drain(deadline)  # a partly sent frame must be completed first
+                self._out.append(memoryview(self._connection.send(CloseConnection(code, words))))
+                self.drain(deadline)
+                settle(self.sock, deadline)
         finally:
             super().close(self.code if self.code == ABNORMAL else code)

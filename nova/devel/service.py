@@ -175,12 +175,14 @@ class FakeService(Generic[State]):
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         http = webob.Request(environ)
+        response = None
         try:
-            response = self._handled(http)
+            with failures.keep_running(LOG, "%s failed at %s %s", self.name, http.method, paths.logged(environ),
+                    but=FakeError):
+                response = self._handled(http)
         except FakeError as error:
             response = _response(self.refused(http, error))
-        except Exception:
-            LOG.exception("%s failed at %s %s", self.name, http.method, paths.logged(environ))
+        if response is None:
             response = _response(self.refused(http, FakeError(500, "An unexpected error prevented the server from "
                                                                    "fulfilling your request.")))
         LOG.debug("%s: %s %s: %s", self.name, http.method, paths.logged(environ), response.status_int)

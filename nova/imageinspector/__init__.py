@@ -59,5 +59,5 @@ def _inside(inspector: format_inspector.FileInspector, names: tuple[str, ...]) -
         return Inspected(formats=names, unsafe=f"its header is damaged ({error})"[:LONGEST_REASON])
     try:
         return Inspected(formats=names, virtual_bytes=int(inspector.virtual_size))
-    except Exception as error:
+    except Exception as error:  # a file that makes an inspector fail is harmful
         return Inspected(formats=names, unsafe=f"its size cannot be determined ({error})"[:LONGEST_REASON])

@@ -59,14 +59,13 @@ class ImageProxyApp:
 
     def _safely(self, environ: WSGIEnvironment) -> ProxyAnswer:
         try:
-            return self._answer(environ)
+            with failures.keep_running(LOG, "unexpected failure of the image proxy", but=errors.NovaError):
+                return self._answer(environ)
         except errors.NovaError as error:
             LOG.warning("refused %s from %s: %d %s", environ["REQUEST_METHOD"], environ.get("REMOTE_ADDR", "-"),
                         error.status, error.message)
             return _refusal(error)
-        except Exception:
-            LOG.exception("unexpected failure of the image proxy")
-            return _refusal(errors.Bug())
+        return _refusal(errors.Bug())
 
     def _answer(self, environ: WSGIEnvironment) -> ProxyAnswer:
         if environ["PATH_INFO"] == HEALTH:

@@ -87,7 +87,8 @@ class MetadataApp:
 
     def _safely(self, environ: WSGIEnvironment) -> Reply:
         try:
-            return self._reply(environ)
+            with failures.keep_running(LOG, "cannot serve metadata to a guest", but=errors.NovaError):
+                return self._reply(environ)
         except errors.Unavailable as error:
             LOG.warning("cannot serve metadata to a guest: %s", error)
             return _refusal(503, "The metadata are not available at the moment; try again.", ("Retry-After", "2"))
@@ -95,8 +96,6 @@ class MetadataApp:
             if error.status < 500 or isinstance(error, errors.NotSupported):
                 return _refusal(error.status, str(error))
             LOG.error("cannot serve metadata to a guest: %s", error)
-        except Exception:
-            LOG.exception("cannot serve metadata to a guest")
         return _refusal(500, "An unknown error has occurred. Please try your request again.")
 
     def _reply(self, environ: WSGIEnvironment) -> Reply:

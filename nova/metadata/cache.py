@@ -55,12 +55,12 @@ class Making(Generic[Item]):
         self._error: BaseException | None = None
 
     def run(self, make: Callable[[], Item]) -> Item:
-        try:
-            self._item = made = make()
-            return made
-        except BaseException as error:
+        def keep(error: BaseException) -> None:
             self._error = error
-            raise
+        try:
+            with failures.reported_to(keep, on=BaseException):
+                self._item = made = make()
+                return made
         finally:
             self._done.set()
 

@@ -100,11 +100,9 @@ class MigrationProcess:
 
     def _handled(self, handle: Callable[[socket.socket, socket.socket], None], listening: socket.socket,
                  connection: socket.socket) -> None:
-        try:
-            with connection:
+        try:  # the peer sees only the closed connection; important errors were recorded
+            with contextlib.suppress(*ENDED), connection:
                 handle(listening, connection)
-        except ENDED:
-            return  # the peer sees only the closed connection; important errors were recorded
         finally:
             self._places.release()
 

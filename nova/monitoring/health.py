@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.monitoring.workers import Worker, Workers, WorkerState
 
 CACHED_S = 5.0  # results are shared for so long, so that frequent requests cannot load a broker or a database
@@ -82,11 +82,8 @@ class Health:
 
     def _look(self, check: Callable[[], object]) -> CheckResult:
         began, error = self._clock(), ""
-        try:
-            with context.entered(context.internal()), context.waited_for(TIMEOUT_S, again=False):
-                check()
-        except errors.NovaError as failure:
-            error = failure.message
-        except Exception as failure:
-            error = f"{type(failure).__name__}: {failure}"
+        with context.entered(context.internal()), context.waited_for(TIMEOUT_S, again=False):
+            failure = failures.failure_of(check)
+        if failure is not None:
+            error = failure.message if isinstance(failure, errors.NovaError) else f"{type(failure).__name__}: {failure}"
         return CheckResult(not error, int(1000 * (self._clock() - began)), error)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.network.gateway import HostLinks
 from nova.privileged.files import write_whole
 from nova.privileged.links import Address
@@ -47,11 +47,11 @@ class NetworkDeviceRecords:
 
     def read(self, device: str) -> NetworkDevices | None:
         """Return the device's record; None if it is missing or unreadable (which is logged)."""
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                return decoding.from_json(self._path(device).read_bytes(), NetworkDevices)
-            except msgspec.DecodeError:
-                LOG.error("cannot read %s; not removing the devices and addresses in it", self._path(device))
+        path = self._path(device)
+        with contextlib.suppress(FileNotFoundError), failures.expected(
+                LOG, "cannot read %s; not removing the devices and addresses in it", path, on=msgspec.DecodeError,
+                level=logging.ERROR):
+            return decoding.from_json(path.read_bytes(), NetworkDevices)
         return None
 
     def note(self, wanted: NetworkDevices) -> NetworkDevices:

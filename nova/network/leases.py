@@ -101,13 +101,10 @@ class LeaseBook:
             return frozenset(self._held)
 
     def _load(self) -> dict[str, dict[str, HeldLease]]:
-        try:
+        with failures.best_effort(LOG, "Could not read %s; starting without its leases: %s", self._path,
+                                  on=(OSError, msgspec.DecodeError)), contextlib.suppress(FileNotFoundError):
             return decoding.from_json(self._path.read_bytes(), dict[str, dict[str, HeldLease]])
-        except FileNotFoundError:
-            return {}
-        except (OSError, msgspec.DecodeError) as error:
-            LOG.warning("Could not read %s; starting without its leases: %s", self._path, error)
-            return {}
+        return {}
 
     def _save(self) -> None:
         write_whole(self._path, msgspec.json.encode(self._held).decode(), 0o600)
@@ -154,18 +151,18 @@ class LeaseCourier:
         self.refresh()
 
     def run(self) -> None:
-        failures = 0
+        failed = 0
         while not self._stopped.is_set():
             self._wake.clear()
-            try:
-                self.deliver()
-                failures = 0
-            except Exception as error:  # the conductor, the broker or the disk is unavailable: a temporary condition
-                LOG.log(logging.WARNING if failures == 0 else logging.DEBUG, "Could not report leases yet: %s", error)
-                failures += 1
-            patience = RETRY_S[min(failures, len(RETRY_S)) - 1] if failures else IDLE_LOOK_S
+            # the conductor, the broker or the disk may be unavailable: a temporary condition
+            if error := failures.failure_of(self.deliver):
+                LOG.log(logging.WARNING if failed == 0 else logging.DEBUG, "Could not report leases yet: %s", error)
+                failed += 1
+            else:
+                failed = 0
+            patience = RETRY_S[min(failed, len(RETRY_S)) - 1] if failed else IDLE_LOOK_S
             self._wake.wait(patience)
-            if failures and not self._stopped.is_set():
+            if failed and not self._stopped.is_set():
                 self._stopped.wait(RETRY_S[0] / 2)  # new leases must not turn the wait into a busy loop
 
     def collect(self) -> list[LeaseEvent]:
@@ -237,14 +234,11 @@ class LeaseSocket:
                 connection, _address = listener.accept()
             except OSError:
                 return
-            try:
-                with connection:
-                    connection.settimeout(CONNECTION_S)
-                    connection.sendall(self._answer(_line(connection)).encode())
-            except (OSError, ValueError, msgspec.ValidationError) as error:
-                LOG.debug("A call of nova-dhcpbridge failed: %s", error)
-            except Exception:
-                LOG.exception("A call of nova-dhcpbridge failed unexpectedly")
+            with failures.keep_running(LOG, "A call of nova-dhcpbridge failed unexpectedly"), \
+                    failures.best_effort(LOG, "A call of nova-dhcpbridge failed: %s", level=logging.DEBUG,
+                                         on=(OSError, ValueError, msgspec.ValidationError)), connection:
+                connection.settimeout(CONNECTION_S)
+                connection.sendall(self._answer(_line(connection)).encode())
 
     def _answer(self, words: dict[str, object]) -> str:
         if words.get("word") == "init":

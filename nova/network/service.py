@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from nova import concurrency, context, errors
 from nova.conf._options import Options
+from nova.failures import failure_of
 from nova.model.base import HostName
 from nova.model.network.networks import NetworkOnHost
 from nova.network import options as network_options
@@ -197,13 +198,13 @@ class NetworkService:
         wait, next_sync = FIRST_RETRY_S, 0.0
         while not self._stopped.is_set():
             asks = time.monotonic() >= next_sync
-            try:
-                with context.entered(context.internal()):
-                    (self.sync if asks else self.repair)()
+            with context.entered(context.internal()):
+                error = failure_of(self.sync if asks else self.repair)
+            if error is None:
                 wait = FIRST_RETRY_S
-            except Exception as error:
+            else:
                 LOG.warning("could not set up some networks; retrying: %s", error,
-                            exc_info=not isinstance(error, errors.NovaError))
+                            exc_info=None if isinstance(error, errors.NovaError) else error)
             if self._synced:
                 next_sync = time.monotonic() + SYNC_EVERY_S if asks else next_sync
                 self._stopped.wait(MEND_EVERY_S)
@@ -219,13 +220,13 @@ def _raise_first(failures: Mapping[str, Exception]) -> None:
 
 def _tried(failures: dict[str, Exception], key: str, what: str, work: Callable[[], None]) -> bool:
     """Run one part and return whether it succeeded; its failure does not affect the other networks."""
-    try:
-        work()
-    except Exception as error:
-        LOG.error("Could not set up %s: %s", what, error, exc_info=not isinstance(error, errors.NovaError))
-        failures[key] = error
-        return False
-    return True
+    error = failure_of(work)
+    if error is None:
+        return True
+    LOG.error("Could not set up %s: %s", what, error,
+              exc_info=None if isinstance(error, errors.NovaError) else error)
+    failures[key] = error
+    return False
 
 
 def build(conductor: ConductorHostRPC, host: HostName, conf: Options) -> NetworkService:

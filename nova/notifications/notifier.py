@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from nova import concurrency, errors, metrics
+from nova import concurrency, errors, failures, metrics
 from nova.model.base import Json
 from nova.notifications import legacy, versioned
 from nova.notifications.facts import NotifiedServer, Period, Who, shown
@@ -142,10 +142,8 @@ class Notifier(DisabledNotifier):
     def _run(self) -> None:
         while True:
             event = self._queue.get()
-            try:
-                self._send(event)
-            except Exception as error:  # this thread must survive any error, for all later events
-                LOG.debug("notification %s %s failed", event.name, event.phase, exc_info=True)
+            if error := failures.failure_of(self._send, event):  # this thread must survive, for all later events
+                LOG.debug("notification %s %s failed", event.name, event.phase, exc_info=error)
                 self.lost(1, f"{event.name}: {type(error).__name__}: {error}")
             self._queue.task_done()
 

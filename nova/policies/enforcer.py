@@ -10,7 +10,7 @@ from pathlib import Path
 from oslo_config import cfg
 from oslo_policy import opts, policy
 
-from nova import errors
+from nova import errors, failures
 from nova.context import RequestContext
 from nova.policies import files
 from nova.policies.registry import list_rules
@@ -58,6 +58,10 @@ class Policy:
         enforcer.load_rules()
         return enforcer
 
+    def _use(self, paths: list[Path]) -> None:
+        self.enforcer = self._loaded(paths)
+        self._paths = paths
+
     def authorize(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> None:
         """Raise api.PolicyNotAllowed, with the rule's name, unless ``rule`` passes."""
         if not self.allows(context, rule, target):
@@ -98,10 +102,7 @@ class Policy:
             LOG.error("policy file %s is missing; the rules stay unchanged: restore it, or restart this service to run "
                       "without it", missing[0])
             return
-        try:
-            self.enforcer = self._loaded(paths)
-            self._paths = paths
-        except Exception as error:
+        if error := failures.failure_of(self._use, paths):
             LOG.error("the changed policy files cannot be used; the rules stay unchanged: %s",
                       getattr(error, "message", error))
             return

@@ -73,12 +73,11 @@ def answer(arch: str, state_path: Path, runner: CommandRunner, keep: bool = True
     key, kept = _key(), state_path / "kvm.json"
     if key is None:
         return KvmState.ABSENT
-    try:
+    with failures.expected(LOG, "no stored result of a KVM trial", on=(OSError, ValueError, KeyError, TypeError),
+            level=logging.DEBUG):
         known = json.loads(kept.read_text())
         if known["key"] == key:
             return KvmState(known["answer"])
-    except (OSError, ValueError, KeyError, TypeError):
-        LOG.debug("no stored result of a KVM trial")
     try:
         found = trial(EMULATORS.get(arch, ""), runner, "kvm")
     except errors.host.CommandFailed as error:  # not kept: the emulator may be installed a minute later

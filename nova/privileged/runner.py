@@ -144,12 +144,11 @@ def conversation(argv: Sequence[str], timeout_s: float, descriptors: tuple[int, 
     ours, theirs = socket.socketpair()
     os.set_blocking(theirs.fileno(), True)  # eventlet makes both ends non-blocking
     try:
-        process = subprocess.Popen(list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(),
-                                   stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
-                                   pass_fds=descriptors, env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
-    except (OSError, ValueError) as error:
-        ours.close()
-        raise _failed(argv, _why_not(argv, error)) from None
+        with failures.replaced((OSError, ValueError), lambda error: _failed(argv, _why_not(argv, error))), \
+                failures.on_failure(ours.close, on=(OSError, ValueError)):
+            process = subprocess.Popen(list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(),
+                                       stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
+                                       pass_fds=descriptors, env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
     finally:
         theirs.close()
     over = threading.Event()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.conf._options import Options, oslo_conf
 from nova.conf.upgrade_levels import UpgradeLevelsOptions
 from nova.model.base import Json
@@ -217,8 +217,7 @@ def ask(waits: Sequence[int], once: Callable[[int], Answer], name: str) -> Answe
     """Call ``once(seconds)`` until it returns a reply. Raises the last daemon.RpcNoAnswer."""
     *early, last = waits
     for seconds in early:
-        try:
+        with failures.expected(LOG, "%s got no reply within %s s; it changes nothing, so it is sent again", name,
+                seconds, on=errors.daemon.RpcNoAnswer, level=logging.WARNING):
             return once(seconds)
-        except errors.daemon.RpcNoAnswer:
-            LOG.warning("%s got no reply within %s s; it changes nothing, so it is sent again", name, seconds)
     return once(last)

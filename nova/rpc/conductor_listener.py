@@ -142,11 +142,10 @@ class ConductorListener(amqpdriver.AMQPListener):
     def __call__(self, message: Library) -> None:
         arrived = Arrived(message)
         self.unsettled += 1
-        try:
-            super().__call__(arrived)
-        except Exception:  # its context is invalid
+        take = super().__call__
+        if failures.failure_of(take, arrived):  # its context is invalid
             arrived.clear()
-            super().__call__(arrived)
+            take(arrived)
 
     def _keep_consumers(self) -> None:
         """Keep one consumer per listed host, and no others."""

@@ -60,32 +60,28 @@ class Receiver:
         without a valid proof: it is not from the conductors, so to them this host appears unreachable. Raises the
         errors of :meth:`Proofs.check` for such a call, and errors.Bug if the check fails."""
         method, began = self.contract.methods[name], time.monotonic()
-        try:
+        with failures.keep_running(LOG, "cannot check the proof of %s", name, but=errors.NovaError), \
+                failures.reported_to(lambda error: self._count(name, error.kind, began), on=errors.NovaError):
             return self._key_of(method, envelope)
-        except errors.NovaError as error:
-            self._count(name, error.kind, began)
-            raise
-        except Exception:
-            LOG.exception("cannot check the proof of %s", name)
-            self._count(name, errors.Bug.kind, began)
-            raise errors.Bug() from None
+        self._count(name, errors.Bug.kind, began)
+        raise errors.Bug()
 
     def answer(self, name: str, envelope: dict[str, object], key: str) -> str:
         """Return the reply's text for a message that ``key`` proves. Raises daemon.RpcReplayed if another server has
         accepted the message, and replies to it; no other error, like :meth:`handle`."""
-        method, began, outcome = self.contract.methods[name], time.monotonic(), metrics.OK
+        method, began = self.contract.methods[name], time.monotonic()
+        reply, outcome = None, errors.Bug.kind
         try:
-            self._take_once(method, envelope)
-            result = self._call(method, str(envelope.get("sender", "")), envelope)
-            reply = codec.CallReply(result=msgspec.Raw(codec.pack(result)))
+            with failures.keep_running(LOG, "%s failed with an unexpected exception", name, but=errors.NovaError):
+                self._take_once(method, envelope)
+                result = self._call(method, str(envelope.get("sender", "")), envelope)
+                reply, outcome = codec.CallReply(result=msgspec.Raw(codec.pack(result))), metrics.OK
         except errors.NovaError as error:
             if error.code == errors.daemon.RpcReplayed.code:
                 raise
             self._log_refused(name, envelope, error)
             reply, outcome = codec.CallReply(error=codec.error_to_wire(error)), error.kind
-        except Exception:
-            LOG.exception("%s failed with an unexpected exception", name)
-            reply, outcome = codec.CallReply(error=codec.error_to_wire(errors.Bug())), errors.Bug.kind
+        reply = reply or codec.CallReply(error=codec.error_to_wire(errors.Bug()))
         self._count(name, outcome, began)
         text = codec.to_text(codec.pack(reply))
         return Proofs.sealed(key, envelope["id"], text) if key else text

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import concurrency, errors, faults, metrics
+from nova import concurrency, errors, failures, faults, metrics
 from nova.conf.filter_scheduler import FilterSchedulerOptions
 from nova.conf.metrics import MetricsOptions
 from nova.conf.scheduler import SchedulerOptions
@@ -142,20 +142,16 @@ class SchedulerService:
     def sweep(self) -> bool:
         """Fetch missing states from the conductor; all of them if there are none. Return False if that failed."""
         everything = not self._known.is_set()
-        try:
+        with failures.keep_running(LOG, "Getting host states from the conductor failed unexpectedly, will retry"), \
+                failures.best_effort(LOG, "Cannot get host states from the conductor, will retry: %s"):
             more = self._ask(everything)
             while more:
                 more = self._ask(False)
-        except errors.NovaError as error:
-            LOG.warning("Cannot get host states from the conductor, will retry: %s", error)
-            return False
-        except Exception:
-            LOG.exception("Getting host states from the conductor failed unexpectedly, will retry")
-            return False
-        if everything:
-            LOG.info("Received the states of %d hosts", len(self._hosts))
-            self._known.set()
-        return True
+            if everything:
+                LOG.info("Received the states of %d hosts", len(self._hosts))
+                self._known.set()
+            return True
+        return False
 
     def _ask(self, everything: bool) -> bool:
         """Fetch one batch of states; return whether another batch will bring more."""

@@ -170,6 +170,7 @@ class _File:
 
     def _load(self, load: Callable[..., T], name: str) -> T:
         """Load a filter or application. Raises config.Unusable for any error of a third-party factory."""
+        # a factory of a third party may raise anything
         with failures.replaced(Exception, lambda error: self._wrong(name, f"{type(error).__name__}: {error}")):
             return load(f"config:{self._path}", name=name)
 

@@ -45,7 +45,7 @@ class Errors:
             return self.application(environ, start)
         except webob.exc.HTTPException:
             raise  # library middleware uses it for its own responses
-        except Exception as error:
+        except Exception as error:  # a bug is a response, too
             return self._answer(error, environ, start)
 
     def _answer(self, error: Exception, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:

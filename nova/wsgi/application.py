@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import configuration, errors, http_server
+from nova import configuration, errors, failures, http_server
 from nova.client_bounds import bounds
 from nova.cmd import common
 from nova.cmd.api import ALL, Api, check_own_filters, check_rules
@@ -43,13 +43,10 @@ class PerProcess:
         self._pid, self._application = 0, None  # type: int, Application | None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if self._pid != os.getpid():
-            try:
-                self._begin()
-            except Exception as error:  # the next request tries again
-                LOG.error("the application %s cannot start: %s", self.name, getattr(error, "message", error),
-                          exc_info=not isinstance(error, errors.NovaError))
-                return _refuse(environ, start_response)
+        if self._pid != os.getpid() and (error := failures.failure_of(self._begin)):  # the next request tries again
+            LOG.error("the application %s cannot start: %s", self.name, getattr(error, "message", error),
+                      exc_info=None if isinstance(error, errors.NovaError) else error)
+            return _refuse(environ, start_response)
         assert self._application is not None
         return self._application(environ, start_response)
 
@@ -68,7 +65,7 @@ class PerProcess:
 def _end(api: Api, pid: int) -> None:
     """Close this process's connections to the broker, but not those of the parent process."""
     if pid == os.getpid():
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # the process ends: an error of the broker's library changes nothing
             api.close()
 
 

@@ -38,9 +38,9 @@ MUTATIONS: dict[str, Mutation] = {
     "OSSA-2014-032": Mutation(
         "nova/virt/libvirt/guest/rescue.py",
         """        folder.keep_rescue(record)
-        try:
+        with failures.on_failure(lambda: self._give_up(order, folder, record)):
             self._make_rescue(folder, record, images)
-""", """        try:
+""", """        with failures.on_failure(lambda: self._give_up(order, folder, record)):
             self._make_rescue(folder, record, images)
             folder.keep_rescue(record)
 """),

@@ -12,6 +12,7 @@ import pytest
 from nova import errors, failures
 
 LOG = logging.getLogger(__name__)
+LOG.setLevel(logging.DEBUG)
 
 
 class Ended(BaseException):
@@ -35,6 +36,9 @@ def test_replaced_when_the_error_is_expected_then_a_traceback_omits_it() -> None
 
 @pytest.mark.parametrize("policy", [
     failures.translated(ValueError, lambda _: errors.Bug()), failures.replaced(ValueError, lambda _: errors.Bug()),
+    failures.replaced(LookupError, lambda _: errors.Bug(), but=KeyError), failures.expected(LOG, "x", on=ValueError),
+    failures.accepted(ValueError, lambda _: True), failures.accepted(KeyError, lambda error: error.args == ("y",)),
+    failures.parked(pytest.fail, on=ValueError), failures.parked(pytest.fail, on=LookupError, but=KeyError),
     failures.best_effort(LOG, "%s"), failures.best_effort(LOG, "%s", on=LookupError, but=KeyError),
     failures.keep_running(LOG, "failed", but=KeyError)])
 def test_policy_when_the_error_is_not_for_it_then_it_passes(policy: AbstractContextManager[None],
@@ -73,6 +77,26 @@ def test_best_effort_when_it_logs_then_the_record_names_the_caller(caplog: pytes
     [record] = caplog.records
     assert record.filename == "test_failures.py"
     assert record.funcName == inspect.stack()[0].function
+
+
+def test_expected_when_the_block_fails_then_the_text_is_logged_without_the_error(
+        caplog: pytest.LogCaptureFixture) -> None:
+    with failures.expected(LOG, "port %s is gone", "p", on=KeyError):
+        raise KeyError("x")
+    [record] = caplog.records
+    assert (record.levelname, record.getMessage(), record.filename) == ("INFO", "port p is gone", "test_failures.py")
+
+
+def test_accepted_when_the_condition_holds_then_the_work_goes_on() -> None:
+    with failures.accepted(OSError, lambda error: error.errno == 2):
+        raise FileNotFoundError(2, "no such file")
+
+
+def test_parked_when_the_block_fails_then_the_error_is_passed_on_and_the_work_goes_on() -> None:
+    left: list[ValueError] = []
+    with failures.parked(left.append, on=ValueError):
+        raise ValueError("x")
+    assert [str(error) for error in left] == ["x"]
 
 
 def test_keep_running_when_the_block_has_a_bug_then_its_traceback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -119,6 +143,14 @@ def test_on_failure_when_it_is_quiet_then_the_first_error_is_raised() -> None:
         raise ValueError("first")
     with pytest.raises(Ended), failures.on_failure(_broken(Ended()), quiet=True):
         raise ValueError("first")
+
+
+def test_failure_of_when_the_call_fails_then_it_is_the_error_with_its_traceback() -> None:
+    error = failures.failure_of(int, "x", base=10)
+    assert isinstance(error, ValueError) and error.__traceback__ is not None
+    assert failures.failure_of(int, "1") is None
+    with pytest.raises(Ended):
+        failures.failure_of(_broken(Ended()))
 
 
 def test_reported_to_when_the_block_fails_then_the_error_is_passed_on_and_raised() -> None:

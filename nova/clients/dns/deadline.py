@@ -80,7 +80,7 @@ class DeadlineDriver:
         except concurrent.futures.TimeoutError:
             self._pause()
             raise errors.dns.Away(driver=kind, reason=f"{method} took longer than {self._timeout_s:g} s") from None
-        except Exception as error:
+        except Exception as error:  # an operator's own driver may raise anything
             self._pause()
             raise errors.dns.Away(driver=kind, reason=f"{type(error).__name__}: {error}"[:300]) from error
 

@@ -5,7 +5,6 @@ As in ``lifecycle.py``, each function carries out one order and returns the gues
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping
 
@@ -160,11 +159,7 @@ class GuestActions:
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
         self._driver.lifecycle.destroy(uuid)
-
-        def undo() -> None:
-            with contextlib.suppress(Exception):
-                self._driver.lifecycle.destroy(uuid)
-        with failures.on_failure(undo):
+        with failures.on_failure(lambda: self._driver.lifecycle.destroy(uuid), quiet=True):
             self._tools.volumes.drop_others(build)  # uses the records that are kept next to the disks
             self._make_disks(order, shared, parent)
             work.check()

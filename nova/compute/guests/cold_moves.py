@@ -6,7 +6,6 @@ until the conductor allows its removal.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 
 import msgspec
@@ -163,13 +162,9 @@ class Moves:
             return state
         permission.pass_(uuid)
         work.check()
-
-        def undo() -> None:
-            for undo in (lambda: self._driver.lifecycle.destroy(uuid), lambda: self._tools.volumes.disconnect(uuid),
-                         lambda: self._driver.interfaces.unplug(uuid, build)):
-                with contextlib.suppress(Exception):
-                    undo()
-        with failures.on_failure(undo):
+        with failures.on_failure(lambda: self._driver.interfaces.unplug(uuid, build), quiet=True), \
+                failures.on_failure(lambda: self._tools.volumes.disconnect(uuid), quiet=True), \
+                failures.on_failure(lambda: self._driver.lifecycle.destroy(uuid), quiet=True):
             self._driver.interfaces.plug(build)
             self._tools.volumes.connect(build)
             self._tools.drives.renew(build)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.compute.guests import image_format
 from nova.model.image.images import Image
 from nova.privileged import files, guest_files
@@ -156,11 +156,11 @@ class ImageCache:
             return flight, True
 
     def _fly(self, flight: _Flight, image: Image, max_gb: int | None) -> None:
-        try:
-            self._fetch(image, max_gb)
-        except Exception as error:
+        def keep(error: Exception) -> None:
             flight.error = error
-            raise
+        try:
+            with failures.reported_to(keep, on=Exception):
+                self._fetch(image, max_gb)
         finally:
             with self._mutex:
                 del self._flights[image.id]

@@ -8,10 +8,11 @@ and mark.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import time
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.guests import build as steps
 from nova.compute.guests.build import Build, BuildStep, BuildTools
 from nova.compute.orders.orders import Work
@@ -213,16 +214,18 @@ def _run(steps_: tuple[BuildStep, ...], build: Build) -> None:
     """Run all steps in order. On an error, undo backwards from the failing step, included, and raise the error."""
     for number, step in enumerate(steps_):
         started = time.monotonic()
-        try:
+        failed = functools.partial(_failed, steps_[:number + 1], build)
+        with failures.reported_to(failed, on=Exception):
             build.work.check()
             step.do(build)
-        except Exception as error:
-            LOG.info("building %s failed in step '%s': %s", build.order.instance_name, step.name, error,
-                     extra={"server": build.uuid})
-            _undo(steps_[:number + 1], build)
-            raise
         LOG.debug("%s: %s took %.1f ms", build.order.instance_name, step.name, 1000 * (time.monotonic() - started),
                   extra={"server": build.uuid})
+
+
+def _failed(done: tuple[BuildStep, ...], build: Build, error: Exception) -> None:
+    LOG.info("building %s failed in step '%s': %s", build.order.instance_name, done[-1].name, error,
+             extra={"server": build.uuid})
+    _undo(done, build)
 
 
 def _undo(done: tuple[BuildStep, ...], build: Build) -> None:
@@ -232,11 +235,9 @@ def _undo(done: tuple[BuildStep, ...], build: Build) -> None:
     for step in reversed(done):
         if step.name == steps.Reserve.name and not clean:
             return
-        try:
-            step.undo(build)
-        except Exception:
+        if error := failures.failure_of(step.undo, build):
             clean = False
-            LOG.exception("undoing step '%s' of %s failed; the guest stays marked as half built", step.name,
-                          build.order.instance_name, extra={"server": build.uuid})
+            LOG.error("undoing step '%s' of %s failed; the guest stays marked as half built", step.name,
+                      build.order.instance_name, extra={"server": build.uuid}, exc_info=error)
             if step.name == steps.StartGuest.name:
                 return  # a guest that may still run keeps its taps and disks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 
 from nova import errors, failures
@@ -51,7 +50,7 @@ class LiveGuests:
         try:
             moves.migrate(order, progress.note,
                            lambda: work.aborted or watch.lost or work.stopped_error() is not None)
-        except Exception as error:
+        except Exception as error:  # an abort makes the hypervisor's call fail in any way
             if work.aborted:
                 raise errors.move.MigrationAborted(uuid=order.server_uuid) from error
             if watch.lost:
@@ -102,11 +101,10 @@ class LiveGuests:
         self._tools.markers.set(order.build, order.fence)
 
         def undo() -> None:
-            with contextlib.suppress(Exception):
-                self._tools.volumes.disconnect(uuid)
-                self._driver.interfaces.unplug(uuid, order.build)
-                self._tools.markers.clear(uuid)
-        with failures.on_failure(undo):
+            self._tools.volumes.disconnect(uuid)
+            self._driver.interfaces.unplug(uuid, order.build)
+            self._tools.markers.clear(uuid)
+        with failures.on_failure(undo, quiet=True):
             cache_what_there_is(self._tools, order.build)
             work.check()
             arrival = moves.prepare_arrival(order, self._tools.images)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from nova import concurrency, errors
+from nova import concurrency, failures
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.model.guest.orders import Permission
@@ -39,11 +39,11 @@ class ProgressWatch:
     def refresh(self) -> None:
         """Ask the conductor whether the newest epoch known here is still the server's."""
         asked = Permission(server_uuid=self._uuid, epoch=self._fences.known(self._uuid).epoch)
-        try:
+        granted: bool | None = None
+        with failures.keep_running(LOG, "could not check whether a live migration may continue; continuing it: %s",
+                level=logging.INFO, extra={"server": self._uuid}):
             granted = any(one.granted for one in self._conductor.may_proceed(self._host.name, (asked,)))
-        except Exception as error:
-            LOG.info("could not check whether a live migration may continue; continuing it: %s", error,
-                     extra={"server": self._uuid})
+        if granted is None:
             return
         now = self._host.clock.monotonic()
         if granted:
@@ -103,12 +103,9 @@ class LiveProgress:
         report = self._report
         if report == self._sent:
             return
-        try:
+        about = {"server": report.server_uuid}
+        with failures.keep_running(LOG, "the progress of a live migration could not be reported", extra=about), \
+                failures.best_effort(LOG, "the progress of a live migration could not be reported: %s",
+                                     level=logging.INFO, extra=about):
             self._conductor.report_progress(self._host.name, (report,))
             self._sent = report
-        except errors.NovaError as error:
-            LOG.info("the progress of a live migration could not be reported: %s", error,
-                     extra={"server": report.server_uuid})
-        except Exception:
-            LOG.exception("the progress of a live migration could not be reported",
-                          extra={"server": report.server_uuid})

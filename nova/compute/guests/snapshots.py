@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from typing import BinaryIO
 
@@ -40,11 +39,8 @@ class SnapshotsOfGuests:
         """Take a snapshot. Nothing of it remains after a failure, or if a newer order has the guest."""
         snapshots = self._able()
         work.check()
-
-        def undo() -> None:
-            with contextlib.suppress(Exception):  # the first error is reported; a destroy cleans up, too
-                snapshots.drop_snapshot(order.server_uuid, order.image_id)
-        with failures.on_failure(undo):
+        # a destroy cleans up, too
+        with failures.on_failure(lambda: snapshots.drop_snapshot(order.server_uuid, order.image_id), quiet=True):
             with concurrency.cancellable(work.check):
                 snapshot = snapshots.take_snapshot(order)
             work.check()

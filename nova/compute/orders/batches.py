@@ -130,7 +130,7 @@ class Batches:
     def _admit(self, kind: OrderKind, order: Order, permission: BatchPermission) -> Ticket | Outcome:
         try:
             ticket = self._orders.admit(kind, order.server_uuid, order.fence)
-        except Exception as error:
+        except Exception as error:  # the order's outcome tells it, and the others of the batch are done
             return failure(order.server_uuid, error, kind)
         if ticket.mine:
             permission.expect(order.server_uuid, order.fence.epoch)
@@ -156,7 +156,7 @@ class Batches:
             if self._stopping and kind.chosen:
                 raise errors.host.Stopping(host=self._host.name)
             done = self._execution.run(kind, job.order, work, job.permission)
-        except Exception as error:
+        except Exception as error:  # the order's outcome tells it
             # If a newer order has the server, its interference is the cause, regardless of the error.
             return failure(uuid, work.stopped_error() or error, kind)
         return done if isinstance(done, Outcome) else Outcome(server_uuid=uuid, power_state=done)

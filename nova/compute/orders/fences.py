@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import decoding, errors
+from nova import decoding, errors, failures
 from nova.compute.host import HostClock, checked_uuid, replace_file
 from nova.model.base import Time, Value
 
@@ -98,14 +98,12 @@ class Fences:
             return True
 
     def _read(self, server_uuid: str) -> FenceFile:
-        try:
-            return decoding.from_json((self._directory / server_uuid).read_bytes(), FenceFile)
-        except FileNotFoundError:
-            return FenceFile()
-        except msgspec.MsgspecError:
-            LOG.error("the fence file %s is damaged and treated as absent; the conductor is still asked before each "
-                      "point of no return", self._directory / server_uuid)
-            return FenceFile()
+        path = self._directory / server_uuid
+        with contextlib.suppress(FileNotFoundError), failures.expected(
+                LOG, "the fence file %s is damaged and treated as absent; the conductor is still asked before each "
+                     "point of no return", path, on=msgspec.MsgspecError, level=logging.ERROR):
+            return decoding.from_json(path.read_bytes(), FenceFile)
+        return FenceFile()
 
     def _write(self, server_uuid: str, known: FenceFile) -> None:
         known = msgspec.structs.replace(known, at=self._clock.now())

@@ -155,7 +155,7 @@ class Orders:
             with self.alone(uuid):
                 overtaken = work.stopped_error()
                 outcome = failure(uuid, overtaken, work.key.kind) if overtaken else do(work)
-        except BaseException:
+        except BaseException:  # orders that join this one wait for its outcome, also if the thread ends
             LOG.exception("an order to %s failed unexpectedly", work.key.kind, extra={"server": uuid})
             outcome = Outcome(server_uuid=uuid, ok=False, error_kind=errors.Bug.kind, error_code=errors.Bug.code,
                               error_message=errors.Bug.message)

@@ -63,7 +63,7 @@ class BatchPermission:
             try:
                 answer = self._conductor.may_proceed(self._host.name, asked)
                 break
-            except Exception as error:
+            except Exception as error:  # without an answer the orders are not granted, for any reason
                 if not isinstance(error, errors.Unavailable) or clock.monotonic() >= until:
                     LOG.warning("could not ask the conductor whether %d guests may proceed: %s", len(asked),
                                 error)

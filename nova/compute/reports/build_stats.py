@@ -40,14 +40,11 @@ class BuildHealth:
     @contextlib.contextmanager
     def counting(self, work: Work) -> Iterator[None]:
         """Count the build in the block; one that a newer order stopped says nothing about the host."""
-        try:
-            yield
-        except NOT_OURS:
-            raise
-        except Exception:  # any other failure, also a bug's, is one of this host
-            if work.stopped_error() is None:
+        def count(error: Exception) -> None:
+            if not isinstance(error, NOT_OURS) and work.stopped_error() is None:
                 self.built(well=False)
-            raise
+        with failures.reported_to(count, on=Exception):
+            yield
         self.built(well=True)
 
     def take_news(self) -> bool:

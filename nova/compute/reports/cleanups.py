@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from nova import errors
+from nova import errors, failures
 from nova.compute.guests.cold_moves import Moves
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.host import Host
@@ -45,11 +45,10 @@ class Cleanups:
         later."""
         with self._lock:
             for cleanup in list(self._open.values()):
-                try:
-                    self._do(cleanup)
-                except Exception as error:
+                if error := failures.failure_of(self._do, cleanup):
+                    bug = None if isinstance(error, errors.NovaError) else error
                     LOG.error("cleanup %d (%s) failed, will retry: %s", cleanup.id, cleanup.step, error,
-                              exc_info=not isinstance(error, errors.NovaError), extra={"server": cleanup.server_uuid})
+                              exc_info=bug, extra={"server": cleanup.server_uuid})
             return len(self._open)
 
     def _do(self, cleanup: PendingCleanup) -> None:

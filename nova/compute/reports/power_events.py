@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Collection
 
-from nova import concurrency
+from nova import concurrency, failures
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
@@ -125,9 +125,7 @@ class PowerEvents:
         with self._lock:
             self._gathering = False
             pending = set(self._pending)
-        try:
-            self.flush()
-        except Exception as error:
+        if error := failures.failure_of(self.flush):
             LOG.warning("could not report the power states of %d guests, will retry: %s",
                         len(pending), error)
             with self._lock:

@@ -162,12 +162,9 @@ def take_back(deps: Deps, op: Op) -> None:
     """Restore the source's guest. An error that its host reports leaves the server in ERROR. Raises while the host does
     not answer: no other host has the disks, so the operation waits for it."""
     end = move_ends.source(op)
-    try:
+    with failures.parked(lambda error: op.note(stranded=error.message), on=errors.NovaError,
+                         but=(errors.Unavailable, errors.HostRefused, errors.Overtaken)):
         ask(deps, ComputeRPC.return_guests, end.host, op, move_ends.move_order(deps, op, end))
-    except (errors.Unavailable, errors.HostRefused, errors.Overtaken):
-        raise
-    except errors.NovaError as error:
-        op.note(stranded=error.message)
 
 
 class CopyDisks(MoveStep):

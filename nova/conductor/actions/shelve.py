@@ -183,15 +183,13 @@ class OffloadGuests(Step):
 
     @staticmethod
     def _leave(deps: Deps, host: str, op: Op) -> None:
-        try:
-            destroy(deps, host, op)
-        except errors.Overtaken:
-            raise
-        except errors.NovaError as error:
+        def park(error: errors.NovaError) -> None:
             if not isinstance(error, errors.host.NoAnswer):
                 LOG.error("host %s failed to remove a shelved guest: %s", host, error.message,
                           extra={"server": op.uuid})
             add_destroy_cleanup(deps, host, op, error)
+        with failures.parked(park, on=errors.NovaError, but=errors.Overtaken):
+            destroy(deps, host, op)
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Set the server to offloaded, after any failure: it has no host, and its disk is in its image."""

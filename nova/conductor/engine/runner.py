@@ -181,7 +181,7 @@ class Runner:
             raise  # parked: the journal is unchanged
         except errors.NovaError as error:
             failure = error
-        except Exception as error:
+        except Exception as error:  # a bug in a step fails its operations, not the runner
             LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
             failure = errors.Bug(f"{step.name}: {type(error).__name__}")
         for op in ops:
@@ -200,7 +200,7 @@ class Runner:
             raise  # parked, as above: no host or service failed, and waiting loses nothing
         except errors.NovaError as error:
             results = [error] * len(ops)
-        except Exception as error:
+        except Exception as error:  # a bug in a step fails its operations, not the runner
             LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
             results = [errors.Bug(f"{step.name}: {type(error).__name__}")] * len(ops)
             for op in ops:
@@ -328,7 +328,7 @@ class Runner:
             return act(*args)
         except errors.Overtaken:
             reason = "a newer operation owns the server"
-        except Exception as error:
+        except Exception as error:  # the journal has the operations: another runner continues them
             reason = f"cause: {error}"
             if not isinstance(error, errors.NovaError):
                 LOG.exception("the runner failed unexpectedly")

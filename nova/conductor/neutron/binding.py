@@ -265,10 +265,8 @@ class Binder:
             fields["binding:profile"] = profile
         if port.dns_name and self.client.has(DNS):
             fields["dns_name"] = ""
-        try:
+        with failures.expected(LOG, "port %s was deleted by its owner", port.id, on=errors.service.ResourceNotFound):
             self.client.update_port(port.id, fields)
-        except errors.service.ResourceNotFound:
-            LOG.info("port %s was deleted by its owner", port.id)
 
     # -- one interface of an existing server
 

@@ -111,11 +111,9 @@ class EventGatherer:
         concurrency.sleep(self._gather_s)
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        try:
-            with context.entered(who):
+        try:  # waiting hosts time out, and the next healing turn repairs the rows
+            with failures.best_effort(LOG, "network events were dropped: %s"), context.entered(who):
                 self._pass_on(waiting)
-        except errors.NovaError as error:  # waiting hosts time out, and the next healing turn repairs the rows
-            LOG.warning("network events were dropped: %s", error.message)
         finally:
             with self._lock:
                 self.busy -= 1

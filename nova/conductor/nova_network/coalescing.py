@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from nova import concurrency
+from nova import concurrency, failures
 
 LOG = logging.getLogger(__name__)
 
@@ -63,9 +63,7 @@ class Coalescer(Generic[B]):
                 if batch is None:
                     self._under_way.discard(key)
                     return
-            try:
+            # the next batch must be sent regardless of this error
+            with failures.keep_running(LOG, "%s of %s failed", self._name, key):
                 self._call(key, batch)
-            except Exception:  # the next batch must be sent regardless of this error
-                LOG.exception("%s of %s failed", self._name, key)
-            finally:
-                batch.done.set()
+            batch.done.set()

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.clients.dns import DeadlineDriver, Managers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
@@ -58,20 +58,18 @@ class DnsNames:
         """Create a domain. If the DNS server has it already, only its owner changes. Raises dns.BadName; dns.Away if
         the DNS server does not answer."""
         _check_name(domain.domain)
-        try:
+        with failures.expected(LOG, "domain %s exists already; changed its owner", domain.domain,
+                on=errors.dns.DomainExists):
             self._of_scope(domain.scope).create_domain(domain.domain)
-        except errors.dns.DomainExists:
-            LOG.info("domain %s exists already; changed its owner", domain.domain)
         self.deps.cell.transact(lambda tx: dns_domains.put(tx, domain))
         return domain
 
     def delete_dns_domain(self, domain: str) -> None:
         """Delete a domain. Raises dns.NoSuchDomain if nova has no record of it; dns.Away."""
         known = self._domain(domain)
-        try:
+        with failures.expected(LOG, "domain %s was already missing from the DNS server", domain,
+                on=errors.dns.NoSuchDomain):
             self._of_scope(known.scope).delete_domain(domain)
-        except errors.dns.NoSuchDomain:
-            LOG.info("domain %s was already missing from the DNS server", domain)
         self.deps.cell.transact(lambda tx: dns_domains.delete(tx, domain))
 
     def _domain(self, domain: str) -> DnsDomain:
@@ -210,10 +208,9 @@ def _quietly(driver: DeadlineDriver, act: str, pairs: Sequence[tuple[str | None,
 def _forget(driver: DeadlineDriver, name: str | None, address: str, domain: str) -> None:
     for found in driver.get_entries_by_address(address, domain):
         if name in (None, found):
-            try:
+            with failures.expected(LOG, "%s was already missing from %s", found, domain, on=errors.dns.NoSuchEntry,
+                    level=logging.DEBUG):
                 driver.delete_entry(found, domain)
-            except errors.dns.NoSuchEntry:
-                LOG.debug("%s was already missing from %s", found, domain)
 
 
 def _write(driver: DeadlineDriver, name: str | None, address: str, domain: str) -> None:

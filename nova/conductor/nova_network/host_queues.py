@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.nova_network.coalescing import Batch, Coalescer
 from nova.model.network.networks import NetworkOnHost
 from nova.rpc.contracts.network import NetworkRPC
@@ -66,14 +66,11 @@ class HostQueues:
 
 
 def _error_of(work: Callable[[], object]) -> errors.NovaError | None:
-    try:
-        work()
-    except errors.NovaError as error:
+    error = failures.failure_of(work)  # the next message must be sent regardless of this error
+    if error is None or isinstance(error, errors.NovaError):
         return error
-    except Exception as error:  # the next message must be sent regardless of this error
-        LOG.exception("could not notify a network host")
-        return errors.Bug(type(error).__name__)
-    return None
+    LOG.error("could not notify a network host", exc_info=error)
+    return errors.Bug(type(error).__name__)
 
 
 __all__ = ["HostQueues", "HostUpdate"]

@@ -111,7 +111,7 @@ class NetworkUpdates:
             begun = self._send(current)
         except errors.NovaError as error:
             current.fail(error)
-        except Exception as error:
+        except Exception as error:  # the requests that wait for it get the error
             LOG.exception("could not notify network hosts")
             current.fail(errors.Bug(type(error).__name__))
         finally:

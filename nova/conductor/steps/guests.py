@@ -4,6 +4,7 @@ cleanups."""
 from __future__ import annotations
 
 import datetime
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
@@ -184,12 +185,9 @@ class BuildGuests(Step):
             host = op.progress.host
             if not host:
                 continue
-            try:
+            with failures.parked(functools.partial(add_destroy_cleanup, deps, host, op), on=errors.NovaError,
+                                 but=errors.Overtaken):
                 destroy(deps, host, op)
-            except errors.Overtaken:
-                raise
-            except errors.NovaError as error:
-                add_destroy_cleanup(deps, host, op, error)
 
 
 def destroy(deps: Deps, host: str, op: Op) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.clients.glance import BASE_KEYS, TAKING
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
@@ -257,11 +257,8 @@ def snapshot_order(deps: Deps, op: Op, image_id: str = "") -> SnapshotOrder:
 def discard(deps: Deps, image_id: str, whole_stays: bool = False) -> None:
     """Delete an image. If it cannot be deleted (the service is down, the owner protects it) it is left with a warning:
     no server waits for it."""
-    try:
+    with failures.best_effort(LOG, "image %s could not be deleted at the image service: %s", image_id), \
+            contextlib.suppress(errors.NotFound):
         if whole_stays and deps.images.show(image_id).status == ACTIVE:
             return
         deps.images.delete(image_id)
-    except errors.NotFound:
-        return
-    except errors.NovaError as error:
-        LOG.warning("image %s could not be deleted at the image service: %s", image_id, error.message)

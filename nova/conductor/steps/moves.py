@@ -109,22 +109,16 @@ def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
 def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
     """Send an order to the source. Raises move.SourceFailed, so that no other destination is tried without success."""
     host = move_ends.source(op).host
-    try:
+    with failures.replaced(errors.NovaError, lambda error: errors.move.SourceFailed(
+            host=host, server=op.uuid, why=error.message), but=errors.Overtaken):
         return ask(deps, call, host, op, order)
-    except errors.Overtaken:
-        raise
-    except errors.NovaError as error:
-        raise errors.move.SourceFailed(host=host, server=op.uuid, why=error.message) from None
 
 
 def remove(deps: Deps, op: Op, end: move_ends.MoveEnd, keep_disks: bool = False) -> None:
     """Remove the server from a host where it must not be. A failure becomes a pending cleanup."""
-    try:
+    with failures.parked(lambda error: add_removal_cleanup(deps, op, end, error.message, keep_disks),
+                         on=errors.NovaError, but=(errors.Overtaken, DatabaseUnavailable)):
         ask(deps, ComputeRPC.destroy_guests, end.host, op, move_ends.order_at(deps, op, end, keep_disks))
-    except (errors.Overtaken, DatabaseUnavailable):
-        raise
-    except errors.NovaError as error:
-        add_removal_cleanup(deps, op, end, error.message, keep_disks)
 
 
 def add_removal_cleanup(deps: Deps, op: Op, end: move_ends.MoveEnd, why: str, keep_disks: bool = False) -> None:

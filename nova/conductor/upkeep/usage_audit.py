@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from nova import errors
+from nova import errors, failures
 from nova.conductor.engine.deps import Deps
 from nova.db.quota import usage_audits
 from nova.db.server import servers
@@ -74,11 +74,8 @@ def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id:
 def _notified(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
     """Send a server's notification. False, with a line in the log, if it cannot be created: the others are still sent.
     Raises Unavailable if no notification can be sent now."""
-    try:
+    with failures.keep_running(LOG, "could not send the server's exists notification", but=errors.Unavailable,
+            extra={"server": row.uuid}):
         deps.notifier.exists(row, *period, metadata)
-    except errors.Unavailable:
-        raise
-    except Exception:
-        LOG.exception("could not send the server's exists notification", extra={"server": row.uuid})
-        return False
-    return True
+        return True
+    return False

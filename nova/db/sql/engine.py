@@ -185,9 +185,7 @@ def _roll_back(connection: Connection) -> None:
     """Roll back, or else close the connection: an open transaction must not return to the pool."""
     if connection.invalidated:
         return  # the connection is closed, and its transaction with it
-    try:
-        connection.exec_driver_sql("ROLLBACK")
-    except Exception:
+    if failures.failure_of(connection.exec_driver_sql, "ROLLBACK"):
         connection.invalidate()
 
 

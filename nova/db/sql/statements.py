@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import failures
 from nova.db.sql.types import AnyColumn, Clause, utc_now
 
 
@@ -157,9 +158,7 @@ def statement_timeout(tx: Connection, seconds: int) -> Iterator[None]:
 
 def _lift(tx: Connection, statement: str) -> None:
     """Reset the limit, or else close the connection: its next user must not inherit the limit."""
-    try:
-        tx.exec_driver_sql(statement)
-    except Exception:
+    if failures.failure_of(tx.exec_driver_sql, statement):
         tx.invalidate()
 
 

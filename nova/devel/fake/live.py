@@ -68,13 +68,14 @@ class FakeLiveMoves(Part):
             if other.error is not None:
                 raise other.error
             return
-        try:
-            self._arrivals.absorb(uuid)
-            if self._hypervisor.power_state(uuid) is not None:
-                self._send(order, mine, listener, stopped)
-        except Exception as error:
+
+        def keep(error: Exception) -> None:
             mine.error = error
-            raise
+        try:
+            with failures.reported_to(keep, on=Exception):
+                self._arrivals.absorb(uuid)
+                if self._hypervisor.power_state(uuid) is not None:
+                    self._send(order, mine, listener, stopped)
         finally:
             with self._migrations_lock:
                 del self.migrations[uuid]

@@ -80,7 +80,7 @@ class Ec2Application:
             status, content = 200, self._answer(environ, request_id)
         except ConnectionError:
             raise
-        except Exception as error:
+        except Exception as error:  # a bug is a response, too
             status, content = self._refused(error, environ, request_id)
         return send(start_response, status, [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(content)))],
                     content)

@@ -83,7 +83,7 @@ class S3Application:
             answer = self._answer(environ)
         except (ConnectionError, TimeoutError):
             raise
-        except Exception as error:
+        except Exception as error:  # a bug is a response, too
             answer = _refused(error, environ, request_id)
         headers = {"x-amz-request-id": request_id, "Content-Type": "application/xml", **answer.headers}
         if answer.status in (204, 304):

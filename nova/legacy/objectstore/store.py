@@ -344,13 +344,10 @@ class ObjectStore:
 
     def _objects(self, bucket: str) -> Iterator[ObjectRecord]:
         for path in (self.buckets / bucket / OBJECTS).iterdir():
-            try:
-                with path.open("rb") as stream:
-                    yield files.read_record(stream, ObjectRecord)
-            except FileNotFoundError:  # deleted meanwhile
-                pass
-            except files.RecordDamaged as error:
-                LOG.error("File %s of the object store is damaged; omitted from the listing", error)
+            with contextlib.suppress(FileNotFoundError), failures.best_effort(  # suppressed: deleted meanwhile
+                    LOG, "File %s of the object store is damaged; omitted from the listing", on=files.RecordDamaged,
+                    level=logging.ERROR), path.open("rb") as stream:
+                yield files.read_record(stream, ObjectRecord)
 
     def object_path(self, bucket: str, key: str) -> Path:
         """Return the path of an object's file, which need not exist. Raises S3Error for invalid names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -30,11 +31,9 @@ def packet_filter(options: Options, switches: Path | None = None, elsewhere: Cal
     """Check that security groups are enforced. ``switches``: the kernel's directory of the bridge-nf-call settings."""
     from nova.conf.network import neutron_in_use
 
-    written = neutron_in_use(options)
-    try:
+    in_use = written = neutron_in_use(options)
+    with contextlib.suppress(errors.NovaError):
         in_use = elsewhere(options)
-    except errors.NovaError:
-        in_use = written
     found = Finding(OK, "Neutron's agents enforce security groups") if in_use else _ours(options, switches)
     if in_use != written and found.state == OK:
         return Finding(WARN, f"{found.what}; but [DEFAULT]use_neutron = {str(written).lower()} on this host",

@@ -145,7 +145,7 @@ def dispatch(request: bytes, settings: HelperSettings) -> bytes:
         reply = wire.HelperReply(error=wire.error_of(refused(name, str(error)[:300])))
     except OSError as error:
         reply = wire.HelperReply(os_error=(error.errno or 0, error.strerror or str(error)))
-    except Exception:
+    except Exception:  # a request must not end the helper, and learns nothing of its bugs
         LOG.exception("unexpected error in %s", name)
         reply = wire.HelperReply(error=wire.error_of(errors.Bug()))
     return msgspec.msgpack.encode(reply)

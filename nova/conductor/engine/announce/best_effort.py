@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from nova import failures
 from nova.conductor.engine.deps import Deps
 from nova.db.server import notification_rows
 from nova.db.server.servers import instance_name
@@ -31,9 +32,8 @@ def quietly(method: Callable[..., None]) -> Callable[..., None]:
         notifier = first.notifier if isinstance(first, Deps) else first.deps.notifier
         if not notifier.on:
             return
-        try:
-            method(first, *args, **kwargs)
-        except Exception as error:  # no operation fails or waits because of a notification
+        # no operation fails or waits because of a notification
+        if error := failures.failure_of(method, first, *args, **kwargs):
             notifier.lost(1, f"{method.__name__}: {type(error).__name__}: {error}")
     return call
 

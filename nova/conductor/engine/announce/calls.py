@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, failures
 from nova.conductor.engine.announce.best_effort import facts, quietly, read
 from nova.conductor.engine.announce.resources import once, server
 from nova.conductor.engine.deps import Deps
@@ -72,11 +72,8 @@ class _Call:
 
     def run(self, method: Callable[[], AnyColumn]) -> object:
         self._before()
-        try:
+        with failures.reported_to(self._failed, on=errors.NovaError):
             result = method()
-        except errors.NovaError as error:
-            self._failed(error)
-            raise
         self._after(result)
         return result
 

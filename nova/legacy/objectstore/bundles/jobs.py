@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from nova import decoding
+from nova import decoding, failures
 from nova.legacy.objectstore import files
 from nova.legacy.objectstore.bundles.manifest import BundleManifest
 
@@ -68,18 +68,18 @@ class JobFolder:
         path = self.folder / f"{_word(job.project_id)}.{job.image_id}{SUFFIX}"
         descriptor, name = tempfile.mkstemp(prefix="new.", dir=self.folder)  # 0600
         stream = os.fdopen(descriptor, "r+b")
-        try:
+
+        def undo() -> None:
+            stream.close()
+            for left in (Path(name), path):
+                left.unlink(missing_ok=True)
+        with failures.on_failure(undo, on=BaseException):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             stream.write(msgspec.json.encode(job))
             stream.flush()
             os.fsync(descriptor)
             os.replace(name, path)
             files.sync_folder(self.folder)
-        except BaseException:
-            stream.close()
-            for left in (Path(name), path):
-                left.unlink(missing_ok=True)
-            raise
         return HeldJob(job, path, stream)
 
     def waiting(self) -> Iterator[HeldJob]:

@@ -96,14 +96,14 @@ class BundleService:
         self._check_space(order.project_id)
         held = self._kept(BundleJob(
             image.id, order.project_id, self._owner(order.project_id), str(location), time.time(), found))
-        try:
+
+        def end(error: BaseException) -> None:
+            if isinstance(error, errors.Unavailable):
+                held.release()  # the record may exist: the job's next run finds out
+            else:
+                held.done()
+        with failures.reported_to(end, on=BaseException):
             self._images.create(image)
-        except errors.Unavailable:  # the record may exist: the job's next run finds out
-            held.release()
-            raise
-        except BaseException:
-            held.done()
-            raise
         self._submit(held)
         return RegisteredImage(image_id=image.id, container_format=found.facts.container_format)
 
@@ -189,25 +189,24 @@ class BundleService:
     def _run(self, held: HeldJob) -> None:
         job = held.job
         try:
-            with context.entered(context.internal()), concurrency.cancellable(self._check(job)):
+            with failures.expected(LOG, "Creation of image %s interrupted; it continues at the next start",
+                                   job.image_id, on=Stopping), \
+                    context.entered(context.internal()), concurrency.cancellable(self._check(job)):
                 self._outcome(held)
-        except Stopping:
-            LOG.info("Creation of image %s interrupted; it continues at the next start", job.image_id)
         finally:
             self._end(held)
 
     def _outcome(self, held: HeldJob) -> None:
         job = held.job
-        try:
-            self._work.run(job)
-        except errors.image.NotFound:
+        error = failures.failure_of(self._work.run, job)
+        if isinstance(error, errors.image.NotFound):
             LOG.info("Image %s was deleted; dropped its job", job.image_id)
-        except errors.NovaError as error:
+        elif error is not None:
+            if not isinstance(error, errors.NovaError):
+                LOG.error("Unexpected error while creating image %s from bundle %s", job.image_id, job.location,
+                          exc_info=error)
+                error = errors.Bug()
             if self._has_to_wait(job, error):
-                return
-        except Exception:
-            LOG.exception("Unexpected error while creating image %s from bundle %s", job.image_id, job.location)
-            if self._has_to_wait(job, errors.Bug()):
                 return
         self._retries.pop(job.image_id, None)
         held.done()
@@ -244,10 +243,9 @@ class BundleService:
         return check
 
     def _still_there(self, image_id: str) -> None:
-        try:
+        with failures.expected(LOG, "image service unavailable; cannot check whether image %s still exists", image_id,
+                on=errors.Unavailable, level=logging.DEBUG):
             self._images.show(image_id)
-        except errors.Unavailable:
-            LOG.debug("image service unavailable; cannot check whether image %s still exists", image_id)
 
 
 def of_options(options: Options, store: ObjectStore, images: BundleImages, cert: BundleCert,

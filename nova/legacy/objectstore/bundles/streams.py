@@ -119,9 +119,8 @@ class Parts(NamedTuple):
             out.write(piece)
             return len(piece)
         try:
-            pump(turn)
-        except RecordDamaged:
-            raise errors.bundle.PartDamaged(part=part.filename) from None
+            with failures.replaced(RecordDamaged, lambda _: errors.bundle.PartDamaged(part=part.filename)):
+                pump(turn)
         finally:
             opened.close()
         if part.sha1 not in ("", digest.hexdigest()):

@@ -84,13 +84,12 @@ def unpack(source: Path, target: Path, expected: ExpectedImage, room: DiskSpace)
     """
     with source.open("rb") as packed:
         stream = GunzippedStream(packed)
-        try:
-            _extract(stream, target, expected, room)
-        except (errors.NovaError, OSError):
-            raise
         # all errors that tarfile raises for hostile numbers
-        except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError, TypeError) as error:
-            raise errors.bundle.Tarball(reason=f"it is damaged ({type(error).__name__})") from None
+        with failures.replaced(
+                (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError, TypeError),
+                lambda error: errors.bundle.Tarball(reason=f"it is damaged ({type(error).__name__})"),
+                but=(errors.NovaError, OSError)):
+            _extract(stream, target, expected, room)
     if expected.sha1 not in ("", stream.sha1.hexdigest()):
         raise errors.bundle.Digest()
 

@@ -115,7 +115,7 @@ class BundleWork:
             failure = error
         except OSError as error:
             failure = _disk(error)
-        except Exception:
+        except Exception:  # a bug fails the image, not the service
             LOG.exception("Unexpected error while creating image %s (%s)", job.image_id, step.failed)
             failure = errors.Bug()
         LOG.warning("Image %s could not be created from bundle %s of project %s (%s): %s. %s", job.image_id,
@@ -141,12 +141,9 @@ class BundleWork:
     def _key(self, job: BundleJob) -> BundleKey:
         texts = [base64.b64encode(bytes.fromhex(one)).decode()
                  for one in (job.manifest.encrypted_key, job.manifest.encrypted_iv)]
-        try:
+        with failures.replaced(errors.NovaError, lambda error: errors.bundle.KeyRefused(reason=error.message),
+                               but=(errors.Unavailable, errors.PeerTooOld)):
             key, iv = (self._cert.decrypt_text(job.project_id, text) for text in texts)
-        except (errors.Unavailable, errors.PeerTooOld):
-            raise
-        except errors.NovaError as error:
-            raise errors.bundle.KeyRefused(reason=error.message) from None
         return read_key(key, iv)
 
     def unpack(self, job: BundleJob, folder: Path) -> None:

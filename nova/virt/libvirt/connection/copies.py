@@ -7,7 +7,7 @@ import contextlib
 import libvirt
 
 from nova import errors
-from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.connection.link import Link, coded, unless
 from nova.virt.libvirt.connection.objects import Domain
 from nova.virt.libvirt.hypervisor import CopyState
 
@@ -39,12 +39,9 @@ def _begin(domain: Domain, xml: str) -> None:
 
 
 def _under_way(domain: Domain) -> str | None:
-    try:
+    with coded(libvirt.VIR_ERR_NO_DOMAIN_BACKUP, libvirt.VIR_ERR_OPERATION_INVALID):
         return domain.backupGetXMLDesc()
-    except libvirt.libvirtError as error:
-        if error.get_error_code() in (libvirt.VIR_ERR_NO_DOMAIN_BACKUP, libvirt.VIR_ERR_OPERATION_INVALID):
-            return None
-        raise
+    return None
 
 
 def _progress(domain: Domain) -> CopyState:

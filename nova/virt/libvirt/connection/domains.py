@@ -9,7 +9,7 @@ import libvirt
 
 from nova import errors
 from nova.model.server.states import PowerState
-from nova.virt.libvirt.connection.link import Link, reason_of, unless
+from nova.virt.libvirt.connection.link import Link, coded, reason_of, unless
 from nova.virt.libvirt.connection.objects import Connect, Domain
 from nova.virt.libvirt.hypervisor import Definitions
 
@@ -128,32 +128,23 @@ def _state(domain: Domain) -> PowerState:
 def _states(connection: Connect) -> dict[str, PowerState]:
     found = {}
     for domain in connection.listAllDomains():
-        try:
+        with coded(libvirt.VIR_ERR_NO_DOMAIN):  # removed since the list was made
             found[domain.UUIDString()] = _state(domain)
-        except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # removed since the list was made
-                raise
     return found
 
 
 def _definitions(connection: Connect) -> dict[str, Definitions]:
     found = {}
     for domain in connection.listAllDomains():
-        try:
+        with coded(libvirt.VIR_ERR_NO_DOMAIN):  # removed since the list was made
             found[domain.UUIDString()] = _definitions_of(domain)
-        except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # removed since the list was made
-                raise
     return found
 
 
 def _noted(domain: Domain, namespace: str) -> bool:
-    try:
+    with coded(libvirt.VIR_ERR_NO_DOMAIN_METADATA):
         return bool(domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, namespace))
-    except libvirt.libvirtError as error:
-        if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN_METADATA:
-            return False
-        raise
+    return False
 
 
 def _stats(domain: Domain) -> dict[str, int | str]:
@@ -173,11 +164,8 @@ def _definitions_of(domain: Domain) -> Definitions:
 
 
 def _detach(domain: Domain, xml: str, running: bool) -> None:
-    try:
+    with coded(*DETACHED):
         domain.detachDeviceFlags(xml, LIVE if running else CONFIG)
-    except libvirt.libvirtError as error:
-        if error.get_error_code() not in DETACHED:
-            raise
 
 
 def _ask_to_stop(domain: Domain) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libvirt
 
-from nova.virt.libvirt.connection.link import Link
+from nova.virt.libvirt.connection.link import Link, coded
 from nova.virt.libvirt.connection.objects import Connect, Secret
 from nova.virt.libvirt.hypervisor import HostSize
 
@@ -59,38 +59,26 @@ class HostConnection(Link):
 def _devices(connection: Connect) -> tuple[str, ...]:
     found = []
     for device in connection.listAllDevices(KINDS):
-        try:
+        with coded(libvirt.VIR_ERR_NO_NODE_DEVICE):  # removed since the list was made
             found.append(device.XMLDesc(0))
-        except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_NODE_DEVICE:  # removed since the list was made
-                raise
     return tuple(found)
 
 
 def _find(connection: Connect, secret_uuid: str) -> Secret | None:
-    try:
+    with coded(libvirt.VIR_ERR_NO_SECRET):
         return connection.secretLookupByUUIDString(secret_uuid)
-    except libvirt.libvirtError as error:
-        if error.get_error_code() == libvirt.VIR_ERR_NO_SECRET:
-            return None
-        raise
+    return None
 
 
 def _value(secret: Secret | None) -> bytes | None:
     """Return the secret's value, or None. A secret has no value if nova-compute died between its two calls."""
-    try:
+    with coded(libvirt.VIR_ERR_NO_SECRET):
         return None if secret is None else secret.value()
-    except libvirt.libvirtError as error:
-        if error.get_error_code() == libvirt.VIR_ERR_NO_SECRET:
-            return None
-        raise
+    return None
 
 
 def _has_value(secret: Secret | None) -> bool:
     """Return whether the secret has a value. libvirt does not show the value of a private secret, but it has one."""
-    try:
+    with coded(libvirt.VIR_ERR_INVALID_SECRET):
         return _value(secret) is not None
-    except libvirt.libvirtError as error:
-        if error.get_error_code() == libvirt.VIR_ERR_INVALID_SECRET:
-            return True
-        raise
+    return True

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import libvirt
 
-from nova import concurrency, errors
+from nova import concurrency, errors, failures
 from nova.model.server.states import PowerState
 from nova.virt.libvirt.connection.objects import Connect, Domain
 from nova.virt.libvirt.hypervisor import ConnectionLost, PowerEvent, Sink
@@ -171,12 +171,9 @@ class Link:
     def on_domain(self, task: str, server_uuid: str, function: Callable[[Domain], T], lasts: bool = False) -> T:
         """Call ``function`` with the domain. ``lasts``: it may take long. Raises guest.NotDefined."""
         def find(connection: Connect) -> tuple[bool, T | None]:
-            try:
+            with coded(libvirt.VIR_ERR_NO_DOMAIN):
                 return True, function(connection.lookupByUUIDString(server_uuid))
-            except libvirt.libvirtError as error:
-                if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
-                    return False, None
-                raise
+            return False, None
         found, result = (self.call_on_own_connection if lasts else self.call)(task, find)
         if not found:
             raise errors.guest.NotDefined(uuid=server_uuid)
@@ -201,11 +198,13 @@ def _close(connection: Connect) -> None:
 
 def unless(act: Callable[[], object], done: Callable[[], object]) -> None:
     """Call ``act``; ignore its failure if ``done`` shows that another process has reached the same state."""
-    try:
+    with failures.accepted(libvirt.libvirtError, lambda _: bool(done())):
         act()
-    except libvirt.libvirtError:
-        if not done():
-            raise
+
+
+def coded(*codes: int) -> contextlib.AbstractContextManager[None]:
+    """Go on after an error of libvirt with one of these codes, which is an expected answer."""
+    return failures.accepted(libvirt.libvirtError, lambda error: error.get_error_code() in codes)
 
 
 def is_broken(error: libvirt.libvirtError) -> bool:

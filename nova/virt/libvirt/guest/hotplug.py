@@ -5,6 +5,7 @@ A running guest is asked to release an interface like any device: see :mod:`~nov
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,8 +87,7 @@ class LibvirtHotPlug:
 
     def _find(self, order: InterfaceOrder) -> Find:
         """Return a finder of the interface; by MAC address only if its port's data has become invalid."""
-        try:
+        spec = VifSpec(mac=order.interface.mac)
+        with contextlib.suppress(errors.HostRefused):
             spec = self._spec(order)
-        except errors.HostRefused:
-            spec = VifSpec(mac=order.interface.mac)
         return lambda definition: xml.find(definition, spec)

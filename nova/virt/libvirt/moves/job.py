@@ -53,19 +53,19 @@ class MigrationJob:
     def run(self, listeners: MigrationListeners) -> None:
         """Run the migration to its end. Raises move.MigrationFailed if the guest is still here; host.LibvirtDown or
         move.MigrationUnclear if only its destination knows."""
-        try:
-            if self._departure is not None:
-                if listeners.stopped():
-                    raise errors.move.MigrationFailed(uuid=self.uuid, reason="it was cancelled before it began")
-                concurrency.spawn(self._send, self._departure, name="migration")
-            else:
-                self._sent.set()
-            self._watching = True
-            self._watch_it(listeners)
-            self._finish()
-        except Exception as error:
+        def keep(error: Exception) -> None:
             self.error = error
-            raise
+        try:
+            with failures.reported_to(keep, on=Exception):
+                if self._departure is not None:
+                    if listeners.stopped():
+                        raise errors.move.MigrationFailed(uuid=self.uuid, reason="it was cancelled before it began")
+                    concurrency.spawn(self._send, self._departure, name="migration")
+                else:
+                    self._sent.set()
+                self._watching = True
+                self._watch_it(listeners)
+                self._finish()
         finally:
             self.over.set()
 
@@ -101,7 +101,7 @@ class MigrationJob:
             self._cut_off, self._reason = True, str(error)
         except errors.NovaError as error:
             self._reason = str(error)
-        except Exception as error:
+        except Exception as error:  # the thread that watches the migration reports it
             LOG.exception("a live migration failed with an unexpected error", extra={"server": self.uuid})
             self._reason = type(error).__name__
         finally:
@@ -208,9 +208,6 @@ class MigrationJobs:
 @contextlib.contextmanager
 def _harmless(uuid: str) -> Iterator[None]:
     """Log errors of a step: they must not end the watch, because the migration would continue unwatched."""
-    try:
+    with failures.keep_running(LOG, "error while watching a live migration: %s", level=logging.WARNING,
+            extra={"server": uuid}), contextlib.suppress(errors.guest.NotDefined):
         yield
-    except errors.guest.NotDefined:
-        return
-    except Exception as error:
-        LOG.warning("error while watching a live migration: %s", error, extra={"server": uuid})

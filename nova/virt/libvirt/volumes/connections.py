@@ -52,15 +52,15 @@ class VolumeConnections:
         known = {one.volume_id: one for one in folder.volumes()}
         wanted = [self._wanted(server_uuid, one, known, targets or {}) for one in volumes]
         begun: list[VolumeRecord] = []
-        try:
-            for one in wanted:
-                begun.append(one.record)
-                self._connect(folder, known.get(one.record.volume_id), one)
-        except Exception as error:
+
+        def give_up(error: Exception) -> None:
             for record in begun:
                 if record.volume_id not in known:
                     self._give_up(folder, record, forget=isinstance(error, errors.host.VolumeIdentity))
-            raise
+        with failures.reported_to(give_up, on=Exception):
+            for one in wanted:
+                begun.append(one.record)
+                self._connect(folder, known.get(one.record.volume_id), one)
 
     def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
         """Disconnect all volumes of the guest, also of its source copy, which uses none. The guest is gone, so a failed

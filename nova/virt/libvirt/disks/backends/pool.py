@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from nova import concurrency, errors
+from nova import concurrency, failures
 from nova.privileged.rbd import Rbd
 
 LOG = logging.getLogger(__name__)
@@ -51,9 +51,9 @@ class PoolTrash:
 
     def _work(self, rbd: Rbd) -> None:
         try:
-            self.empty(rbd)
-        except errors.NovaError as error:
-            LOG.error("could not empty the trash of pool %s: %s", rbd.pool.name, error)
+            with failures.best_effort(LOG, "could not empty the trash of pool %s: %s", rbd.pool.name,
+                                      level=logging.ERROR):
+                self.empty(rbd)
         finally:
             self._working.release()
 
