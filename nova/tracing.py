@@ -13,7 +13,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,9 @@ from nova.model.base import Library
 
 if TYPE_CHECKING:
     import datetime
+
+    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.trace import Span
 
 LOG = logging.getLogger(__name__)
 
@@ -79,7 +82,7 @@ def headers() -> dict[str, str]:
 class Exporter:
     """Tracer of opentelemetry-sdk. ``processor`` receives the spans in place of the collector. Raises ImportError."""
 
-    def __init__(self, options: Options, binary: str, release: str, processor: Any = None) -> None:
+    def __init__(self, options: Options, binary: str, release: str, processor: SpanProcessor | None = None) -> None:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -117,7 +120,7 @@ class Exporter:
             processor or BatchSpanProcessor(OTLPSpanExporter(endpoint=options.tracing.otlp_endpoint)))
         self._tracer = self.provider.get_tracer("nova")
 
-    def start(self, name: str, kind: str, parent: Place, own: str = "", began_ns: int | None = None) -> Any:
+    def start(self, name: str, kind: str, parent: Place, own: str = "", began_ns: int | None = None) -> Span:
         """Start a span below ``parent``. ``own``: its id, if already chosen."""
         api = self._api
         above = api.set_span_in_context(api.NonRecordingSpan(api.SpanContext(
@@ -126,7 +129,7 @@ class Exporter:
         with _given(_next_trace, parent.trace), _given(_next_span, own):
             return self._tracer.start_span(name, context=above, kind=api.SpanKind[kind], start_time=began_ns)
 
-    def failed(self, span: Any, words: str) -> None:
+    def failed(self, span: Span, words: str) -> None:
         """Mark the span as failed."""
         span.set_status(self._api.Status(self._api.StatusCode.ERROR, words))
 

@@ -42,7 +42,7 @@ ERRORS = {
 }
 PLAIN = (401, 404, 413, 414)  # may come from middleware in front of the API, as plain text
 
-Operation = dict[str, Any]
+Operation = dict[str, object]
 
 
 def errors_of(route: Route) -> list[int]:

@@ -9,13 +9,12 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from nova.api.view import Free, Out, View
-from nova.model.base import Json
 from nova.web.specs import any_of
 from nova.web.validation import Schema
 
@@ -51,7 +50,10 @@ def of_view(view: View, version: int) -> Schema:
         properties[entry.name] = schema
         if not entry.optional and entry.flag is None:
             required.append(entry.name)
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    shown: Schema = {"type": "object", "properties": properties}
+    if required:
+        shown["required"] = required
+    return shown
 
 
 def of_field(entry: Out, of: type | None, version: int) -> Schema:
@@ -78,13 +80,15 @@ def _hints(of: object) -> dict[str, object]:
     return typing.get_type_hints(of) if isinstance(of, type) else {}
 
 
-def _returned(getter: Json) -> Json:
+def _returned(getter: Callable[..., object] | None) -> object:
     with contextlib.suppress(NameError):  # a type imported only for type checkers
         return typing.get_type_hints(getter).get("return", Any)
-    return {"str": str, "int": int, "bool": bool, "str | None": str | None, "list[dict[str, str]]": list[
-        dict[str, str]], "dict[str, Any]": dict[str, Any]}.get(getter.__annotations__.get("return"), Any)
+    return _BY_NAME.get(getattr(getter, "__annotations__", {}).get("return", ""), Any)
 
 
+#: Annotations that do not need the names imported only for type checkers.
+_BY_NAME: dict[str, object] = {"str": str, "int": int, "bool": bool, "str | None": str | None,
+                               "list[dict[str, str]]": list[dict[str, str]], "dict[str, Any]": dict[str, Any]}
 _PLAIN: dict[Any, Schema] = {str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},
                              bool: {"type": "boolean"}, type(None): {"type": "null"}, Any: {},
                              datetime.datetime: {"type": "string"}}
@@ -93,7 +97,7 @@ _PLAIN: dict[Any, Schema] = {str: {"type": "string"}, int: {"type": "integer"}, 
 def of_type(hint: object) -> Schema:
     """Return the JSON schema of a type of the model."""
     if hint in _PLAIN:
-        return dict(_PLAIN[hint])
+        return {**_PLAIN[hint]}
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any_of([of_type(one) for one in inner])

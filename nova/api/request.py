@@ -11,6 +11,7 @@ from nova import errors
 from nova.api.routing import Route
 from nova.model.base import Page, Scope
 from nova.rpc.contracts.cert import CertRPC
+from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web.dispatch import APIRequest, Site
 from nova.web.query import query_pairs
@@ -45,6 +46,7 @@ class ComputeSite(Site):
     """Services and settings of the compute API. ``conductor``: a client of ConductorRPC. ``networks``: the network
     service, neutron or nova-network."""
 
+    conductor: ConductorRPC
     consoles: ConsoleAuthRPC
     certs: CertRPC
     options: ApiOptions = ApiOptions()
@@ -89,6 +91,11 @@ class Request(APIRequest):
     project_in_url: str | None = None
     route_path: str = ""
     _links: Links | None = None
+
+    @property
+    def conductor(self) -> ConductorRPC:
+        """Client of the conductors' contract."""
+        return self.site.conductor
 
     @property
     def consoles(self) -> ConsoleAuthRPC:
@@ -142,7 +149,7 @@ class Request(APIRequest):
 
     def limit(self) -> int:
         """Return the number of items in a page: the requested one, at most ``[api]max_limit``."""
-        asked = self.query.one("limit")
+        asked = self.query.number("limit")
         return self.options.max_limit if asked is None else min(asked, self.options.max_limit)
 
     def next_links(self, key: str, items: Sequence[object], marker: str | None) -> dict[str, list[dict[str, str]]]:

@@ -14,18 +14,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar, Unpack
 from urllib.parse import parse_qsl, quote, urlsplit
 
+import msgspec
 import requests
 
 from nova import concurrency, errors, failures
 from nova.clients import cinder_values as values
+from nova.clients.answers import NULL, Link, UnreadableError, decoded, decoded_list, links_of
 from nova.clients.cinder_caller import CinderCaller, Version
-from nova.clients.session import Credentials, ServiceEndpoint
+from nova.clients.cinder_values import Resource
+from nova.clients.session import CallOptions, Credentials, ServiceEndpoint
 from nova.conf.cinder import CinderOptions
-from nova.model.base import Json
 from nova.model.volumes import (
     RESERVED,
     SNAPSHOT,
@@ -51,6 +53,7 @@ REIMAGE: tuple[Version, ...] = ((3, 68),)
 
 LOGGERS = ("nova.clients.cinder_caller", "os_brick")  # loggers that [cinder]debug sets to debug level
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -75,6 +78,12 @@ def _catalog_info(text: str) -> Sequence[str]:
     return parts
 
 
+class VersionedCall(CallOptions, total=False):
+    """Arguments of a call. ``versions``: as in :meth:`CinderCaller.headers`."""
+
+    versions: tuple[Version, ...]
+
+
 class Cinder:
     """Client of the volume service. ``doubts_s``: pauses before each check for an attachment whose creation was not
     answered."""
@@ -87,20 +96,20 @@ class Cinder:
     def get(self, volume_id: str, as_user: bool = False) -> Volume:
         """Return a volume. Raises volume.NotFound."""
         with _missing(errors.volume.NotFound(volume=volume_id)):
-            return values.volume(self._read("GET", _path("volumes", volume_id), "volume", as_user=as_user,
-                                            versions=VOLUMES))
+            return self._read(values.VOLUME, "GET", _path("volumes", volume_id), as_user=as_user,
+                              versions=VOLUMES)
 
     def list(self, query: VolumeQuery, as_user: bool = False) -> tuple[Volume, ...]:
         """Return a page of the calling project's volumes, newest first."""
-        return self._all("volumes/detail", "volumes", values.volume, _slice(query), query.limit, as_user=as_user)
+        return self._all("volumes/detail", values.VOLUME, _slice(query), query.limit, as_user=as_user)
 
     def create(self, new: NewVolume, as_user: bool = False) -> Volume:
         """Create a volume of the calling project; its status is still ``creating``. Raises volume.Refused,
         volume.OverQuota, volume.SnapshotNotFound, volume.TypeNotFound."""
         with _missing(errors.volume.TypeNotFound(volume_type=new.volume_type),
                       errors.volume.SnapshotNotFound(snapshot=new.snapshot_id)):
-            return values.volume(self._read("POST", "/volumes", "volume", as_user=as_user,
-                                            json={"volume": values.new_volume(new)}))
+            return self._read(values.VOLUME, "POST", "/volumes", as_user=as_user,
+                              json={"volume": values.new_volume(new)})
 
     def delete(self, volume_id: str, as_user: bool = False) -> None:
         """Delete a volume, which Cinder completes later. Raises volume.NotFound; volume.Refused if it is in use, or has
@@ -123,8 +132,7 @@ class Cinder:
         volume.Refused."""
         with _missing(errors.volume.NotFound(volume=old_id), errors.volume.NotFound(volume=new_id)):
             body = {"os-migrate_volume_completion": {"new_volume": new_id, "error": error}}
-            return str(self._read("POST", _path("volumes", old_id, "/action"), "save_volume_id", as_user=as_user,
-                                  json=body))
+            return self._read(values.SAVED_ID, "POST", _path("volumes", old_id, "/action"), as_user=as_user, json=body)
 
     def reimage(self, volume_id: str, image_id: str, reserved: bool = True, as_user: bool = False) -> None:
         """Write an image over the volume, which has the status ``downloading`` until that is done. ``reserved``: also
@@ -135,13 +143,13 @@ class Cinder:
     def encryption(self, volume_id: str, as_user: bool = False) -> VolumeEncryption | None:
         """Return the encryption of a volume; None if it is not encrypted. Raises volume.NotFound."""
         with _missing(errors.volume.NotFound(volume=volume_id)):
-            return values.encryption(self._json("GET", _path("volumes", volume_id, "/encryption"), as_user=as_user))
+            return values.encryption(self._json(values.EncryptionAnswer, "GET",
+                                                _path("volumes", volume_id, "/encryption"), as_user=as_user))
 
     def types(self, as_user: bool = False) -> Mapping[str, str]:
         """Return the name of each volume type, by its id and by its name."""
-        found = self._all("types", "volume_types", lambda one: (one["id"], one["name"]), {}, links="volume_type_links",
-                          as_user=as_user)
-        return {key: name for type_id, name in found for key in (type_id, name)}
+        found = self._all("types", values.TYPE, {}, as_user=as_user)
+        return {key: one.name for one in found for key in (one.id, one.name)}
 
     def change_metadata(self, change: VolumeMetadataChange, as_user: bool = False) -> None:
         """Set and delete metadata. Deleting an absent key is not an error. Raises volume.NotFound,
@@ -163,24 +171,24 @@ class Cinder:
     def get_snapshot(self, snapshot_id: str, as_user: bool = False) -> VolumeSnapshot:
         """Return a volume snapshot. Raises volume.SnapshotNotFound."""
         with _missing(errors.volume.SnapshotNotFound(snapshot=snapshot_id)):
-            return values.snapshot(self._read("GET", _path("snapshots", snapshot_id), "snapshot", as_user=as_user))
+            return self._read(values.SNAPSHOT, "GET", _path("snapshots", snapshot_id), as_user=as_user)
 
     def list_snapshots(self, query: VolumeQuery, as_user: bool = False) -> tuple[VolumeSnapshot, ...]:
         """Return a page of the calling project's snapshots, newest first."""
-        return self._all("snapshots/detail", "snapshots", values.snapshot, _slice(query), query.limit, as_user=as_user)
+        return self._all("snapshots/detail", values.SNAPSHOT, _slice(query), query.limit, as_user=as_user)
 
     def find_snapshots(self, name: str) -> tuple[VolumeSnapshot, ...]:
         """Return the snapshots of exactly this name, of any project. (A Cinder whose operator removed this filter
         returns all snapshots, so the names are compared here.)"""
-        found = self._all("snapshots/detail", "snapshots", values.snapshot, {"all_tenants": "1", "name": name})
+        found = self._all("snapshots/detail", values.SNAPSHOT, {"all_tenants": "1", "name": name})
         return tuple(one for one in found if one.name == name)
 
     def create_snapshot(self, new: NewVolumeSnapshot, as_user: bool = False) -> VolumeSnapshot:
         """Create a volume snapshot; its status is still ``creating``. Raises volume.NotFound, volume.Refused,
         volume.OverQuota."""
         with _missing(errors.volume.NotFound(volume=new.volume_id)):
-            return values.snapshot(self._read("POST", "/snapshots", "snapshot", as_user=as_user,
-                                              json={"snapshot": values.new_snapshot(new)}))
+            return self._read(values.SNAPSHOT, "POST", "/snapshots", as_user=as_user,
+                              json={"snapshot": values.new_snapshot(new)})
 
     def delete_snapshot(self, snapshot_id: str, as_user: bool = False) -> None:
         """Delete a volume snapshot, which Cinder completes later. Raises volume.SnapshotNotFound, volume.Refused."""
@@ -199,7 +207,7 @@ class Cinder:
 
     def limits(self, as_user: bool = False) -> VolumeLimits:
         """Return the calling project's number of snapshots, and their limit."""
-        return values.limits(self._read("GET", "/limits", "limits", as_user=as_user)["absolute"])
+        return self._read(values.LIMITS, "GET", "/limits", as_user=as_user)
 
     # -- attachments
 
@@ -247,9 +255,8 @@ class Cinder:
         connected, and the volume allows only one server."""
         body = {"attachment": {"connector": _connector(connector, mountpoint)}}
         with _missing(errors.volume.AttachmentNotFound(attachment=attachment_id)):
-            return values.attachment(self._read("PUT", _path("attachments", attachment_id), "attachment",
-                                                caller=self._patient, as_user=as_user, versions=ATTACHMENTS, log=False,
-                                                json=body))
+            return self._read(values.ATTACHMENT, "PUT", _path("attachments", attachment_id), self._patient,
+                              as_user=as_user, versions=ATTACHMENTS, log=False, json=body)
 
     def complete(self, attachment_id: str, as_user: bool = False) -> None:
         """Complete the attachment: the volume becomes ``in-use``. Raises volume.AttachmentNotFound, volume.Refused."""
@@ -260,13 +267,13 @@ class Cinder:
     def get_attachment(self, attachment_id: str, as_user: bool = False) -> VolumeAttachment:
         """Return an attachment, with its connection data if it has a host. Raises volume.AttachmentNotFound."""
         with _missing(errors.volume.AttachmentNotFound(attachment=attachment_id)):
-            return values.attachment(self._read("GET", _path("attachments", attachment_id), "attachment",
-                                                as_user=as_user, versions=ATTACHMENTS, log=False))
+            return self._read(values.ATTACHMENT, "GET", _path("attachments", attachment_id), as_user=as_user,
+                              versions=ATTACHMENTS, log=False)
 
     def list_attachments(self, server_uuid: str, volume_id: str | None = None) -> tuple[VolumeAttachment, ...]:
         """Return the attachments of a server of any project, without their connection data."""
         params = {"instance_id": server_uuid, "volume_id": volume_id, "all_tenants": "1"}
-        return self._all("attachments", "attachments", values.attachment,
+        return self._all("attachments", values.ATTACHMENT,
                          {key: value for key, value in params.items() if value}, versions=ATTACHMENTS)
 
     def delete_attachment(self, attachment_id: str, as_user: bool = False) -> None:
@@ -282,16 +289,16 @@ class Cinder:
 
     # -- internals
 
-    def _act(self, volume_id: str, action: str, arguments: Mapping[str, Json], as_user: bool,
+    def _act(self, volume_id: str, action: str, arguments: Mapping[str, object], as_user: bool,
              versions: tuple[Version, ...] = (), *others: errors.NovaError) -> None:
         with _missing(errors.volume.NotFound(volume=volume_id), *others):
             self._call("POST", _path("volumes", volume_id, "/action"), as_user=as_user, versions=versions,
                               json={action: arguments})
 
-    def _attach(self, attachment: Mapping[str, Json], volume_id: str, as_user: bool) -> VolumeAttachment:
+    def _attach(self, attachment: Mapping[str, object], volume_id: str, as_user: bool) -> VolumeAttachment:
         with _missing(errors.volume.NotFound(volume=volume_id)):
-            return values.attachment(self._read("POST", "/attachments", "attachment", as_user=as_user,
-                                                versions=ATTACHMENTS, log=False, json={"attachment": attachment}))
+            return self._read(values.ATTACHMENT, "POST", "/attachments", as_user=as_user, versions=ATTACHMENTS,
+                              log=False, json={"attachment": attachment})
 
     def _look_again(self, volume_id: str, server_uuid: str, known: Collection[str]) -> VolumeAttachment | None:
         """Return the attachment that an unanswered request made, if any. (Cinder may still be working on it, so one
@@ -304,46 +311,49 @@ class Cinder:
                     return found
         return None
 
-    def _read(self, method: str, path: str, key: str, caller: CinderCaller | None = None, **kwargs: Json) -> Json:
-        body = self._json(method, path, caller, **kwargs)
-        if body.get(key) is None:
-            raise _strange(method, path)
-        return body[key]
+    def _read(self, row: Resource[R, T], method: str, path: str, caller: CinderCaller | None = None,
+              **kwargs: Unpack[VersionedCall]) -> T:
+        """Return the resource in an answer."""
+        body = self._json(dict[str, msgspec.Raw], method, path, caller, **kwargs)
+        try:
+            return row.read(decoded(body.get(row.key, NULL), row.kind))
+        except ValueError:
+            raise _strange(method, path) from None
 
-    def _json(self, method: str, path: str, caller: CinderCaller | None = None, **kwargs: Json) -> dict[str, Json]:
+    def _json(self, kind: type[R], method: str, path: str, caller: CinderCaller | None = None,
+              **kwargs: Unpack[VersionedCall]) -> R:
         answer = self._call(method, path, caller, **kwargs)
-        body = None
-        with contextlib.suppress(ValueError):
-            body = answer.json()
-        if not isinstance(body, dict):  # for example from a proxy in between
-            raise _strange(method, path)
-        return body
+        # for example from a proxy in between
+        with failures.replaced(UnreadableError, lambda _: _strange(method, path)):
+            return decoded(answer, kind)
 
     def _call(self, method: str, path: str, caller: CinderCaller | None = None, versions: tuple[Version, ...] = (),
-              **kwargs: Json) -> requests.Response:
+              **kwargs: Unpack[CallOptions]) -> requests.Response:
         caller = caller or self._caller
-        return caller.call(method, path, headers=caller.headers(versions), **kwargs)
+        kwargs["headers"] = caller.headers(versions)
+        return caller.call(method, path, **kwargs)
 
-    def _all(self, path: str, key: str, read: Callable[[Mapping[str, Json]], T], params: Mapping[str, Json],
-             limit: int | None = None, links: str = "", **kwargs: Json) -> tuple[T, ...]:
-        """Return the entries of all pages of a list, up to ``limit``. ``links``: name of the member with the link to
-        the next page, if it does not follow from the list's own name."""
+    def _all(self, path: str, row: Resource[R, T], filters: Mapping[str, object], limit: int | None = None,
+             **kwargs: Unpack[VersionedCall]) -> tuple[T, ...]:
+        """Return the entries of all pages of a list, up to ``limit``."""
         found: list[T] = []
-        following: Sequence[tuple[str, Json]] | None = list(params.items())
+        following: Sequence[tuple[str, object]] | None = list(filters.items())
         while following is not None and (limit is None or len(found) < limit):
-            body = self._page(path, key, params=following, **kwargs)
-            found += [read(one) for one in body[key]]
-            following = _next(body.get(links or f"{key}_links") or ()) if body[key] else None
+            kwargs["params"] = following
+            body = self._page(path, **kwargs)
+            try:
+                rows = decoded_list(body.get(row.list_key, NULL), row.kind)
+                found += map(row.read, rows)
+                following = _next(links_of(body.get(row.links_key, NULL))) if rows else None
+            except ValueError:
+                raise _strange("GET", path) from None
         return tuple(itertools.islice(found, limit))
 
-    def _page(self, path: str, key: str, **kwargs: Json) -> dict[str, Json]:
+    def _page(self, path: str, **kwargs: Unpack[VersionedCall]) -> dict[str, msgspec.Raw]:
         """Return a page of a list. A server without such a list is not Cinder; that is neither an empty list nor a
         missing resource."""
         with failures.replaced(errors.service.ResourceNotFound, lambda _: _strange("GET", path)):
-            body = self._json("GET", f"/{path}", **kwargs)
-        if not isinstance(body.get(key), list):
-            raise _strange("GET", path)
-        return body
+            return self._json(dict[str, msgspec.Raw], "GET", f"/{path}", **kwargs)
 
 
 def _path(noun: str, key: str, rest: str = "") -> str:
@@ -351,12 +361,12 @@ def _path(noun: str, key: str, rest: str = "") -> str:
     return f"/{noun}/{quote(key, safe='')}{rest}"
 
 
-def _slice(query: VolumeQuery) -> dict[str, Json]:
+def _slice(query: VolumeQuery) -> dict[str, object]:
     given = {"limit": query.limit, "offset": query.offset or None}
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _connector(connector: Connector, mountpoint: str | None) -> dict[str, Json]:
+def _connector(connector: Connector, mountpoint: str | None) -> dict[str, object]:
     """Return the connector with the server's device name, for which the API has no other place."""
     return {**connector, "mountpoint": mountpoint} if mountpoint else dict(connector)
 
@@ -376,10 +386,10 @@ def _strange(method: str, path: str) -> errors.NovaError:
     return errors.volume.Away(reason=f"the server that answers {method} {path} is not Cinder")
 
 
-def _next(links: Sequence[Mapping[str, str]]) -> list[tuple[str, Json]] | None:
+def _next(links: Sequence[Link]) -> list[tuple[str, str]] | None:
     """Return the parameters of the next page. (The link's host is the service's own name for itself, at which nova
     cannot always reach it.) An offset applies before the marker, so it is not repeated."""
     for link in links:
-        if link.get("rel") == "next":
-            return [one for one in parse_qsl(urlsplit(link["href"]).query) if one[0] != "offset"]
+        if link.rel == "next":
+            return [one for one in parse_qsl(urlsplit(link.href).query) if one[0] != "offset"]
     return None

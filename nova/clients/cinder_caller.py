@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Self
 
+import msgspec
 import requests
 from keystoneauth1 import exceptions, plugin
 from keystoneauth1.service_token import ServiceTokenAuthWrapper
 
 from nova import context, errors, failures
+from nova.clients.answers import decoded
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
-from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -179,12 +180,25 @@ def _said(error: Exception) -> str:
     return " ".join(str(found).split())[:LONGEST_REASON].rstrip(".")
 
 
+class VersionRecord(msgspec.Struct, frozen=True):
+    """A version in the version document."""
+
+    id: str
+    version: str = ""
+
+
+class VersionsAnswer(msgspec.Struct, frozen=True):
+    """The version document."""
+
+    versions: tuple[VersionRecord, ...]
+
+
 def _newest(answer: requests.Response) -> Version:
     """Return the newest version in a version document: ``{"versions": [{"id": "v3.0", "version": "3.71", ...}]}``.
     Raises volume.Away if it is not one."""
-    with failures.replaced((ValueError, LookupError, TypeError, AttributeError),
+    with failures.replaced((ValueError, LookupError),
             lambda _: errors.volume.Away(reason="the server at its address is not Cinder")):
-        found: list[Json] = [one["version"] for one in answer.json()["versions"] if one["id"].startswith("v3.")]
+        found = [one.version for one in decoded(answer, VersionsAnswer).versions if one.id.startswith("v3.")]
         major, minor = found[0].split(".")
         return int(major), int(minor)
 

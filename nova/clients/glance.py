@@ -6,16 +6,17 @@ import contextlib
 import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
+import msgspec
 import requests
 
 from nova import context, errors, failures
+from nova.clients.answers import UnreadableError, converted, decoded
 from nova.clients.image_data import ImageData
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.conf.glance import GlanceOptions
-from nova.model.base import Json
 from nova.model.image.images import Image, ImageQuery, NewImage
 
 TAKING = "os_glance_import_task"
@@ -24,6 +25,53 @@ BASE_KEYS = frozenset({
     "id", "name", "status", "visibility", "owner", "disk_format", "container_format", "size", "virtual_size",
     "min_disk", "min_ram", "checksum", "os_hash_algo", "os_hash_value", "protected", "created_at", "updated_at",
     "tags", "self", "file", "schema", "locations", "direct_url", "os_hidden", "stores"})
+
+
+T = TypeVar("T")
+
+
+class ImageRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Glance's own members of an image. ``min_disk`` is in GB, ``min_ram`` in MB; sizes in bytes, null while
+    unknown."""
+
+    id: str
+    name: str | None = None
+    status: str | None = None
+    visibility: str | None = None
+    owner: str | None = None
+    disk_format: str | None = None
+    container_format: str | None = None
+    size: int | None = None
+    virtual_size: int | None = None
+    min_disk: int | None = None
+    min_ram: int | None = None
+    checksum: str | None = None
+    os_hash_algo: str | None = None
+    os_hash_value: str | None = None
+    protected: bool | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class LocationRecord(msgspec.Struct, frozen=True):
+    """A location of an image's data."""
+
+    url: str | None = None
+
+
+class LocatedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The locations in an image."""
+
+    id: str
+    locations: tuple[LocationRecord, ...] | None = None
+    direct_url: str | None = None
+
+
+class ImagesPage(msgspec.Struct, frozen=True):
+    """A page of images, whose members include custom properties; ``next``: the path of the next page."""
+
+    images: tuple[dict[str, Any], ...]
+    next: str | None = None
 
 
 def of_groups(glance: GlanceOptions, credentials: Credentials) -> Glance:
@@ -50,7 +98,7 @@ class Glance:
 
     def show(self, image_id: str, as_user: bool = False) -> Image:
         """Return an image. Raises image.NotFound; Unavailable, which names the service."""
-        return _image(_record(self._get(_path(image_id), image_id, as_user), _path(image_id)))
+        return _shown(self._get(_path(image_id), image_id, as_user), _path(image_id))
 
     def check(self) -> None:
         """Check that the image service answers. Raises Unavailable; Forbidden if it refuses nova."""
@@ -58,7 +106,7 @@ class Glance:
 
     def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:
         """Return a page of images in the service's order; filters are passed unchanged."""
-        params: dict[str, Any] = dict(query.filters)
+        params: dict[str, object] = dict(query.filters)
         if query.limit is not None:
             params["limit"] = query.limit
         if query.marker:
@@ -66,24 +114,26 @@ class Glance:
         found: list[Image] = []
         path: str | None = "/v2/images"
         while path and (query.limit is None or len(found) < query.limit):
-            body = self._page(path, as_user, params, marked="marker" in params)
-            found += [_image(item) for item in body["images"]]
-            path, params = body.get("next"), {}  # the link contains the parameters
+            images, path = self._page(path, as_user, params, marked="marker" in params)
+            found += images
+            params = {}  # the link contains the parameters
         return tuple(found[:query.limit] if query.limit is not None else found)
 
-    def _page(self, path: str, as_user: bool, params: Mapping[str, Json], marked: bool) -> dict[str, Json]:
-        """Return a page of the list. ``marked``: a 404 may refer to the marker; otherwise, the server has no list,
-        which differs from an empty one."""
+    def _page(self, path: str, as_user: bool, params: Mapping[str, object], marked: bool
+              ) -> tuple[tuple[Image, ...], str | None]:
+        """Return a page of the list, and the path of the next one. ``marked``: a 404 may refer to the marker;
+        otherwise, the server has no list, which differs from an empty one."""
         try:
             answer = self._caller.call("GET", path, as_user=as_user, what="such images", params=params)
         except errors.NotFound:
             if marked:
                 raise
             raise _strange(path) from None
-        body = _parsed(answer, path)
-        if not isinstance(body, dict) or not isinstance(body.get("images"), list):
-            raise _strange(path)
-        return body
+        try:
+            page = decoded(answer, ImagesPage)
+            return tuple(map(_image, page.images)), page.next
+        except ValueError:  # for example from a proxy in between
+            raise _strange(path) from None
 
     def create(self, image: NewImage, as_user: bool = False) -> Image:
         """Create a record without data; an existing one (of a repeated request) is returned.
@@ -97,7 +147,7 @@ class Glance:
             with contextlib.suppress(errors.image.NotFound):
                 return self.show(image.id, as_user)
             raise
-        return _image(_record(_parsed(answer, "/v2/images"), "/v2/images"))
+        return _shown(answer, "/v2/images")
 
     def update(self, image_id: str, fields: Mapping[str, object], as_user: bool = False) -> Image:
         """Set Glance's own members (``disk_format``, ``min_disk`` ...) and custom properties; return the updated
@@ -107,7 +157,7 @@ class Glance:
         old = self.show(image_id, as_user).properties if custom else {}
         patch = [{"op": "replace" if key in own or key in old else "add", "path": f"/{_pointer(key)}", "value": value}
                  for key, value in {**own, **custom}.items()]
-        return _image(self._patch(image_id, patch, as_user)) if patch else self.show(image_id, as_user)
+        return self._patch(image_id, patch, as_user) if patch else self.show(image_id, as_user)
 
     def send(self, image_id: str, data: Iterable[bytes]) -> None:
         """Upload the data of an image without data, once: ``data`` has a length, and is read as it is sent. The image's
@@ -135,13 +185,14 @@ class Glance:
     def locations(self, image_id: str) -> tuple[str, ...]:
         """Return the addresses of the image's data in its stores, as far as they are visible to nova. They may contain
         passwords."""
-        found: Json
+        path = _path(image_id, "/locations")
         try:
-            found = self._get(_path(image_id, "/locations"), image_id, as_user=False)
+            found = _read(self._get(path, image_id, as_user=False), tuple[LocationRecord, ...], path)
         except (errors.NotFound, errors.Forbidden):  # before Glance 30 they were members of the image
-            body = _record(self._get(_path(image_id), image_id, as_user=False), _path(image_id))
-            found = [*(body.get("locations") or ()), {"url": body.get("direct_url")}]
-        return tuple(one["url"] for one in found if one.get("url"))
+            path = _path(image_id)
+            image = _read(self._get(path, image_id, as_user=False), LocatedRecord, path)
+            found = (*(image.locations or ()), LocationRecord(image.direct_url))
+        return tuple(one.url for one in found if one.url)
 
     def add_location(self, image_id: str, url: str) -> None:
         """Register an address as the data of an image without data. The service continues after its answer; until it is
@@ -164,18 +215,18 @@ class Glance:
         patch = [{"op": "replace" if key in old else "add", "path": f"/{_pointer(key)}", "value": value}
                  for key, value in items.items() if old.get(key) != value]
         patch += [{"op": "remove", "path": f"/{_pointer(key)}"} for key in sorted(gone)]
-        return _image(self._patch(image_id, patch, as_user)).properties if patch else old
+        return self._patch(image_id, patch, as_user).properties if patch else old
 
-    def _patch(self, image_id: str, patch: Sequence[Mapping[str, object]], as_user: bool) -> dict[str, object]:
+    def _patch(self, image_id: str, patch: Sequence[Mapping[str, object]], as_user: bool) -> Image:
         with _naming(image_id):
             answer = self._caller.call(
                 "PATCH", _path(image_id), as_user=as_user, what=f"image {image_id}", json=patch,
                 headers={"Content-Type": "application/openstack-images-v2.1-json-patch"})
-        return _record(_parsed(answer, _path(image_id)), _path(image_id))
+        return _shown(answer, _path(image_id))
 
-    def _get(self, path: str, image_id: str, as_user: bool) -> Json:
+    def _get(self, path: str, image_id: str, as_user: bool) -> requests.Response:
         with _naming(image_id):
-            return _parsed(self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}"), path)
+            return self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}")
 
 
 @contextlib.contextmanager
@@ -186,16 +237,18 @@ def _naming(image_id: str) -> Iterator[None]:
         yield
 
 
-def _parsed(answer: requests.Response, path: str) -> Json:
-    with failures.replaced(ValueError, lambda _: _strange(path)):  # for example from a proxy in between
-        return answer.json()
+def _read(answer: requests.Response, kind: type[T], path: str) -> T:
+    """Return the decoded answer. Raises service.Unavailable for any other content."""
+    with failures.replaced(UnreadableError, lambda _: _strange(path)):  # for example from a proxy in between
+        return decoded(answer, kind)
 
 
-def _record(body: Json, path: str) -> dict[str, Json]:
-    """Return an image in Glance's JSON. Raises service.Unavailable for any other content."""
-    if not isinstance(body, dict) or not isinstance(body.get("id"), str):
-        raise _strange(path)
-    return body
+def _shown(answer: requests.Response, path: str) -> Image:
+    """Return the image in an answer. Raises service.Unavailable for any other content."""
+    try:
+        return _image(decoded(answer, dict[str, object]))
+    except ValueError:
+        raise _strange(path) from None
 
 
 def _strange(path: str) -> errors.NovaError:
@@ -214,7 +267,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _new(image: NewImage) -> dict[str, Json]:
+def _new(image: NewImage) -> dict[str, object]:
     """Return the JSON of a new image; unset values are left to Glance."""
     members = {"id": image.id, "name": _short_letters(image.name), "visibility": image.visibility, "owner": image.owner,
                "disk_format": image.disk_format, "container_format": image.container_format,
@@ -227,15 +280,13 @@ def _short_letters(name: str) -> str:
     return "".join(letter if ord(letter) <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
-def _image(body: Mapping[str, Json]) -> Image:
-    """Return an image from Glance's JSON. ``min_disk`` is in GB, ``min_ram`` in MB; sizes in bytes, null while
-    unknown."""
+def _image(members: Mapping[str, object]) -> Image:
+    """Return an image from Glance's JSON. Raises ValueError if it is not one."""
+    one = converted(members, ImageRecord)
     return Image(
-        id=body["id"], name=body.get("name"), status=body.get("status") or "unknown",
-        visibility=body.get("visibility") or "private", owner=body.get("owner"), disk_format=body.get("disk_format"),
-        container_format=body.get("container_format"), size_bytes=body.get("size") or 0,
-        virtual_size_bytes=body.get("virtual_size") or 0, min_disk_gb=body.get("min_disk") or 0,
-        min_ram_mb=body.get("min_ram") or 0, checksum=body.get("checksum"), os_hash_algo=body.get("os_hash_algo"),
-        os_hash_value=body.get("os_hash_value"), protected=bool(body.get("protected")),
-        properties={key: _text(value) for key, value in body.items() if key not in BASE_KEYS and value is not None},
-        created_at=_time(body.get("created_at")), updated_at=_time(body.get("updated_at")))
+        id=one.id, name=one.name, status=one.status or "unknown", visibility=one.visibility or "private",
+        owner=one.owner, disk_format=one.disk_format, container_format=one.container_format, size_bytes=one.size or 0,
+        virtual_size_bytes=one.virtual_size or 0, min_disk_gb=one.min_disk or 0, min_ram_mb=one.min_ram or 0,
+        checksum=one.checksum, os_hash_algo=one.os_hash_algo, os_hash_value=one.os_hash_value,
+        protected=bool(one.protected), created_at=_time(one.created_at), updated_at=_time(one.updated_at),
+        properties={key: _text(value) for key, value in members.items() if key not in BASE_KEYS and value is not None})

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+import msgspec
 import requests
 from keystoneauth1 import exceptions
 
 from nova import errors, failures
+from nova.clients.answers import NULL, UnreadableError, decoded, decoded_list
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.conf.oslo_limit import OsloLimitOptions
-from nova.model.base import Json
 
 RETRIES = 1
 RETRY_WAIT_S = 0.2
+
+T = TypeVar("T")
 
 
 class ProjectLimits(NamedTuple):
@@ -29,6 +32,40 @@ class Endpoint(NamedTuple):
 
     service_id: str
     region_id: str | None
+
+
+class ServiceRecord(msgspec.Struct, frozen=True):
+    """A service of the catalog."""
+
+    id: str
+
+
+class EndpointRecord(msgspec.Struct, frozen=True):
+    """An endpoint of a service."""
+
+    service_id: str
+    region_id: str | None = None
+
+
+class EndpointAnswer(msgspec.Struct, frozen=True):
+    """The answer with one endpoint."""
+
+    endpoint: EndpointRecord
+
+
+class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit: registered for every project (``default_limit``), or a project's own (``resource_limit``)."""
+
+    resource_name: str
+    default_limit: int | None = None
+    resource_limit: int | None = None
+    project_id: str | None = None
+    region_id: str | None = None
+
+    @property
+    def amount(self) -> int:
+        """The limit, of either kind."""
+        return (self.default_limit if self.resource_limit is None else self.resource_limit) or 0
 
 
 class WantedEndpoint(NamedTuple):
@@ -61,14 +98,15 @@ class Keystone:
         """Return the limits with two requests, once the endpoint is known. An endpoint that has been removed is looked
         up again. An empty project has no limits of its own."""
         endpoint = self._endpoint or self._find_endpoint()
-        registered = self._list("registered_limits", service_id=endpoint.service_id)
+        registered = self._list("registered_limits", LimitRecord, service_id=endpoint.service_id)
         if not registered and self._endpoint is not None:
             endpoint = self._find_endpoint()
-            registered = self._list("registered_limits", service_id=endpoint.service_id)
-        own = self._list("limits", service_id=endpoint.service_id, project_id=project_id) if project_id else []
-        own = [one for one in own if one.get("project_id") == project_id]  # a policy may change the query
+            registered = self._list("registered_limits", LimitRecord, service_id=endpoint.service_id)
+        own = self._list("limits", LimitRecord, service_id=endpoint.service_id,
+                         project_id=project_id) if project_id else []
+        own = [one for one in own if one.project_id == project_id]  # a policy may change the query
         self._endpoint = endpoint
-        return ProjectLimits(_by_name(registered, "default_limit", endpoint), _by_name(own, "resource_limit", endpoint))
+        return ProjectLimits(_by_name(registered, endpoint), _by_name(own, endpoint))
 
     def register(self, limits: Mapping[str, int]) -> None:
         """Register limits for all projects, in the endpoint's region. Raises service.Conflict if one exists;
@@ -82,7 +120,7 @@ class Keystone:
         self._write("limits", [{"project_id": project_id, "resource_name": name, "resource_limit": limit}
                                for name, limit in limits.items()])
 
-    def _write(self, what: str, rows: list[dict[str, Json]]) -> None:
+    def _write(self, what: str, rows: Sequence[Mapping[str, object]]) -> None:
         endpoint = self._endpoint = self._endpoint or self._find_endpoint()
         where = {"service_id": endpoint.service_id, "region_id": endpoint.region_id}
         caller = self._caller = self._caller or reach(self._credentials, self._timeout_s)
@@ -91,29 +129,31 @@ class Keystone:
     def _find_endpoint(self) -> Endpoint:
         wanted = self._wanted
         if wanted.id:
-            one = self._get(f"/endpoints/{wanted.id}")["endpoint"]
-            return Endpoint(one["service_id"], one.get("region_id"))
+            one = self._get(f"/endpoints/{wanted.id}", EndpointAnswer).endpoint
+            return Endpoint(one.service_id, one.region_id)
         named = {"name": wanted.service_name} if wanted.service_name else {}
-        services = {one["id"] for one in self._list("services", type=wanted.service_type, **named)}
-        found = [one for one in self._list("endpoints", interface=wanted.interface)
-                 if one["service_id"] in services and wanted.region in (None, one.get("region_id"))]
-        if len({(one["service_id"], one.get("region_id")) for one in found}) != 1:
+        services = {one.id for one in self._list("services", ServiceRecord, type=wanted.service_type, **named)}
+        found = [one for one in self._list("endpoints", EndpointRecord, interface=wanted.interface)
+                 if one.service_id in services and wanted.region in (None, one.region_id)]
+        if len({(one.service_id, one.region_id) for one in found}) != 1:
             raise errors.quota.LimitsNoEndpoint(
                 count=len(found), wanted=f"endpoint_service_type={wanted.service_type}, "
                 f"endpoint_interface={wanted.interface}, endpoint_region_name={wanted.region}")
-        return Endpoint(found[0]["service_id"], found[0].get("region_id"))
+        return Endpoint(found[0].service_id, found[0].region_id)
 
-    def _list(self, what: str, **query: str) -> list[Mapping[str, Json]]:
-        found: list[Mapping[str, Any]] = self._get(f"/{what}", query)[what]
-        return found
+    def _list(self, what: str, kind: type[T], **query: str) -> list[T]:
+        with failures.replaced(UnreadableError, lambda _: _strange(f"/{what}")):
+            return decoded_list(self._get(f"/{what}", dict[str, msgspec.Raw], query).get(what, NULL), kind)
 
-    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
+    def _get(self, path: str, kind: type[T], query: Mapping[str, str] | None = None) -> T:
         caller = self._caller = self._caller or reach(self._credentials, self._timeout_s)
 
         def undo() -> None:
             self._caller = self._endpoint = None  # it may have moved
-        with failures.on_failure(undo, on=errors.service.ResourceNotFound):
-            return caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
+        with failures.on_failure(undo, on=errors.service.ResourceNotFound), \
+                failures.replaced(UnreadableError, lambda _: _strange(path)):
+            return decoded(caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query), kind)
+
 
 def reach(credentials: Credentials, read_timeout_s: float, region_name: str | None = None) -> Caller:
     """Return a caller of Keystone's API v3; the catalog may contain its address with or without a version. Raises
@@ -132,13 +172,17 @@ def reach(credentials: Credentials, read_timeout_s: float, region_name: str | No
     return Caller(service.__class__(**{**vars(service), "addresses": (str(address).rstrip("/"),)}), credentials)
 
 
-def _by_name(rows: Iterable[Mapping[str, Json]], field: str, endpoint: Endpoint) -> dict[str, int]:
+def _strange(path: str) -> errors.NovaError:
+    return errors.service.Unavailable(service="identity", reason=f"the server that answers {path} is not Keystone")
+
+
+def _by_name(rows: Iterable[LimitRecord], endpoint: Endpoint) -> dict[str, int]:
     """Return resource -> limit. A limit of the endpoint's own region takes precedence over one for all regions; limits
     of other regions are ignored."""
     found: dict[str, int] = {}
-    for row in sorted(rows, key=lambda row: row.get("region_id") is not None):
-        if row.get("region_id") in (None, endpoint.region_id):
-            found[row["resource_name"]] = int(row[field])
+    for row in sorted(rows, key=lambda row: row.region_id is not None):
+        if row.region_id in (None, endpoint.region_id):
+            found[row.resource_name] = row.amount
     return found
 
 

@@ -11,15 +11,17 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
 
 from nova import concurrency, errors, failures
 from nova.clients import neutron_values as values
+from nova.clients.answers import NULL, Link, UnreadableError, decoded_list, links_of
 from nova.clients.neutron_caller import NeutronCaller, strange
 from nova.clients.session import Credentials, ServiceEndpoint
 from nova.conf.neutron import NeutronOptions
-from nova.model.base import Json
 from nova.model.network.ports import (
     Counted,
     NeutronFloating,
@@ -40,6 +42,7 @@ BINDINGS, DNS = "binding-extended", "dns-integration"
 QUOTA_DETAILS, TOPOLOGY = "quota_details", "auto-allocated-topology"
 IF_MATCH = "revision-if-match"
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -52,7 +55,7 @@ def of_groups(neutron: NeutronOptions, credentials: Credentials) -> Neutron:
     return Neutron(NeutronCaller(service, credentials), neutron.extension_sync_interval)
 
 
-def _patience(neutron: Json) -> float:
+def _patience(neutron: NeutronOptions) -> float:
     """Return the read timeout in seconds; ``timeout`` is keystoneauth's name."""
     return float(getattr(neutron, "timeout", None) or neutron.read_timeout)
 
@@ -72,30 +75,30 @@ class Neutron:
                  ...]:
         """Return networks from all pages. ``filters`` of the API (id, name, shared ...); without them, all visible
         networks."""
-        return self._all("networks", values.network, filters, as_user)
+        return self._all("networks", values.NetworkRecord, values.network, filters, as_user)
 
     def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, object] | None = None
                 ) -> tuple[NeutronSubnet, ...]:
         """Return the subnets in ``ids`` that match ``filters``; without ids, all that match; without both, none."""
-        return self._by_id("subnets", values.subnet, ids, filters)
+        return self._by_id("subnets", values.SubnetRecord, values.subnet, ids, filters)
 
     def own_network(self, project_id: str, as_user: bool = False, dry_run: bool = False) -> str | None:
         """Return the id of the network that Neutron creates for a project without one; for a dry run, None if that is
         possible. Raises Invalid, Conflict if it is not."""
         params = {"fields": "dry-run"} if dry_run else {}
-        body = self._get(f"auto-allocated-topology/{project_id}", params, as_user, f"topology for {project_id}")
-        found: str | None = body["auto_allocated_topology"].get("id")
-        return None if dry_run else found
+        found = self._get(values.TopologyAnswer, f"auto-allocated-topology/{project_id}", params, as_user,
+                          f"topology for {project_id}")
+        return None if dry_run else found.auto_allocated_topology.id
 
     # -- ports
 
     def ports(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[Port, ...]:
         """Return ports. ``filters`` of the API (device_id, network_id ...; a list matches any of its values)."""
-        return self._all("ports", values.port, filters, as_user)
+        return self._all("ports", values.PortRecord, values.port, filters, as_user)
 
     def ports_by_id(self, ids: Iterable[str], as_user: bool = False) -> tuple[Port, ...]:
         """Return ports in no particular order; missing ids are left out. Without ids, no request is made."""
-        return self._by_id("ports", values.port, ids, None, as_user)
+        return self._by_id("ports", values.PortRecord, values.port, ids, None, as_user)
 
     def known_ports(self, ids: Iterable[str]) -> tuple[Port, ...]:
         """Return ports that existed before. Missing ports are requested again after ``doubts_s``, before they count as
@@ -112,28 +115,28 @@ class Neutron:
 
     def ports_of(self, device_ids: Iterable[str]) -> tuple[Port, ...]:
         """Return all ports of these servers."""
-        return self._by_id("ports", values.port, device_ids, None, key="device_id")
+        return self._by_id("ports", values.PortRecord, values.port, device_ids, None, key="device_id")
 
     def port(self, port_id: str, as_user: bool = False) -> Port:
         """Return a port. Raises service.ResourceNotFound if it does not exist, or if the user cannot see it."""
-        return values.port(self._get(f"ports/{port_id}", {}, as_user, f"port {port_id}")["port"])
+        return values.port(self._get(values.PortAnswer, f"ports/{port_id}", {}, as_user, f"port {port_id}").port)
 
-    def create_ports(self, ports: Sequence[Mapping[str, Json]]) -> tuple[Port, ...]:
+    def create_ports(self, ports: Sequence[Mapping[str, object]]) -> tuple[Port, ...]:
         """Create all of the ports or none, in one request. After a lost answer, check with :meth:`ports_of` before a
         retry."""
         if not ports:
             return ()
-        body = self._send("POST", "ports", {"ports": list(ports)}, "such network")
-        return tuple(values.port(one) for one in body["ports"])
+        made = self._send(values.PortsAnswer, "POST", "ports", {"ports": list(ports)}, "such network")
+        return tuple(map(values.port, made.ports))
 
-    def update_port(self, port_id: str, fields: Mapping[str, Json], if_match: int | None = None,
+    def update_port(self, port_id: str, fields: Mapping[str, object], if_match: int | None = None,
                     as_user: bool = False) -> Port:
         """Update fields, by their names in the API. ``if_match``: only if the port still has that revision, else raise
         service.Conflict (extension revision-if-match)."""
         headers = {"If-Match": f"revision_number={if_match}"} if if_match is not None else {}
-        body = self._caller.json("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
-                          json={"port": dict(fields)}, as_user=as_user)
-        return values.port(body["port"])
+        changed = self._caller.read(values.PortAnswer, "PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}",
+                                    headers=headers, json={"port": dict(fields)}, as_user=as_user)
+        return values.port(changed.port)
 
     def delete_port(self, port_id: str) -> None:
         """Delete a port; does nothing if it is already gone."""
@@ -144,18 +147,20 @@ class Neutron:
     def bindings(self, port_id: str) -> tuple[PortBinding, ...]:
         """Return all bindings of a port, including the active one. Raises service.ResourceNotFound if the port does not
         exist."""
-        body = self._get(f"ports/{port_id}/bindings", {}, False, f"port {port_id}")
-        return tuple(values.binding(one) for one in body["bindings"])
+        found = self._get(values.BindingsAnswer, f"ports/{port_id}/bindings", {}, False, f"port {port_id}")
+        return tuple(map(values.binding, found.bindings))
 
-    def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, Json]) -> PortBinding:
+    def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, object]) -> PortBinding:
         """Create an inactive binding. Raises service.Conflict if that host has one."""
         body = {"binding": {"host": host, "vnic_type": vnic_type, "profile": dict(profile)}}
-        return values.binding(self._send("POST", f"ports/{port_id}/bindings", body, f"port {port_id}")["binding"])
+        made = self._send(values.BindingAnswer, "POST", f"ports/{port_id}/bindings", body, f"port {port_id}")
+        return values.binding(made.binding)
 
     def activate_binding(self, port_id: str, host: str) -> None:
         """Activate the binding, which deactivates the others; does nothing if it is active. Raises NotFound."""
         try:
-            self._send("PUT", f"ports/{port_id}/bindings/{host}/activate", None, f"binding of port {port_id} on {host}")
+            self._send(dict[str, msgspec.Raw], "PUT", f"ports/{port_id}/bindings/{host}/activate", None,
+                       f"binding of port {port_id} on {host}")
         except errors.service.Conflict:
             if any(one.host == host and one.status == "ACTIVE" for one in self.bindings(port_id)):
                 return
@@ -170,29 +175,31 @@ class Neutron:
     def security_groups(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                         ) -> tuple[NeutronGroup, ...]:
         """Return security groups with their rules, from all pages. ``filters`` of the API (name, project_id ...)."""
-        return self._all("security-groups", values.group, filters, as_user)
+        return self._all("security-groups", values.GroupRecord, values.group, filters, as_user)
 
     def security_groups_by_id(self, ids: Iterable[str], fields: Sequence[str] = ()) -> tuple[NeutronGroup, ...]:
         """Return existing security groups, in no particular order. ``fields``: the fields to request (others have
         defaults); it requires ``ids``."""
-        return self._by_id("security-groups", values.group, ids, {"fields": list(fields)} if fields else None)
+        return self._by_id("security-groups", values.GroupRecord, values.group, ids,
+                           {"fields": list(fields)} if fields else None)
 
     def security_group(self, group_id: str, as_user: bool = False) -> NeutronGroup:
         """Return a security group with its rules. Raises service.ResourceNotFound."""
-        return values.group(self._get(f"security-groups/{group_id}", {}, as_user,
-                                      f"security group {group_id}")["security_group"])
+        return values.group(self._get(values.GroupAnswer, f"security-groups/{group_id}", {}, as_user,
+                                      f"security group {group_id}").security_group)
 
-    def create_security_group(self, as_user: bool = True, **fields: Json) -> NeutronGroup:
+    def create_security_group(self, as_user: bool = True, **fields: object) -> NeutronGroup:
         """Create a security group; ``fields`` by their names in the API. Raises network.OverPortQuota if Neutron's
         quota is exhausted."""
-        body = self._send("POST", "security-groups", {"security_group": fields}, "such project", as_user)
-        return values.group(body["security_group"])
+        made = self._send(values.GroupAnswer, "POST", "security-groups", {"security_group": fields}, "such project",
+                          as_user)
+        return values.group(made.security_group)
 
-    def update_security_group(self, group_id: str, as_user: bool = True, **fields: Json) -> NeutronGroup:
+    def update_security_group(self, group_id: str, as_user: bool = True, **fields: object) -> NeutronGroup:
         """Update only ``fields``; return the updated group. Raises service.ResourceNotFound."""
-        body = self._send("PUT", f"security-groups/{group_id}", {"security_group": fields},
-                          f"security group {group_id}", as_user)
-        return values.group(body["security_group"])
+        changed = self._send(values.GroupAnswer, "PUT", f"security-groups/{group_id}", {"security_group": fields},
+                             f"security group {group_id}", as_user)
+        return values.group(changed.security_group)
 
     def delete_security_group(self, group_id: str, as_user: bool = True) -> None:
         """Delete a security group. Raises NotFound; Conflict if it is in use."""
@@ -202,14 +209,14 @@ class Neutron:
     def security_rules(self, filters: Mapping[str, object] | None = None, as_user: bool = True
                        ) -> tuple[NeutronRule, ...]:
         """Return rules from all pages. ``filters`` of the API (security_group_id, direction ...)."""
-        return self._all("security-group-rules", values.rule, filters, as_user)
+        return self._all("security-group-rules", values.RuleRecord, values.rule, filters, as_user)
 
-    def create_security_rule(self, as_user: bool = True, **fields: Json) -> NeutronRule:
+    def create_security_rule(self, as_user: bool = True, **fields: object) -> NeutronRule:
         """Create a rule. Raises service.Conflict if the group has this rule; service.ResourceNotFound if the group does
         not exist."""
-        body = self._send("POST", "security-group-rules", {"security_group_rule": fields}, "such security group",
-                          as_user)
-        return values.rule(body["security_group_rule"])
+        made = self._send(values.RuleAnswer, "POST", "security-group-rules", {"security_group_rule": fields},
+                          "such security group", as_user)
+        return values.rule(made.security_group_rule)
 
     def delete_security_rule(self, rule_id: str, as_user: bool = True) -> None:
         """Delete a rule. Raises service.ResourceNotFound if it is already gone."""
@@ -220,27 +227,28 @@ class Neutron:
     def floating_ips(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                      ) -> tuple[NeutronFloating, ...]:
         """Return floating IPs from all pages. ``filters`` of the API (floating_ip_address, port_id ...)."""
-        return self._all("floatingips", values.floating, filters, as_user)
+        return self._all("floatingips", values.FloatingRecord, values.floating, filters, as_user)
 
     def floating_ips_of(self, port_ids: Iterable[str]) -> tuple[NeutronFloating, ...]:
         """Return the floating IPs that are associated with these ports."""
-        return self._by_id("floatingips", values.floating, port_ids, None, key="port_id")
+        return self._by_id("floatingips", values.FloatingRecord, values.floating, port_ids, None, key="port_id")
 
     def floating_ip(self, floating_id: str, as_user: bool = True) -> NeutronFloating:
         """Return a floating IP by its id. Raises service.ResourceNotFound."""
-        return values.floating(self._get(f"floatingips/{floating_id}", {}, as_user,
-                                         f"floating address {floating_id}")["floatingip"])
+        return values.floating(self._get(values.FloatingAnswer, f"floatingips/{floating_id}", {}, as_user,
+                                         f"floating address {floating_id}").floatingip)
 
-    def create_floating_ip(self, as_user: bool = True, **fields: Json) -> NeutronFloating:
+    def create_floating_ip(self, as_user: bool = True, **fields: object) -> NeutronFloating:
         """Create a floating IP of the network ``floating_network_id``. Raises service.Conflict if no address is left
         there."""
-        return values.floating(self._send("POST", "floatingips", {"floatingip": fields}, "such network",
-                                          as_user)["floatingip"])
+        return values.floating(self._send(values.FloatingAnswer, "POST", "floatingips", {"floatingip": fields},
+                                          "such network", as_user).floatingip)
 
-    def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: Json) -> NeutronFloating:
+    def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: object) -> NeutronFloating:
         """Update only ``fields``; ``port_id`` None disassociates it. Raises service.ResourceNotFound."""
-        return values.floating(self._send("PUT", f"floatingips/{floating_id}", {"floatingip": fields},
-                                          f"floating address {floating_id}", as_user)["floatingip"])
+        return values.floating(self._send(values.FloatingAnswer, "PUT", f"floatingips/{floating_id}",
+                                          {"floatingip": fields}, f"floating address {floating_id}",
+                                          as_user).floatingip)
 
     def delete_floating_ip(self, floating_id: str, as_user: bool = True) -> None:
         """Release a floating IP to its network. Raises service.ResourceNotFound if it is already gone."""
@@ -253,7 +261,8 @@ class Neutron:
         """Return quotas by Neutron's names (port, network, security_group ...), with usage if the service reports
         it."""
         details = "/details.json" if self.has(QUOTA_DETAILS) else ""
-        return values.counted(self._get(f"quotas/{project_id}{details}", {}, False, f"project {project_id}")["quota"])
+        return values.counted(self._get(values.QuotaAnswer, f"quotas/{project_id}{details}", {}, False,
+                                        f"project {project_id}").quota)
 
     def extensions(self) -> frozenset[str]:
         """Return extension aliases, requested at most every ``[neutron]extension_sync_interval`` seconds."""
@@ -265,52 +274,51 @@ class Neutron:
 
     def read_extensions(self) -> frozenset[str]:
         """Return the current extension aliases: the cheapest request that requires nova's credentials."""
-        body = self._get("extensions", {"fields": "alias"}, False, "extensions")
-        return frozenset(one["alias"] for one in body["extensions"])
+        found = self._get(values.ExtensionsAnswer, "extensions", {"fields": "alias"}, False, "extensions")
+        return frozenset(one.alias for one in found.extensions)
 
     # -- internals
 
-    def _get(self, path: str, params: Mapping[str, object], as_user: bool, what: str) -> dict[str, Json]:
-        return self._caller.json("GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
+    def _get(self, kind: type[T], path: str, params: Mapping[str, object], as_user: bool, what: str) -> T:
+        return self._caller.read(kind, "GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
 
-    def _send(self, method: str, path: str, body: object, what: str, as_user: bool = False) -> dict[str, Json]:
-        kwargs = {} if body is None else {"json": body}
-        return self._caller.json(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs)
+    def _send(self, kind: type[T], method: str, path: str, body: object, what: str, as_user: bool = False) -> T:
+        return self._caller.read(kind, method, f"/v2.0/{path}", as_user=as_user, what=what, json=body)
 
     def _delete(self, path: str, what: str) -> None:
         with contextlib.suppress(errors.service.ResourceNotFound):
             self._caller.call("DELETE", f"/v2.0/{path}", what=what)
 
-    def _all(self, noun: str, read: Callable[[Mapping[str, Json]], T], filters: Mapping[str, Json] | None,
+    def _all(self, noun: str, kind: type[R], read: Callable[[R], T], filters: Mapping[str, object] | None,
              as_user: bool = False) -> tuple[T, ...]:
         """Return the entries of all pages of a list."""
-        params: Sequence[tuple[str, Any]] | None = _flat(filters or {})
+        params: Sequence[tuple[str, object]] | None = _flat(filters or {})
         found: list[T] = []
-        key = noun.replace("-", "_")
         while params is not None:
-            body = self._page(noun, key, as_user, params)
-            found += [read(one) for one in body[key]]
-            params = _next(body.get(f"{key}_links") or ()) if body[key] else None
+            rows, links = self._page(noun, kind, as_user, params)
+            found += map(read, rows)
+            params = _next(links) if rows else None
         return tuple(found)
 
-    def _page(self, noun: str, key: str, as_user: bool, params: Sequence[tuple[str, Json]]) -> dict[str, Json]:
-        """Return a page of a list. A server without such a list is not Neutron, or lacks an extension; that is neither
-        an empty list nor a missing resource."""
-        path = f"/v2.0/{noun}"
+    def _page(self, noun: str, kind: type[R], as_user: bool, params: Sequence[tuple[str, object]]
+              ) -> tuple[list[R], list[Link]]:
+        """Return a page of a list, and its links. A server without such a list is not Neutron, or lacks an extension;
+        that is neither an empty list nor a missing resource."""
+        path, key = f"/v2.0/{noun}", noun.replace("-", "_")
         with failures.replaced(errors.service.ResourceNotFound, lambda _: errors.service.Unavailable(service="network",
-                reason=f"GET {path} returned 404: the server is not Neutron, or lacks an extension")):
-            body = self._caller.json("GET", path, as_user=as_user, what=f"such {noun}", params=params)
-        if not isinstance(body.get(key), list):
-            raise strange(f"GET {path}")
-        return body
+                reason=f"GET {path} returned 404: the server is not Neutron, or lacks an extension")), \
+                failures.replaced((KeyError, UnreadableError), lambda _: strange(f"GET {path}")):
+            body = self._caller.read(dict[str, msgspec.Raw], "GET", path, as_user=as_user, what=f"such {noun}",
+                                     params=params)
+            return decoded_list(body[key], kind), links_of(body.get(f"{key}_links", NULL))
 
-    def _by_id(self, noun: str, read: Callable[[Mapping[str, object]], T], ids: Iterable[str],
+    def _by_id(self, noun: str, kind: type[R], read: Callable[[R], T], ids: Iterable[str],
                filters: Mapping[str, object] | None, as_user: bool = False, key: str = "id") -> tuple[T, ...]:
         wanted = sorted(set(ids))
         if not wanted:
-            return self._all(noun, read, filters, as_user) if filters else ()
+            return self._all(noun, kind, read, filters, as_user) if filters else ()
         return tuple(itertools.chain.from_iterable(
-            self._all(noun, read, {**(filters or {}), key: some}, as_user) for some in _chunks(wanted)))
+            self._all(noun, kind, read, {**(filters or {}), key: some}, as_user) for some in _chunks(wanted)))
 
 
 class _Extensions:
@@ -351,12 +359,12 @@ def _chunks(ids: Sequence[str]) -> Iterator[list[str]]:
         yield list(ids[first:first + IDS_AT_ONCE])
 
 
-def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Json]] | None:
+def _next(links: Iterable[Link]) -> list[tuple[str, str]] | None:
     """Return the parameters of the next page. (The link's host is the service's own name for itself, at which nova
     cannot always reach it.)"""
     for link in links:
-        if link.get("rel") == "next":
-            return list(parse_qsl(urlsplit(link["href"]).query))
+        if link.rel == "next":
+            return list(parse_qsl(urlsplit(link.href).query))
     return None
 
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
+from typing import TypeVar, Unpack
 
 import requests
 
-from nova import errors
-from nova.clients.session import Caller
-from nova.model.base import Json
+from nova import errors, failures
+from nova.clients.answers import UnreadableError, decoded
+from nova.clients.session import Caller, CallOptions
 
-
-class NeutronAnswer(dict[str, Json]):
-    """The members of an answer. Access to a missing member that Neutron always sends raises service.Unavailable."""
-
-    def __init__(self, members: Mapping[str, Json], request: str) -> None:
-        super().__init__(members)
-        self._request = request
-
-    def __missing__(self, key: str) -> Json:
-        raise strange(self._request)
+T = TypeVar("T")
 
 
 def strange(request: str) -> errors.NovaError:
@@ -41,16 +32,13 @@ class NeutronCaller(Caller):
                 raise
             raise self.credentials_refused(error.data.get("reason", "refused")) from None
 
-    def json(self, method: str, path: str, **kwargs: Json) -> NeutronAnswer:
-        """Return the answer's members. Raises errors as :meth:`call`, and service.Unavailable if it is not a JSON
-        object."""
+    def read(self, kind: type[T], method: str, path: str, **kwargs: Unpack[CallOptions]) -> T:
+        """Return the answer, a JSON object. Raises errors as :meth:`call`, and service.Unavailable if it is not of that
+        type."""
         answer = self.call(method, path, **kwargs)
-        body = None
-        with contextlib.suppress(ValueError):
-            body = answer.json()
-        if not isinstance(body, dict):  # for example from a proxy in between
-            raise strange(f"{method} {path}")
-        return NeutronAnswer(body, f"{method} {path}")
+        # for example from a proxy in between
+        with failures.replaced(UnreadableError, lambda _: strange(f"{method} {path}")):
+            return decoded(answer, kind)
 
     def translated(self, error: Exception, what: str) -> errors.NovaError:
         said = _neutron_error(error)
@@ -86,4 +74,4 @@ def _neutron_error(error: Exception) -> tuple[str, str] | None:
     return (str(said.get("type", "")), str(said.get("message", ""))[:500]) if isinstance(said, Mapping) else None
 
 
-__all__ = ["NeutronAnswer", "NeutronCaller", "strange"]
+__all__ = ["NeutronCaller", "strange"]

@@ -6,9 +6,11 @@ import contextlib
 import logging
 from urllib.parse import quote
 
+import msgspec
 from keystoneauth1 import exceptions
 
 from nova import errors
+from nova.clients.answers import UnreadableError, decoded
 from nova.clients.keystone import reach
 from nova.clients.session import Caller, Credentials
 from nova.conf.keystone import KeystoneOptions
@@ -16,6 +18,18 @@ from nova.conf.keystone import KeystoneOptions
 LOG = logging.getLogger(__name__)
 
 READ_TIMEOUT_S = 10.0
+
+
+class ProjectRecord(msgspec.Struct, frozen=True):
+    """A project."""
+
+    id: str | None = None
+
+
+class ProjectAnswer(msgspec.Struct, frozen=True):
+    """The answer with one project."""
+
+    project: ProjectRecord | None = None
 
 
 class Projects:
@@ -51,8 +65,12 @@ class Projects:
                 self._caller = None  # it may have moved
                 raise
             return False
-        found = answer.json().get("project") or {}
-        return bool(found.get("id") == project_id)
+        try:
+            found = decoded(answer, ProjectAnswer).project
+        except UnreadableError:
+            raise errors.service.Unavailable(
+                service="identity", reason="the server that answers /projects is not Keystone") from None
+        return found is not None and found.id == project_id
 
 
 def _is_keystones(cause: BaseException | None) -> bool:

@@ -13,8 +13,9 @@ import logging
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import requests
 from keystoneauth1 import adapter, exceptions, loading, noauth, plugin
@@ -22,7 +23,6 @@ from keystoneauth1 import session as ksession
 
 from nova import concurrency, context, errors, metrics, tracing
 from nova.conf._options import Options, oslo_conf
-from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +31,20 @@ READ_TIMEOUT_S = 60.0
 SHORTEST_S = 0.001  # 0 would mean forever
 LATE_S = 5.0  # with less time left, no call that is not idempotent is started: its result could not be awaited
 FALLBACKS = ("service_user", "keystone_authtoken")
+
+#: Seconds to connect and to read, or one number for both; None: unlimited.
+Patience = float | tuple[float | None, float | None] | None
+
+
+class CallOptions(TypedDict, total=False):
+    """Arguments of :meth:`Caller.call`, most of which it passes to keystoneauth."""
+
+    as_user: bool
+    what: str
+    headers: Mapping[str, str]
+    params: Mapping[str, object] | Sequence[tuple[str, object]] | None
+    json: object
+    log: bool
 
 
 @dataclass(frozen=True)
@@ -76,11 +90,13 @@ def patient(session: ksession.Session) -> ksession.Session:
 
 
 class _Patient(ksession.TCPKeepAliveAdapter):
-    def send(self, request: Json, stream: bool = False, timeout: Json = None, *args: Json, **kwargs: Json) -> Json:
-        return super().send(request, stream, _within(context.deadline().left_s, timeout), *args, **kwargs)
+    def send(self, request: requests.PreparedRequest, stream: bool = False, timeout: Patience = None,
+             verify: bool | str = True, cert: str | tuple[str, str] | None = None, proxies: dict[str, str] | None = None
+             ) -> requests.Response:
+        return super().send(request, stream, _within(context.deadline().left_s, timeout), verify, cert, proxies)
 
 
-def _within(left_s: float, timeout: object) -> Json:
+def _within(left_s: float, timeout: Patience) -> Patience:
     """Return ``timeout`` limited to the time left. The format is that of requests: seconds, a pair to connect and to
     read, or None."""
     if left_s == math.inf:

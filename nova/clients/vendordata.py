@@ -10,12 +10,14 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nova import errors
 from nova.conf._options import Options
-from nova.model.base import Json, Library
 from nova.model.guest.guests import GuestFacts
+
+if TYPE_CHECKING:
+    import requests
 
 LOG = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class Vendordata:
             return {}
         return {target.name: self._ask(target, facts) for target in self._options.targets}
 
-    def _ask(self, target: Target, facts: GuestFacts) -> Json:
+    def _ask(self, target: Target, facts: GuestFacts) -> object:
         try:
             headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": USER_AGENT}
             token = self._token()
@@ -97,7 +99,7 @@ class Vendordata:
             return {}
 
 
-def _whole(answer: Library) -> bytes:
+def _whole(answer: requests.Response) -> bytes:
     """Return the answer's text, of at most LARGEST_ANSWER bytes and within LONGEST_S, even if it arrives slowly. Raises
     ValueError."""
     text, until = b"", time.monotonic() + LONGEST_S
@@ -118,7 +120,7 @@ def _http() -> object:
     return requests.Session()
 
 
-def question(facts: GuestFacts) -> dict[str, Json]:
+def question(facts: GuestFacts) -> dict[str, object]:
     """Return the JSON about the guest that a target receives. ``user-data`` is base64 text."""
     return {"project-id": facts.project_id, "instance-id": facts.uuid, "image-id": facts.image_id or None,
             "user-data": facts.user_data, "hostname": facts.hostname, "metadata": dict(facts.metadata),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nova import concurrency, configuration, errors, failures
 from nova.cmd import common
-from nova.cmd.reporting import HostVoice, Reporting
+from nova.cmd.reporting import HostVoice, Reporting, Voice
 from nova.conf._options import Options, oslo_conf
 from nova.conf._security_mode import asked_mode
 from nova.conf.wsgi import WsgiOptions
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from nova.legacy.signatures.taken import TakenSignatures
+    from nova.metadata.app import FactsSource
     from nova.rpc.bus import AnyBus
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -49,7 +51,8 @@ def _metadata(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> W
     from nova.clients import vendordata
     from nova.metadata import app
 
-    return app.from_conf(bus.client(asked_contract(METADATA, options)), options, vendordata.from_conf(options))
+    source = cast("FactsSource", bus.client(asked_contract(METADATA, options)))  # both contracts have its methods
+    return app.from_conf(source, options, vendordata.from_conf(options))
 
 
 def _ec2(options: Options, bus: AnyBus, taken: TakenSignatures | None) -> WSGIApplication:
@@ -262,7 +265,8 @@ class Api:
         is_host = speaks_as_host(name, self.options)
         bus = self.buses[is_host]
         conductor = bus.client(asked_contract(name, self.options))
-        voice = HostVoice(conductor, self.options.host, self.secret) if is_host else conductor
+        voice = HostVoice(cast("ConductorHostRPC", conductor), self.options.host, self.secret) if is_host \
+            else cast(Voice, conductor)
         return Reporting(self.options, ALL[name].binary, name, bus, voice)
 
     def health_checks(self) -> HealthChecks:

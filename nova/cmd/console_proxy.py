@@ -12,7 +12,7 @@ import resource
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nova import configuration, errors, failures
 from nova.cmd import common
@@ -179,11 +179,11 @@ class Proxy:
         self.options, self.parts, self.sock = options, parts, sock
         self.bus = control_bus(options, options.host, timeout_s=CHECK_S)
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
-        self.access = access.ConsoleAccess(kind, NarrowClient(self.bus, ConsoleCheckRPC), self.sessions,
-                                           settings(options, kind),
+        checks = cast(ConsoleCheckRPC, NarrowClient(self.bus, ConsoleCheckRPC))
+        self.access = access.ConsoleAccess(kind, checks, self.sessions, settings(options, kind),
                                            xvp.STEPS if parts.raw else None)
         self.reporting = Reporting(options, kind.binary, kind.binary.removeprefix("nova-"), self.bus,
-                                   NarrowClient(self.bus, ConductorProxyRPC))
+                                   cast(ConductorProxyRPC, NarrowClient(self.bus, ConductorProxyRPC)))
         self.server: Any = None
 
     def application(self) -> App | Application:

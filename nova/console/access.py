@@ -16,7 +16,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Sequence
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from nova import concurrency, errors, failures
@@ -25,8 +25,8 @@ from nova.console.kinds import ConsoleKind
 from nova.console.masking import masked
 from nova.console.recording import recorded
 from nova.console.sessions import Full, Session, Sessions
-from nova.model.base import Json
 from nova.model.guest.consoles import ConsoleConnection, TokenCheck, token_hash
+from nova.rpc.contracts.console_check import ConsoleCheckRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -66,10 +66,10 @@ class AccessSettings(NamedTuple):
 class Steps(NamedTuple):
     """The steps to open a console; tests replace them."""
 
-    connect: Callable[..., Any] = target.connect
-    secure: Callable[..., Any] = rfb.secure
+    connect: Callable[..., stream.StreamEnd] = target.connect
+    secure: Callable[..., stream.StreamEnd] = rfb.secure
     carry: Callable[..., relay.Ending] = relay.carry
-    accept: Callable[..., Any] = websocket.BrowserSocket.accept  # (socket, environ) -> the browser's side
+    accept: Callable[..., stream.StreamEnd] = websocket.BrowserSocket.accept  # (socket, environ) -> the browser's side
 
 
 class ConsoleAdmission(NamedTuple):
@@ -119,7 +119,7 @@ def _in_cookies(header: str) -> str:
 class ConsoleAccess:
     """Admission for one kind of proxy. ``auth``: a client of ConsoleAuthRPC."""
 
-    def __init__(self, kind: ConsoleKind, auth: Json, sessions: Sessions, settings: AccessSettings,
+    def __init__(self, kind: ConsoleKind, auth: ConsoleCheckRPC, sessions: Sessions, settings: AccessSettings,
                             steps: Steps | None = None) -> None:
         self.kind, self.auth, self.sessions, self.settings = kind, auth, sessions, settings
         self.steps = steps or Steps()
@@ -196,7 +196,7 @@ class ConsoleAccess:
                      admission.grant.user_id, time.monotonic() - session.began, ending.code, ending.words, left,
                      extra={"server": admission.grant.server_uuid})
 
-    def _carry(self, front: Json, session: Session) -> relay.Ending:
+    def _carry(self, front: stream.StreamEnd, session: Session) -> relay.Ending:
         with contextlib.ExitStack() as stack:
             try:
                 back = self._opened(front, session, stack)
@@ -212,7 +212,8 @@ class ConsoleAccess:
                 back = stack.enter_context(recorded(back, self.settings.record, session.grant.server_uuid))
             return self.steps.carry(front, back, self._times(session.grant), session.control)
 
-    def _opened(self, front: Json, session: Session, stack: contextlib.ExitStack) -> Json:
+    def _opened(self, front: stream.StreamEnd, session: Session, stack: contextlib.ExitStack
+                ) -> stream.StreamEnd:
         """Return the console's side, which ``stack`` closes; it is only connected if the session must end already.
         Raises TargetError, ViewerError and Refused.
 
@@ -258,12 +259,12 @@ def _ending(error: target.TargetError | rfb.ViewerError | ConsoleRefused, sessio
     return relay.Ending(codes.BACK_END if error.status == 503 else codes.REFUSED, error.words)
 
 
-def _say(front: Json, ending: relay.Ending) -> None:
+def _say(front: stream.StreamEnd, ending: relay.Ending) -> None:
     """Close the user's side immediately, while the session's thread, which does not use this side now, still waits."""
     concurrency.spawn(front.close, ending.code, ending.words, name="console-close")
 
 
-def _break(back: Json, _ending: relay.Ending) -> None:
+def _break(back: stream.StreamEnd, _ending: relay.Ending) -> None:
     """Wake the session's thread while it waits for the console."""
     with contextlib.suppress(OSError):
         back.sock.shutdown(socket.SHUT_RDWR)

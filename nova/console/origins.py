@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import urllib.parse
-from collections.abc import Mapping, Sequence
-
-from nova.model.base import Json
+from collections.abc import Sequence
+from wsgiref.types import WSGIEnvironment
 
 #: A WebSocket's scheme -> the scheme of the page that opens it.
 SAME_AS = {"ws": "http", "wss": "https"}
 
 
-def refusal(environ: Mapping[str, Json], access_url_base: str, allowed: Sequence[str]) -> str | None:
+def refusal(environ: WSGIEnvironment, access_url_base: str, allowed: Sequence[str]) -> str | None:
     """Return why this request (a WSGI environment) may not open a console with this base URL; None if it may.
 
     A request without an Origin is not from a browser. ``allowed``: host names whose pages may open it,

@@ -7,8 +7,9 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from typing import cast
 
-from nova.model.base import Json
+from nova.console.stream import StreamEnd
 
 LOG = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ class Recorded:
     All else is delegated to that side. A full disk ends the recording, not the session.
     """
 
-    def __init__(self, back: Json, number: int, room: int = MAX_BYTES) -> None:
+    def __init__(self, back: StreamEnd, number: int, room: int = MAX_BYTES) -> None:
         self._back, self._number, self._room = back, number, room
 
     def __getattr__(self, name: str) -> object:
@@ -28,13 +29,13 @@ class Recorded:
 
     def read(self, *limit: int) -> bytes | None:
         """Read from the console's side, and record the result."""
-        data: bytes | None = self._back.read(*limit)
+        data = self._back.read(*limit)
         self._keep(data or b"")
         return data
 
     def read_into(self, room: memoryview) -> int | None:
         """Read from the console's side into ``room``, and record the result."""
-        count: int | None = self._back.read_into(room)
+        count = self._back.read_into(room)
         self._keep(room[:count or 0])
         return count
 
@@ -49,7 +50,7 @@ class Recorded:
 
 
 @contextlib.contextmanager
-def recorded(back: object, prefix: str, name: str) -> Iterator[object]:
+def recorded(back: StreamEnd, prefix: str, name: str) -> Iterator[StreamEnd]:
     """Yield ``back``, recorded in ``<prefix>.<name>.<time>.<number>``; unrecorded if the file cannot be created."""
     try:
         number = _new_file(f"{prefix}.{name}.{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
@@ -58,7 +59,7 @@ def recorded(back: object, prefix: str, name: str) -> Iterator[object]:
         yield back
         return
     try:
-        yield Recorded(back, number)
+        yield cast(StreamEnd, Recorded(back, number))  # which delegates to ``back``
     finally:
         os.close(number)
 

@@ -12,16 +12,17 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from nova import errors, failures
 from nova.conf._options import Options
 from nova.console import codes, vencrypt
 from nova.console.stream import Closed, Stream, StreamEnd, TooSlow, Violation
 from nova.console.target import TargetError
-from nova.model.base import Json
 
 VERSION = b"RFB 003.008\n"
+T = TypeVar("T")
+
 NONE, VENCRYPT = 1, 19
 FAILED = 1
 RESULT = 4  # bytes of the security result
@@ -139,7 +140,7 @@ def secure(front: StreamEnd, target: Stream, security: Security) -> Stream:
         raise TargetError(failure.words, failure.detail) from None
 
 
-def _ask(target: Stream, step: Callable[[], object]) -> Json:
+def _ask(target: Stream, step: Callable[[], T]) -> T:
     """Run a step with the server."""
     try:
         return step()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import errors
+from nova.conf.consoleauth import ConsoleauthOptions
 from nova.console import tokens, urls
-from nova.model.base import Json
 from nova.model.guest.consoles import (
     Console,
     ConsoleAddress,
@@ -20,6 +20,7 @@ from nova.model.guest.consoles import (
     TokenCheck,
     token_hash,
 )
+from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class ConsoleAuthService:
     by type of console. ``hosts_say``: in upstream mode, the base URL of the host's nova.conf takes precedence. In other
     modes it is ignored, because a host could send users to a page of its own."""
 
-    def __init__(self, conductor: Json, settings: Json, bases: Mapping[ConsoleType, str],
+    def __init__(self, conductor: ConsoleCalls, settings: ConsoleauthOptions, bases: Mapping[ConsoleType, str],
                  hosts_say: bool = False) -> None:
         self.conductor, self.settings, self.bases, self._hosts_say = conductor, settings, bases, hosts_say
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nova import concurrency, metrics, systemd
 from nova.conf.console import ConsoleOptions
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
-from nova.model.base import Json
+from nova.console.relay import Control
 from nova.model.guest.consoles import ConsoleConnection
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Session:
     """An open connection to a console. ``control``: lets another thread end it (``end(code, words)``; ``ending`` is
     None until then). ``redeemed``: its token was checked again for this session."""
 
-    def __init__(self, grant: ConsoleConnection, token_hash: str, control: Json) -> None:
+    def __init__(self, grant: ConsoleConnection, token_hash: str, control: Control) -> None:
         self.grant, self.token_hash, self.control = grant, token_hash, control
         self.began = time.monotonic()
         self.redeemed = False

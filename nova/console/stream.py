@@ -14,10 +14,10 @@ import ssl
 import struct
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from nova.console.codes import ABNORMAL, NORMAL
-from nova.model.base import Json
 
 #: Exceptions of a stream that cannot continue now.
 NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -81,7 +81,7 @@ class StreamEnd:
     pings = False
     code = 0  # its close code (RFC 6455), if its protocol has one
 
-    def __init__(self, sock: Json, early: bytes = b"") -> None:
+    def __init__(self, sock: socket.socket, early: bytes = b"") -> None:
         self.sock, self.early = sock, early
         self.heard = time.monotonic()
         self._out: deque[memoryview] = deque()
@@ -105,7 +105,8 @@ class StreamEnd:
 
     def buffered(self) -> bool:
         """Return whether there are received bytes that a selector cannot see."""
-        return bool(self.early) or (self.secure and self.sock.pending() > 0)
+        pending: Callable[[], int] = getattr(self.sock, "pending", lambda: 0)
+        return bool(self.early) or pending() > 0
 
     def read(self, limit: int = UP_BYTES) -> bytes | None:
         """Return at most ``limit`` bytes; empty if none are available now, None at the end of the stream. Raises
@@ -234,7 +235,7 @@ class Stream(StreamEnd):
     """A plain byte stream: a hypervisor's console, or a client without frames."""
 
 
-def settle(sock: Json, deadline: float) -> None:
+def settle(sock: socket.socket, deadline: float) -> None:
     """Close a socket so that the last sent data arrive: a close with unread input would discard them.
 
     Discards further input, until the other side has closed or ``deadline``.

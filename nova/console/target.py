@@ -13,14 +13,13 @@ import re
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from nova import concurrency, errors, failures
 from nova.conf._options import Options
 from nova.console.stream import Closed, Stream, TooSlow, tune
-from nova.model.base import Json
 from nova.model.guest.consoles import ConsoleAddress
 
 MAX_HEAD = 4096  # bytes of a response to CONNECT
@@ -162,7 +161,12 @@ def _tcp(host: str, port: int, reach: Reach, deadline: float) -> socket.socket:
     raise TargetError(*problem)
 
 
-def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[Json, ...]]]:
+#: A socket address, and a row of getaddrinfo's result: family, type, protocol, canonical name and address.
+Where = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+AddressRow = tuple[socket.AddressFamily, socket.SocketKind, int, str, Where]
+
+
+def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, Where]]:
     """Yield (family, socket address) of the allowed addresses. Raises TargetError for any other address: a name with
     addresses both inside and outside of the limits is a mistake or an attack."""
     for family, _, _, _, where in _lookup(host, port):
@@ -174,14 +178,14 @@ def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[J
         yield family, where
 
 
-def _lookup(host: str, port: int) -> list[Json]:
+def _lookup(host: str, port: int) -> Sequence[AddressRow]:
     """Return getaddrinfo's rows. A slow resolver must not block green threads."""
     with failures.replaced((OSError, UnicodeError, OverflowError),
             lambda error: TargetError(NOT_ANSWERING, f"{host!r} cannot be resolved: {error}")):
         return _resolver(host)(host, port, 0, socket.SOCK_STREAM)
 
 
-def _resolver(host: str) -> Callable[..., list[Json]]:
+def _resolver(host: str) -> Callable[..., Sequence[AddressRow]]:
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -189,8 +193,8 @@ def _resolver(host: str) -> Callable[..., list[Json]]:
     return socket.getaddrinfo
 
 
-def _elsewhere(*arguments: object) -> Json:
-    return concurrency.run_in_thread(socket.getaddrinfo, *arguments)
+def _elsewhere(host: str, port: int, family: int, kind: int) -> Sequence[AddressRow]:
+    return concurrency.run_in_thread(socket.getaddrinfo, host, port, family, kind)
 
 
 def is_loopback(address: IPAddress) -> bool:

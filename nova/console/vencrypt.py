@@ -10,12 +10,11 @@ import contextlib
 import ipaddress
 import ssl
 import struct
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict, cast
 
 from nova import errors, failures
 from nova.console.stream import NOT_NOW, READ, WRITE, Stream, wait
-from nova.model.base import Json
 
 VERSION = b"\x00\x02"
 X509_NONE = 260
@@ -92,12 +91,19 @@ def wrap(target: Stream, papers: TlsFiles, peers: Sequence[str], deadline: float
     with failures.on_failure(inside.close, on=BaseException), failures.replaced(
             ssl.SSLError, lambda error: VencryptRefused(
                 f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}", UNTRUSTED)):
-        _shake(inside, deadline)
-        check_peer(sock.getpeercert() or {}, peers)
+        _shake(inside, sock, deadline)
+        check_peer(cast(PeerCertificate, sock.getpeercert() or {}), peers)
     return inside
 
 
-def check_peer(certificate: Mapping[str, Json], peers: Sequence[str]) -> None:
+class PeerCertificate(TypedDict, total=False):
+    """The names in a certificate, in the form of ``SSLSocket.getpeercert``."""
+
+    subject: tuple[tuple[tuple[str, str], ...], ...]
+    subjectAltName: tuple[tuple[str, str], ...]
+
+
+def check_peer(certificate: PeerCertificate, peers: Sequence[str]) -> None:
     """Check that a certificate, as returned by ``SSLSocket.getpeercert``, has one of these names (RFC 6125). All hosts'
     certificates are from the same authority, so another host's must be rejected. Raises VencryptRefused."""
     names = {value for kind, value in certificate.get("subjectAltName", ()) if kind in ("DNS", "IP Address")}
@@ -134,10 +140,10 @@ def _agree(target: Stream, deadline: float) -> None:
         raise VencryptRefused("the server did not take X509None")
 
 
-def _shake(inside: Stream, deadline: float) -> None:
+def _shake(inside: Stream, sock: ssl.SSLSocket, deadline: float) -> None:
     while True:
         try:
-            inside.sock.do_handshake()
+            sock.do_handshake()
             return
         except NOT_NOW as not_now:
             wait(inside.fileno(), WRITE if isinstance(not_now, ssl.SSLWantWriteError) else READ, deadline)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import socket
 import struct
 import time
 from wsgiref.types import WSGIEnvironment
@@ -20,7 +21,6 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 from nova.console import frames
 from nova.console.codes import ABNORMAL, NEVER_SENT, NORMAL
 from nova.console.stream import LINGER_S, NOT_NOW, UP_BYTES, StreamEnd, TooSlow, settle, tune
-from nova.model.base import Json
 
 BINARY_PROTOCOL = "binary"
 HANDSHAKE_S = 10.0
@@ -35,7 +35,7 @@ class BadHandshake(Exception):
         self.words = words
 
 
-def check(environ: dict[str, Json]) -> str:
+def check(environ: WSGIEnvironment) -> str:
     """Return the chosen subprotocol, empty for none. Raises BadHandshake, with a message for manual tests."""
     if environ.get("REQUEST_METHOD") != "GET" or environ.get("SERVER_PROTOCOL") != "HTTP/1.1":
         raise BadHandshake("A WebSocket begins with GET and HTTP/1.1.")
@@ -86,7 +86,7 @@ class BrowserSocket(StreamEnd):
     half_closes = False
     headroom = 10  # of a frame's head
 
-    def __init__(self, sock: Json, environ: dict[str, Json]) -> None:
+    def __init__(self, sock: socket.socket, environ: WSGIEnvironment) -> None:
         """Prepare the response to the handshake in ``environ``, without sending it. Raises BadHandshake."""
         self._bounds = frames.FrameBounds()
         answer, self._connection = _answer(environ, self._bounds)
@@ -99,7 +99,7 @@ class BrowserSocket(StreamEnd):
         self._out.append(memoryview(answer))
 
     @classmethod
-    def accept(cls, sock: Json, environ: dict[str, Json], early: bytes = b"") -> BrowserSocket:
+    def accept(cls, sock: socket.socket, environ: WSGIEnvironment, early: bytes = b"") -> BrowserSocket:
         """Send the response to the handshake in ``environ`` (a WSGI environment). ``early``: bytes received after it.
 
         Raises BadHandshake before any data are sent; OSError and TooSlow if the browser does not read the response.

@@ -24,7 +24,7 @@ Time = datetime.datetime  # UTC without zone, microseconds kept
 class _KeywordOnly(msgspec.StructMeta):
     """Metaclass that makes every subclass keyword-only, which msgspec (unlike ``frozen``) does not inherit."""
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Json], **config: Json) -> Json:
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **config: Any) -> type:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
 
 

@@ -118,7 +118,7 @@ class VolumeQuery(Value):
 
 
 #: A host's connector properties for a volume back end, in the format of os-brick.
-Connector = Mapping[str, Json]
+Connector = Mapping[str, object]
 
 #: Decryption of encrypted volumes: by QEMU with the volume's passphrase, or by the back end.
 LUKS, BACK_END = "luks", "back-end"

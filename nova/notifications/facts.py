@@ -5,28 +5,70 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import traceback
-import types
 from collections.abc import Mapping
 from typing import Any
 
 from nova.context import RequestContext
-from nova.model.base import Json
+from nova.model.base import Time
+from nova.model.flavor.flavors import Flavor
+from nova.model.image.images import Image
+from nova.model.network.networks import Interface
 from nova.model.volumes import VolumeCounts
 
 MOST_TRACEBACK = 8000  # characters
 
-#: The columns of a server's row in payloads. User data, injected files and passwords are not among them.
-SHOWN = ("id", "uuid", "deleted", "project_id", "user_id", "name", "description", "hostname", "created_at",
-         "updated_at", "launched_at", "terminated_at", "deleted_at", "vm_state", "task_state", "power_state",
-         "progress", "host", "node", "availability_zone", "pinned_availability_zone", "flavor", "image", "image_id",
-         "kernel_id", "ramdisk_id", "interfaces", "security_groups", "scheduler_hints", "disk_config", "key_name",
-         "public_key", "key_type", "reservation_id", "trusted_certs", "access_ip_v4", "access_ip_v6", "locked_by",
-         "locked_reason")
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShownServer:
+    """The columns of a server's row in payloads. User data, injected files and passwords are not among them."""
+
+    id: int
+    uuid: str
+    deleted: int
+    project_id: str
+    user_id: str
+    name: str
+    description: str | None
+    hostname: str | None
+    created_at: Time
+    updated_at: Time | None
+    launched_at: Time | None
+    terminated_at: Time | None
+    deleted_at: Time | None
+    vm_state: str
+    task_state: str | None
+    power_state: int
+    progress: int
+    host: str | None
+    node: str | None
+    availability_zone: str | None
+    pinned_availability_zone: str | None
+    flavor: Flavor
+    image: Image | None
+    image_id: str
+    kernel_id: str
+    ramdisk_id: str
+    interfaces: tuple[Interface, ...] | None
+    security_groups: tuple[str, ...] | None
+    scheduler_hints: Mapping[str, object] | None
+    disk_config: str
+    key_name: str | None
+    public_key: str | None
+    key_type: str
+    reservation_id: str
+    trusted_certs: tuple[str, ...] | None
+    access_ip_v4: str | None
+    access_ip_v6: str | None
+    locked_by: str | None
+    locked_reason: str | None
 
 
-def shown(row: object) -> Json:
+SHOWN = tuple(field.name for field in dataclasses.fields(ShownServer))
+
+
+def shown(row: object) -> ShownServer:
     """Return a row with only these columns: queued events stay small, and hold no secrets."""
-    return types.SimpleNamespace(**{name: getattr(row, name) for name in SHOWN})
+    return ShownServer(**{name: getattr(row, name) for name in SHOWN})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +120,7 @@ class NotifiedServer:
     """A server at one moment. ``row`` has the columns of payloads; ``extra`` the event's additional values (volume_id,
     new_flavor ...), by their names in the payload; ``shows_disks``: True to include volumes."""
 
-    row: Any
+    row: ShownServer
     who: Who = Who()
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
     tags: tuple[str, ...] = ()
@@ -110,7 +152,7 @@ class UnreachedHypervisor:
 class SpecFacts:
     """A request to the scheduler: the server's row, and the operation's arguments and journaled data."""
 
-    row: Any
+    row: ShownServer
     count: int = 1
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tried: tuple[str, ...] = ()

@@ -7,8 +7,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from nova.model.base import Json
-from nova.notifications.facts import NotifiedServer, SpecFacts, TaskFacts, UsedVolume
+from nova.notifications.facts import NotifiedServer, ShownServer, SpecFacts, TaskFacts, UsedVolume
 from nova.notifications.message import Event, NotificationMessage
 from nova.notifications.payloads.fields import plain
 from nova.notifications.payloads.servers import image_property
@@ -33,14 +32,15 @@ def message(event: Event, level: str) -> NotificationMessage | None:
     kind = form.type if once or not event.phase else f"{form.type}.{event.phase}"
     publisher = "api" if event.source == "nova-api" else form.publisher
     return NotificationMessage(type=kind, priority=priority(event, level), publisher=f"{publisher}.{event.host}",
-                               payload=plain(form.payload(event)), who=event.who)
+                               payload={name: plain(value) for name, value in form.payload(event).items()},
+                               who=event.who)
 
 
 def _time(value: datetime.datetime | None) -> str:
     return value.strftime("%Y-%m-%dT%H:%M:%S.%f") if value else ""
 
 
-def server(facts: NotifiedServer) -> dict[str, Json]:
+def server(facts: NotifiedServer) -> dict[str, object]:
     """Return the common fields of every event about a server."""
     row, flavor = facts.row, facts.row.flavor
     return {
@@ -59,13 +59,13 @@ def server(facts: NotifiedServer) -> dict[str, Json]:
         "metadata": facts.metadata, "image_meta": _image_meta(row)}
 
 
-def _image_meta(row: Json) -> dict[str, str]:
+def _image_meta(row: ShownServer) -> dict[str, str]:
     """Return the image's own properties, and the id of the server's image."""
     properties = dict(row.image.properties) if row.image is not None else {}
     return {**properties, "base_image_ref": row.image_id or ""}
 
 
-def action(event: Event) -> dict[str, Json]:
+def action(event: Event) -> dict[str, object]:
     """Return the payload of an action: the server, its addresses (as API clients see them), and the error, if any."""
     facts = event.subject
     failed = facts.failure
@@ -73,7 +73,7 @@ def action(event: Event) -> dict[str, Json]:
     return {**server(facts), "fixed_ips": _addresses(facts), **why, **_plain_extra(facts)}
 
 
-def _addresses(facts: NotifiedServer) -> list[dict[str, Json]]:
+def _addresses(facts: NotifiedServer) -> list[dict[str, object]]:
     if facts.row.deleted:
         return []
     return [{"address": address.address, "version": address.version, "label": one.label, "vif_mac": one.mac,
@@ -86,7 +86,7 @@ def _plain_extra(facts: NotifiedServer) -> dict[str, object]:
     return {name: value for name, value in facts.extra.items() if isinstance(value, str)}
 
 
-def update(event: Event) -> dict[str, Json]:
+def update(event: Event) -> dict[str, object]:
     """Return the payload of ``compute.instance.update``: the server, its states before and after, and the audit
     period."""
     facts = event.subject
@@ -97,7 +97,7 @@ def update(event: Event) -> dict[str, Json]:
             "audit_period_ending": _time(period.ending), **({"old_display_name": renamed} if renamed else {})}
 
 
-def exists(event: Event) -> dict[str, Json]:
+def exists(event: Event) -> dict[str, object]:
     """Return the payload of ``compute.instance.exists``: the server and the audited period. ``bandwidth`` is always
     empty."""
     facts = event.subject

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from nova import concurrency, errors, failures, metrics
-from nova.model.base import Json
 from nova.notifications import legacy, versioned
 from nova.notifications.facts import NotifiedServer, Period, Who, shown
 from nova.notifications.message import Event, NotificationMessage
@@ -100,16 +99,17 @@ class Notifier(DisabledNotifier):
             if self._thread is None:
                 self._thread = concurrency.spawn(self._run, name="notifier")
 
-    def exists(self, server_row: Json, period_beginning: datetime.datetime, period_ending: datetime.datetime,
+    def exists(self, server_row: object, period_beginning: datetime.datetime, period_ending: datetime.datetime,
                metadata: Mapping[str, str] | None = None) -> None:
         """Report that a server existed in an audit period (the row has at least the columns ``facts.SHOWN``). Bills
         depend on these events, so this waits for space in the queue. Raises Unavailable after a timeout."""
-        facts = NotifiedServer(row=shown(server_row), metadata=metadata or {}, shows_disks=self.options.shows_disks,
+        row = shown(server_row)
+        facts = NotifiedServer(row=row, metadata=metadata or {}, shows_disks=self.options.shows_disks,
                                extra={"period": Period(period_beginning, period_ending)},
-                               who=Who(user_id=server_row.user_id, project_id=server_row.project_id))
+                               who=Who(user_id=row.user_id, project_id=row.project_id))
         patience = self.timeout_s if self.clock() >= self._hopeless_until else 0.0
         try:
-            self._put(Event("instance.exists", "", facts, server_row.host or self.options.host), patience)
+            self._put(Event("instance.exists", "", facts, row.host or self.options.host), patience)
         except queue.Full:
             self._hopeless_until = self.clock() + WARN_EVERY_S  # the next thousand must not wait, too
             self.lost(1, FULL)

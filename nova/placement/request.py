@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from nova import errors
 from nova.model.base import Time
 from nova.placement.routing import PlacementRoute
+from nova.rpc.contracts.placement import PlacementRPC
 from nova.web.dispatch import APIRequest
 
 T = TypeVar("T")
@@ -32,6 +33,12 @@ class PlacementAPIRequest(APIRequest):
     """A request; ``version`` is N of 1.N."""
 
     row: PlacementRoute
+
+    @property
+    def conductor(self) -> PlacementRPC:
+        """Client of Placement's contract."""
+        found: PlacementRPC = self.site.conductor
+        return found
 
     @property
     def prefix(self) -> str:

@@ -16,7 +16,6 @@ from oslo_config import cfg
 from oslo_policy import policy
 
 from nova import errors
-from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -133,7 +132,7 @@ def _read(path: Path) -> dict[str, str]:
     return rules
 
 
-def _references(path: Path, name: str, text: Json) -> set[str]:
+def _references(path: Path, name: str, text: str) -> set[str]:
     """Return the rules that a check refers to by ``rule:``. Raises api.PolicyBadFile if it cannot be parsed."""
     quiet = logging.getLogger("oslo_policy")
     level = quiet.level

@@ -17,14 +17,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import oslo_messaging
 from oslo_messaging._drivers import amqpdriver, common
 from oslo_messaging._drivers.amqp import AMQPDestinationNotFound
 
 from nova import concurrency, failures
-from nova.model.base import Library
+
+if TYPE_CHECKING:
+    from _typeshed import OptExcInfo
 
 LOG = logging.getLogger(__name__)
 
@@ -103,12 +105,12 @@ def _say_dropped(queue: str) -> None:
 class IncomingCall(amqpdriver.AMQPIncomingMessage):
     """A call at its server. The driver of its listener has :class:`PendingReplies` as ``late``."""
 
-    def reply(self, reply: Library = None, failure: Library = None) -> None:
+    def reply(self, reply: object = None, failure: OptExcInfo | None = None) -> None:
         """Send the reply, without waiting for a missing queue."""
         if self.orig_msg_id and not self._sent(reply, failure):  # a cast has no such id
             self.listener.driver.late.take(self.reply_q, functools.partial(self._sent, reply, failure))
 
-    def _sent(self, reply: Library, failure: Library) -> bool:
+    def _sent(self, reply: object, failure: OptExcInfo | None) -> bool:
         with contextlib.suppress(oslo_messaging.MessageUndeliverable, AMQPDestinationNotFound):
             with self.listener.driver._get_connection(common.PURPOSE_SEND) as connection:
                 self._send_reply(connection, reply, failure)

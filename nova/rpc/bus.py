@@ -13,12 +13,13 @@ from typing import NamedTuple, Protocol, TypeVar
 from nova import concurrency, errors, failures
 from nova.conf._options import Options, oslo_conf
 from nova.conf.upgrade_levels import UpgradeLevelsOptions
-from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, Method, Timeout
 from nova.rpc.proofs import AuthenticatedMethod, Envelope, Proofs
 from nova.rpc.rpc_watchdog import RpcWatchdog
 from nova.rpc.server import Receiver, Take
+
+C = TypeVar("C", bound=Contract)
 
 LOG = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class AnyBus(abc.ABC):
         """Number of times that a connection for incoming messages replaced a lost one."""
         return 0
 
-    def client(self, contract: type[Contract]) -> Json:
+    def client(self, contract: type[C]) -> C:
         """Return an object with the contract's methods."""
         self._check_carries(contract)
         return derive(contract, Sender(self.host, self.peers, self._send))
@@ -131,7 +132,7 @@ class AnyBus(abc.ABC):
         """Return a server that passes incoming messages to ``receiver``, at most ``pool_size`` at a time."""
 
     @abc.abstractmethod
-    def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
+    def _deliver(self, asking: Asking, envelope: Envelope) -> object:
         """Send one message, once, and return the reply's text. Raises daemon.RpcNoAnswer, RpcNotDelivered,
         RpcBrokerAway or errors.PeerTooOld."""
 
@@ -140,7 +141,7 @@ class AnyBus(abc.ABC):
         if contract.with_hosts != (self.proofs is not None):
             raise TypeError(f"{contract.__name__} is not available on {type(self).__name__}")
 
-    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
+    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: Envelope) -> object:
         """Send a message. A call that no queue accepts is sent again for a while, because it was not executed and would
         be lost. A read without a reply is repeated, too (:func:`tries`)."""
         until = time.monotonic() + (ABSENT_S if method.wants_answer else 0)
@@ -158,7 +159,7 @@ class AnyBus(abc.ABC):
         return ask(tries(method, whole), deliver, method.name)
 
     def _proven(self, contract: type[Contract], method: Method, server: str | None, envelope: Envelope,
-                once: Callable[[Envelope], Json]) -> Json:
+                once: Callable[[Envelope], object]) -> object:
         """Send with a proof. Each attempt has its own proof, so that no message is accepted twice."""
         if self.proofs is None:
             return once(envelope)

@@ -7,19 +7,21 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
 from nova import concurrency, context, errors, metrics, tracing
-from nova.model.base import Json
+from nova.model.host.services import ContractVersion
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
 
 BUSY_S = 20.0  # for which a call is retried while its project has its full share of calls in progress
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
-Send = Callable[[type[Contract], Method, str | None, dict[str, Any]], Any]
+C = TypeVar("C", bound=Contract)
+
+Send = Callable[[type[Contract], Method, str | None, dict[str, object]], object]
 
 
 class Peers:
@@ -32,7 +34,7 @@ class Peers:
         self._hosts: Mapping[tuple[str, str], str] = {}
         self._lock = threading.Lock()
 
-    def learn(self, versions: Iterable[Json]) -> None:
+    def learn(self, versions: Iterable[ContractVersion]) -> None:
         """Store the control daemons' versions. ``versions``: values with a contract's ``name`` and ``version``."""
         with self._lock:
             self._lowest = {version.name: version.version for version in versions}
@@ -82,9 +84,10 @@ class _Client:
         self._sender = sender
 
 
-def derive(contract: type[Contract], sender: Sender) -> object:
+def derive(contract: type[C], sender: Sender) -> C:
     """Return an object with one function per method of the contract."""
-    return _class_of(contract)(sender)  # type: ignore[arg-type]  # mypy takes its __hash__ for its objects'
+    made = _class_of(contract)(sender)  # type: ignore[arg-type]  # mypy takes its __hash__ for its objects'
+    return cast(C, made)  # its class has the contract's methods
 
 
 @functools.cache
@@ -106,7 +109,7 @@ def _function(contract: type[Contract], method: Method) -> object:
                                                                                     else {}))):
             who = context.current() if contract.carries_token else context.current().without_token()
             body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))
-            envelope = {"contract": version, "sender": sender.host, "body": body}
+            envelope: dict[str, object] = {"contract": version, "sender": sender.host, "body": body}
             return _patiently(method, lambda: sender.send(contract, method, server, envelope))
 
     ask.__name__ = method.name
@@ -114,7 +117,7 @@ def _function(contract: type[Contract], method: Method) -> object:
     return ask
 
 
-def _patiently(method: Method, send: Callable[[], Json]) -> object:
+def _patiently(method: Method, send: Callable[[], object]) -> object:
     """Send the call and return its result, with retries while the caller's project has its full share of calls in
     progress. A caller that waits here occupies no worker of the server. Raises daemon.RpcProjectBusy after
     ``BUSY_S``."""

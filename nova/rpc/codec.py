@@ -9,7 +9,7 @@ import base64
 import hashlib
 import hmac
 import zlib
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from nova.context import RequestContext
 
 COMPRESS_ABOVE = 4096
 LARGEST = 64 * 1024 * 1024  # bytes, unpacked; larger messages are refused before they are decoded
+
+T = TypeVar("T")
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -36,12 +38,12 @@ class CallReply(msgspec.Struct, frozen=True, omit_defaults=True):
     error: tuple[str, str, str, dict[str, Any]] | None = None
 
 
-def pack(value: Any) -> bytes:
+def pack(value: object) -> bytes:
     """Return the value as msgpack. Raises TypeError if msgspec does not support its type."""
     return _encoder.encode(value)
 
 
-def unpack(raw: bytes | msgspec.Raw, kind: Any) -> Any:
+def unpack(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Return the value of type ``kind``. Raises daemon.RpcMalformed if the bytes are not such a value."""
     with failures.replaced((msgspec.MsgspecError, RecursionError, UnicodeDecodeError),
             lambda error: errors.daemon.RpcMalformed(reason=str(error))):
@@ -55,12 +57,12 @@ def to_text(raw: bytes) -> str:
     return base64.b64encode(body).decode("ascii")
 
 
-def from_text(text: Any) -> bytes:
+def from_text(text: object) -> bytes:
     """Return the packed bytes of a text made by :func:`to_text`. Raises daemon.RpcMalformed if it is not such a text,
     or is too large when unpacked."""
     with failures.replaced((ValueError, TypeError, zlib.error),
             lambda error: errors.daemon.RpcMalformed(reason=str(error))):
-        body = base64.b64decode(text, validate=True)
+        body = base64.b64decode(text, validate=True)  # type: ignore[arg-type]  # other types raise TypeError
         if body[:1] == b"r" and len(body) <= LARGEST:
             return body[1:]
         if body[:1] == b"z":
@@ -80,7 +82,7 @@ def proof(secret: str, *parts: str) -> str:
     return hmac.new(secret.encode(), whole.encode(), hashlib.sha256).hexdigest()
 
 
-def error_to_wire(error: errors.NovaError) -> tuple[str, str, str, dict[str, Any]]:
+def error_to_wire(error: errors.NovaError) -> tuple[str, str, str, dict[str, str | int | float | bool | None]]:
     """Return the error in its wire form: data values that are not JSON scalars are converted to text."""
     data = {key: value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
             for key, value in error.data.items()}

@@ -16,18 +16,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import oslo_messaging
 from oslo_messaging._drivers import amqpdriver, impl_rabbit
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 from nova import concurrency, errors, failures
-from nova.model.base import Library
 from nova.rpc import codec
 from nova.rpc.answers import IncomingCall
 from nova.rpc.host_rights import owner_of
 from nova.rpc.rpc_watchdog import ECHO
 from nova.rpc.server import Receiver
+
+if TYPE_CHECKING:
+    from kombu.message import Message
+
+    from nova.rpc.hosts_driver import CallsConsumer, HostsConnection, HostsDriver
 
 LOG = logging.getLogger(__name__)
 
@@ -93,7 +98,7 @@ class HostCall(IncomingCall):
 class Arrived(impl_rabbit.RabbitMessage):
     """A message as received; empty if it cannot be decoded."""
 
-    def __init__(self, raw: Library) -> None:
+    def __init__(self, raw: Message) -> None:
         try:
             super().__init__(raw)
         except Exception:  # a malicious sender can make the decoder raise any error
@@ -101,7 +106,7 @@ class Arrived(impl_rabbit.RabbitMessage):
             self._raw_message = raw
 
     @property
-    def raw(self) -> Library:
+    def raw(self) -> Message:
         """The library's message, with the broker's delivery properties."""
         return self._raw_message
 
@@ -123,10 +128,10 @@ class ConductorListener(amqpdriver.AMQPListener):
 
     message_cls = HostCall
 
-    def __init__(self, driver: Library, conn: Library) -> None:
+    def __init__(self, driver: HostsDriver, conn: HostsConnection) -> None:
         self.unsettled, self._idle_s = 0, IDLE_S
         self._hosts: frozenset[str] = frozenset()  # the driver's hosts at the last check
-        self._consumers: dict[str, Library] = {}
+        self._consumers: dict[str, CallsConsumer] = {}
         super().__init__(driver, conn)
         self._message_operations_handler = _Tasks(self._keep_consumers)
 
@@ -139,7 +144,7 @@ class ConductorListener(amqpdriver.AMQPListener):
     def _current_timeout(self, seconds: float) -> None:
         self._idle_s = min(seconds, IDLE_S)
 
-    def __call__(self, message: Library) -> None:
+    def __call__(self, message: Message) -> None:
         arrived = Arrived(message)
         self.unsettled += 1
         take = super().__call__
@@ -163,7 +168,7 @@ class ConductorDispatcher(oslo_dispatcher.RPCDispatcher):
     """The dispatcher of proven messages. ``endpoint``: receives each message with the key that proves it. ``clock``: in
     seconds."""
 
-    def __init__(self, endpoint: Library, receiver: Receiver, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, endpoint: object, receiver: Receiver, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__([endpoint], None, oslo_dispatcher.DefaultRPCAccessPolicy)
         self._receiver, self._unproven = receiver, PerSecond(clock)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import oslo_messaging
 from amqp.exceptions import ConnectionError as ConnectionLost
@@ -25,7 +25,6 @@ from oslo_config import cfg
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova import failures
-from nova.model.base import Library
 from nova.rpc.answers import IncomingCall, PendingReplies
 from nova.rpc.control_rights import ANSWERS, BOUNDED, BOUNDS, LIMITED
 from nova.rpc.passive_publishing import PassivePublisher, topic_exchange
@@ -39,7 +38,7 @@ class ControlDriver(impl_rabbit.RabbitDriver):
     """The library's driver with another listener, and without the actions that a limited user may not do. ``rights``:
     those of the user in ``url``; None: no limits."""
 
-    def __init__(self, conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL, **kwargs: Library) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, url: oslo_messaging.TransportURL, **kwargs: object) -> None:
         super().__init__(conf, url, **kwargs)
         self.late = PendingReplies()
         self.user = next((host.username for host in url.hosts), None) or ""
@@ -65,7 +64,8 @@ class ControlDriver(impl_rabbit.RabbitDriver):
             return name
         return f"reply_{self.user}_{uuid.uuid4().hex}"
 
-    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
+    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None
+               ) -> base.PollStyleListenerAdapter:
         """Listen on a server's three queues: the topic's, its own, and the fanout queue of the topic.
 
         The first two are also bound to the exchange of ``control_exchange``, which a limited user may not do: health
@@ -84,7 +84,8 @@ class ControlDriver(impl_rabbit.RabbitDriver):
 class ProbedDriver(ControlDriver):
     """The driver of a host in upstream mode for health probes only; orders use the hosts' driver."""
 
-    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
+    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None
+               ) -> base.PollStyleListenerAdapter:
         """Listen on a queue with a separate name: the queue of orders is named by topic and server."""
         connection = self._get_connection(common.PURPOSE_LISTEN)
         listener = ControlListener(self, connection)
@@ -99,7 +100,7 @@ class ControlListener(amqpdriver.RpcAMQPListener):
 
     message_cls = IncomingCall
 
-    def __call__(self, message: Library) -> None:
+    def __call__(self, message: impl_rabbit.RabbitMessage) -> None:
         if self._shutoff.is_set():
             return  # it is not acknowledged: the broker requeues it when the connection is closed
         queue = message.get("_reply_q") or REPLIES
@@ -119,7 +120,7 @@ class ControlConnection(PassivePublisher):
         self._driver = driver
         super().__init__(conf, url, purpose, retry=retry)
 
-    def declare_direct_consumer(self, topic: str, callback: Callable[[Library], None]) -> None:
+    def declare_direct_consumer(self, topic: str, callback: Callable[[impl_rabbit.RabbitMessage], None]) -> None:
         """Consume the queue of replies."""
         limited = self._driver.rights is not None  # such a user may not create the exchange: conductors do
         if not self._driver.hears_answers or (limited and not self.has_exchange(ANSWERS)):
@@ -136,13 +137,13 @@ class ControlConnection(PassivePublisher):
         consumer.exchange = topic_exchange(ANSWERS, passive=limited)
         self.declare_consumer(consumer)
 
-    def declare_consumer(self, consumer: Library) -> None:
+    def declare_consumer(self, consumer: impl_rabbit.Consumer) -> None:
         """Declare a consumer; a queue that limited users may fill gets bounds."""
         if consumer.routing_key.partition(".")[0] in BOUNDED and consumer.type == "topic":
             consumer.queue_arguments.update(BOUNDS)
         super().declare_consumer(consumer)
 
-    def direct_send(self, msg_id: str, msg: Library) -> None:
+    def direct_send(self, msg_id: str, msg: Mapping[str, object]) -> None:
         """Send a reply to the reply queue that its call named. Raises oslo_messaging.MessageUndeliverable if it does
         not exist, or this user may not reach it."""
         try:
@@ -152,8 +153,8 @@ class ControlConnection(PassivePublisher):
                 raise
             super().direct_send(msg_id, msg)
 
-    def topic_send(self, exchange_name: str, topic: str, msg: Library, timeout: float | None = None,
-                   retry: int | None = None, transport_options: Library = None) -> None:
+    def topic_send(self, exchange_name: str, topic: str, msg: Mapping[str, object], timeout: float | None = None,
+                   retry: int | None = None, transport_options: oslo_messaging.TransportOptions | None = None) -> None:
         """Send a call. Raises oslo_messaging.MessageUndeliverable as publish_to. For a limited user this means: no
         server exists yet, or the user may not call the contract."""
         if self._driver.rights is None:

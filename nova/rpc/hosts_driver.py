@@ -13,7 +13,8 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import kombu
 import oslo_messaging
@@ -21,11 +22,14 @@ from amqp.exceptions import NotFound
 from oslo_config import cfg
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
-from nova.model.base import Library
 from nova.rpc.answers import IncomingCall, PendingReplies
 from nova.rpc.conductor_listener import PREFETCH, ConductorListener
 from nova.rpc.host_rights import ANSWERS, CALLS, HOST, SHARED_CALLS, calls_queue, owner_of
 from nova.rpc.passive_publishing import PassivePublisher, QueueFull, topic_exchange
+
+if TYPE_CHECKING:
+    import amqp
+    from kombu.transport.pyamqp import Channel
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +37,10 @@ LOG = logging.getLogger(__name__)
 #: host expires when no conductor has read it for so many milliseconds.
 BOUNDS = {"x-max-length": 1000, "x-max-length-bytes": 32 * 2 ** 20, "x-overflow": "reject-publish",
           "x-expires": 600_000}
+
+
+#: A callback for received messages.
+Received = Callable[[impl_rabbit.RabbitMessage], None]
 
 
 class MissingExchange(oslo_messaging.MessageDeliveryFailure):
@@ -58,7 +66,8 @@ class HostsDriver(impl_rabbit.RabbitDriver):
     def _get_reply_queue_name(self) -> str:
         return self.reply_queue
 
-    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
+    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None
+               ) -> base.PollStyleListenerAdapter:
         """Listen on a host's own queue; for a conductor, on the queues of all hosts and the queue that they shared."""
         connection = self._get_connection(common.PURPOSE_LISTEN)
         listener = Listener(self, connection) if self.host else ConductorListener(self, connection)
@@ -72,7 +81,7 @@ class Listener(amqpdriver.RpcAMQPListener):
 
     message_cls = IncomingCall
 
-    def __call__(self, message: Library) -> None:
+    def __call__(self, message: impl_rabbit.RabbitMessage) -> None:
         envelope, queue = message.get("args") or {}, message.get("_reply_q") or ""
         if queue == envelope.get("reply_to", ""):
             super().__call__(message)
@@ -85,7 +94,7 @@ class Listener(amqpdriver.RpcAMQPListener):
 class RawConsumer(impl_rabbit.Consumer):
     """A conductor's consumer: passes messages to the listener unchanged, even if they cannot be decoded."""
 
-    def _callback(self, message: Library) -> None:
+    def _callback(self, message: amqp.Message) -> None:
         self.callback(self.queue.channel.message_to_python(message))
 
 
@@ -93,7 +102,7 @@ class CallsConsumer(RawConsumer):
     """A conductor's consumer for the calls of one host. Also declares the exchange and queue that the host needs,
     without waiting for the broker's replies: there may be ten thousand hosts."""
 
-    def __init__(self, host: str, callback: Callable[[Library], None], quorum: bool) -> None:
+    def __init__(self, host: str, callback: Received, quorum: bool) -> None:
         queue = calls_queue(host)
         super().__init__(exchange_name=CALLS, queue_name=queue, routing_key=queue, type="topic", durable=True,
                          exchange_auto_delete=False, queue_auto_delete=False, callback=callback, nowait=True,
@@ -124,7 +133,7 @@ class HostsConnection(PassivePublisher):
         self._driver, self._channels = driver, 0
         super().__init__(conf, url, purpose, retry=retry)
 
-    def _set_current_channel(self, new_channel: Library) -> None:
+    def _set_current_channel(self, new_channel: Channel | None) -> None:
         if new_channel not in (None, self.channel) and self.purpose == common.PURPOSE_LISTEN:
             self._driver.reconnected += self._channels > 0
             self._channels += 1
@@ -132,14 +141,14 @@ class HostsConnection(PassivePublisher):
         if new_channel is not None and self._driver.host:  # the broker checks it, so conductors can trust the sender
             self._producer.publish = functools.partial(self._producer.publish, user_id=self.connection.userid)
 
-    def _set_qos(self, channel: Library) -> None:
+    def _set_qos(self, channel: Channel) -> None:
         """Set the prefetch count: a conductor takes a few messages of each consumer at a time."""
         if self._driver.host:
             super()._set_qos(channel)
         else:
             channel.basic_qos(0, PREFETCH, False)
 
-    def consume_calls(self, host: str, callback: Callable[[Library], None]) -> CallsConsumer:
+    def consume_calls(self, host: str, callback: Received) -> CallsConsumer:
         """Start to consume that host's calls."""
         consumer = CallsConsumer(host, callback, self.rabbit_quorum_queue)
         self.declare_consumer(consumer)
@@ -153,7 +162,7 @@ class HostsConnection(PassivePublisher):
             self._new_tags.discard(tag)
             self.ensure(functools.partial(consumer.forget, tag), retry=1)
 
-    def _consume(self, exchange: str, queue: str, callback: Callable[[Library], None], ttl: int, quorum: bool) -> None:
+    def _consume(self, exchange: str, queue: str, callback: Received | None, ttl: int, quorum: bool) -> None:
         """Declare a queue and consume it. ``quorum``: several nodes of the broker replicate the queue, which survives
         the loss of one."""
         make = impl_rabbit.Consumer if self._driver.host or exchange == ANSWERS else RawConsumer
@@ -168,7 +177,7 @@ class HostsConnection(PassivePublisher):
             self._check_exchange(needed)
         self.declare_consumer(consumer)
 
-    def _check_exchange(self, exchange: Library) -> None:
+    def _check_exchange(self, exchange: kombu.Exchange) -> None:
         """Raise MissingExchange if the exchange does not exist. The driver would try other causes first, and log them
         at length."""
         try:
@@ -177,23 +186,23 @@ class HostsConnection(PassivePublisher):
             self.close()
             raise MissingExchange(exchange.name) from None
 
-    def declare_direct_consumer(self, topic: str, callback: Callable[[Library], None]) -> None:
+    def declare_direct_consumer(self, topic: str, callback: Received) -> None:
         """Consume the queue of replies."""
         exchange = HOST + self._driver.host if self._driver.host else ANSWERS
         self._consume(exchange, topic, callback, self.rabbit_transient_queues_ttl, self.rabbit_transient_quorum_queue)
 
-    def declare_topic_consumer(self, exchange_name: str, topic: str, callback: Library = None,
+    def declare_topic_consumer(self, exchange_name: str, topic: str, callback: Received | None = None,
                                queue_name: str | None = None) -> None:
         """Consume a queue of calls or orders."""
         self._consume(exchange_name, queue_name or topic, callback, 0, self.rabbit_quorum_queue)
 
-    def direct_send(self, msg_id: str, msg: Library) -> None:
+    def direct_send(self, msg_id: str, msg: Mapping[str, object]) -> None:
         """Send a reply to the reply queue that its call named."""
         exchange = ANSWERS if self._driver.host else HOST + owner_of(msg_id)
         self.publish_to(exchange, msg_id, msg, at_least_once=self.direct_mandatory_flag)
 
-    def topic_send(self, exchange_name: str, topic: str, msg: Library, timeout: float | None = None,
-                   retry: int | None = None, transport_options: Library = None) -> None:
+    def topic_send(self, exchange_name: str, topic: str, msg: Mapping[str, object], timeout: float | None = None,
+                   retry: int | None = None, transport_options: oslo_messaging.TransportOptions | None = None) -> None:
         """Send a call or an order. Raises oslo_messaging.MessageUndeliverable if no queue exists for it, and
         QueueFull."""
         if self._driver.host is None:

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable
 from nova import errors, metrics
 from nova.concurrency import WorkerPool
 from nova.conf._options import Options
-from nova.model.base import Json
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
 from nova.rpc.interface import Contract, Method
-from nova.rpc.proofs import HostKeys, Proofs
+from nova.rpc.proofs import Envelope, HostKeys, Proofs
 from nova.rpc.rpc_watchdog import ECHO, RpcWatchdog
 from nova.rpc.server import Receiver
 
@@ -157,7 +156,7 @@ class InProcessBus(AnyBus):
         """Return an empty string: without a broker, messages always arrive."""
         return ""
 
-    def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
+    def _deliver(self, asking: Asking, envelope: Envelope) -> object:
         if self._closed:
             raise errors.daemon.RpcBrokerAway(method=asking.method.name, reason="this daemon's bus is closed")
         self._exchange.intercept(asking)

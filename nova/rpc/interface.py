@@ -18,9 +18,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from nova.model.base import Json
-
-F = typing.TypeVar("F", bound=Callable[..., Any])
+F = typing.TypeVar("F", bound=Callable[..., object])
 
 
 class Timeout(enum.Enum):
@@ -97,7 +95,7 @@ class Contract:
                        for name, function in vars(part).items() if hasattr(function, "rpc_marks")}
 
 
-def _method(cls: type, name: str, function: Json) -> Method:
+def _method(cls: type, name: str, function: Callable[..., object]) -> Method:
     hints = typing.get_type_hints(function)
     signature = inspect.signature(function)
     fields: list[Any] = []
@@ -107,7 +105,7 @@ def _method(cls: type, name: str, function: Json) -> Method:
         else:
             fields.append((parameter.name, hints[parameter.name], parameter.default))
     arguments = msgspec.defstruct(f"{cls.__name__}_{name}", fields, frozen=True, kw_only=True, omit_defaults=True)
-    marks = function.rpc_marks
+    marks = vars(function)["rpc_marks"]
     return Method(name=name, arguments=arguments, result=hints.get("return", type(None)), signature=signature, **marks)
 
 

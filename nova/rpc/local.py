@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+from typing import TypeVar
 
 from nova import errors
-from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import AuthenticatedMethod, Proofs
 from nova.rpc.server import Receiver
+
+C = TypeVar("C", bound=Contract)
 
 
 class LocalBus:
@@ -26,13 +28,13 @@ class LocalBus:
         answers."""
         self._receivers[(contract.topic, host)] = Receiver(contract, implementation, proofs, at_once=at_once)
 
-    def client(self, contract: type[Contract], host: str = "local", peers: Peers | None = None,
-               proofs: Proofs | None = None) -> Json:
+    def client(self, contract: type[C], host: str = "local", peers: Peers | None = None,
+               proofs: Proofs | None = None) -> C:
         """Return a client of ``contract``. Its calls name ``host`` as the sender and carry these proofs."""
         return derive(contract, Sender(host, peers or Peers(), functools.partial(self._send, proofs)))
 
     def _send(self, proofs: Proofs | None, contract: type[Contract], method: Method, server: str | None,
-              envelope: dict[str, object]) -> Json:
+              envelope: dict[str, object]) -> object:
         receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))
         if receiver is None:
             raise errors.daemon.RpcNotDelivered(topic=contract.topic, where=f" on {server}" if server else "",
@@ -45,7 +47,7 @@ class LocalBus:
         return proofs.ask(spoken, envelope, "local" if method.wants_answer else "", deliver)
 
 
-def connect(contract: type[Contract], implementation: object, host: str = "local") -> Json:
+def connect(contract: type[C], implementation: object, host: str = "local") -> C:
     """Return a client of ``contract`` whose calls reach ``implementation``."""
     bus = LocalBus()
     bus.serve(contract, implementation)

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from nova import errors
-from nova.model.base import Library
 from nova.rpc.client import Peers
 from nova.rpc.interface import Contract
+
+if TYPE_CHECKING:
+    from nova.rpc.bus import AnyBus
 
 
 class NarrowClient:
     """The methods of ``contract``, called on any of its servers. ``bus``: the control daemons' bus."""
 
-    def __init__(self, bus: Library, contract: type[Contract]) -> None:
+    def __init__(self, bus: AnyBus, contract: type[Contract]) -> None:
         self._peers, self._contract = bus.peers, contract
         self._part, self._whole = bus.client(contract), bus.client(whole_of(contract))
 
-    def __getattr__(self, name: str) -> Callable[..., Library]:
+    def __getattr__(self, name: str) -> Callable[..., object]:
         def ask(*args: object, **kwargs: object) -> object:
             if spoken(self._peers, self._contract) is self._contract:
                 with contextlib.suppress(*self._passing()):

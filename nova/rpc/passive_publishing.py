@@ -7,19 +7,19 @@ may not write to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import kombu
 import oslo_messaging
 from amqp.exceptions import AccessRefused, MessageNacked, NotFound
 from oslo_messaging._drivers import amqp, impl_rabbit
-
-from nova.model.base import Library
 
 
 class QueueFull(oslo_messaging.MessageUndeliverable):
     """The queue holds its maximum of messages or bytes."""
 
 
-def topic_exchange(name: str, passive: bool) -> Library:
+def topic_exchange(name: str, passive: bool) -> kombu.Exchange:
     """Return a durable topic exchange. ``passive``: it is not declared; a missing one is an error."""
     return kombu.Exchange(name, type="topic", durable=True, passive=passive)
 
@@ -27,8 +27,8 @@ def topic_exchange(name: str, passive: bool) -> Library:
 class PassivePublisher(impl_rabbit.Connection):
     """A connection that can publish without declaring exchanges."""
 
-    def publish_to(self, name: str, key: str, msg: Library, timeout: float | None = None, retry: int | None = None,
-                   at_least_once: bool = True) -> None:
+    def publish_to(self, name: str, key: str, msg: Mapping[str, object], timeout: float | None = None,
+                   retry: int | None = None, at_least_once: bool = True) -> None:
         """Publish a message. Raises oslo_messaging.MessageUndeliverable if the exchange does not exist, has no queue
         for ``key``, or this user may not write to it. Raises QueueFull."""
         exchange = topic_exchange(name, passive=True)
@@ -45,8 +45,8 @@ class PassivePublisher(impl_rabbit.Connection):
             return False
         return True
 
-    def _publish_bounded(self, exchange: Library, msg: Library, routing_key: str, timeout: float | None,
-                         transport_options: Library) -> None:
+    def _publish_bounded(self, exchange: kombu.Exchange, msg: Mapping[str, object], routing_key: str,
+                         timeout: float | None, transport_options: oslo_messaging.TransportOptions) -> None:
         try:
             self._publish_and_raises_on_missing_exchange(exchange, msg, routing_key, timeout, transport_options)
         except MessageNacked as error:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from nova import errors, failures
-from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method
 
@@ -128,8 +127,8 @@ class Proofs:
         self._remembered: dict[str, MessageIds] = {}
         self._lock = threading.Lock()
 
-    def ask(self, spoken: AuthenticatedMethod, envelope: Envelope, reply_to: str, send: Callable[[Envelope], Json]
-            ) -> Json:
+    def ask(self, spoken: AuthenticatedMethod, envelope: Envelope, reply_to: str, send: Callable[[Envelope], object]
+            ) -> object:
         """Send the envelope with its proof, and return the verified reply's text. Raises daemon.RpcNotEnrolled without
         a secret."""
         key = next(iter(self._keys(spoken.host)), "")

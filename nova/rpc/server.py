@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from nova import context, errors, failures, metrics, tracing
-from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
 from nova.rpc.proofs import AuthenticatedMethod, Proofs
@@ -188,7 +187,7 @@ def check_signatures(contract: type[Contract], implementation: object) -> None:
         raise TypeError(f"{type(implementation).__name__} does not implement {contract.__name__}: {'; '.join(wrong)}")
 
 
-def _parameters(function: Json) -> tuple[str, ...]:
+def _parameters(function: Callable[..., object]) -> tuple[str, ...]:
     """Return the names of its parameters. A method's are read once for all objects of its class."""
     if not inspect.ismethod(function):
         function = inspect.unwrap(function)

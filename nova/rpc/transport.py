@@ -21,7 +21,6 @@ from oslo_messaging.transport import RPCTransport
 
 from nova import errors, failures, metrics
 from nova.conf._options import Options, oslo_conf
-from nova.model.base import Json
 from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
@@ -31,7 +30,7 @@ from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.hosts_url import OWN, SHARED, hosts_url, hosts_url_option, shared_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.passive_publishing import QueueFull
-from nova.rpc.proofs import HostKeys, Proofs
+from nova.rpc.proofs import Envelope, HostKeys, Proofs
 from nova.rpc.rpc_watchdog import ECHO, ECHO_SENT, NOT_RECEIVING_S, RpcWatchdog
 from nova.rpc.server import Receiver, Take
 
@@ -163,7 +162,7 @@ class Bus(AnyBus):
         if away := self._away():
             raise errors.daemon.RpcBrokerAway(method=ECHO.name, reason=away)
         with contextlib.suppress(errors.PeerTooOld):  # this is an answer, too
-            addressed = {"sender": self.host, "reply_to": self.reply_to} if self.proofs else {}
+            addressed: Envelope = {"sender": self.host, "reply_to": self.reply_to} if self.proofs else {}
             self._deliver(Asking(contract, ECHO, None, ECHO_S, None), addressed)
 
     def send_echo(self, contract: type[Contract], server: str | None) -> None:
@@ -196,7 +195,7 @@ class Bus(AnyBus):
                 missed.append(f"{place.hostname}:{port} ({error.strerror or error})")
         return ", ".join(missed)
 
-    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
+    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: Envelope) -> object:
         """Check the broker before the first call: the library waits for its first connection without any timeout."""
         if not self._met:
             if away := self._away():
@@ -205,7 +204,7 @@ class Bus(AnyBus):
         self._prepared(contract, server, method.fanout)  # registers the options with the timeouts
         return super()._send(contract, method, server, envelope)
 
-    def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
+    def _deliver(self, asking: Asking, envelope: Envelope) -> object:
         client = self._prepared(asking.contract, asking.server, asking.method.fanout)
 
         def undo() -> None:
@@ -215,7 +214,7 @@ class Bus(AnyBus):
             return self._send_once(client, asking, envelope)
 
     @staticmethod
-    def _send_once(client: Json, asking: Asking, envelope: dict[str, Json]) -> Json:
+    def _send_once(client: oslo_messaging.RPCClient, asking: Asking, envelope: Envelope) -> object:
         contract, method, server, seconds, monitor = asking
         names = names_of(asking)
         try:
@@ -251,7 +250,7 @@ class Bus(AnyBus):
         if not has_started:
             raise errors.daemon.RpcNoConductorYet(method=method.name) from None
 
-    def _prepared(self, contract: type[Contract], server: str | None, fanout: bool) -> object:
+    def _prepared(self, contract: type[Contract], server: str | None, fanout: bool) -> oslo_messaging.RPCClient:
         key = (f"{contract.topic}/{fanout}", server)
         if key not in self._clients:
             target = oslo_messaging.Target(exchange=exchange_of(contract, server), topic=contract.topic,

@@ -4,12 +4,13 @@ topology would take more memory than all the rest."""
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from nova.model.base import Library
 from nova.model.host.hosts import HostState
+
+T = TypeVar("T")
 
 PARTS = ("topology", "capabilities", "supported", "traits")
 KEPT = 20_000  # different parts; then the store is emptied, and parts in use stay with their hosts
@@ -28,7 +29,8 @@ class Shared:
         found = {name: self._one(name, value) for name in PARTS if (value := getattr(state, name))}
         return msgspec.structs.replace(state, **found) if found else state
 
-    def _one(self, name: str, value: object) -> Library:
+    def _one(self, name: str, value: T) -> T:
         if len(self._known) >= self._kept:
             self._known.clear()
-        return self._known.setdefault(hashlib.blake2b(self._encode((name, value)), digest_size=16).digest(), value)
+        known: T = self._known.setdefault(hashlib.blake2b(self._encode((name, value)), digest_size=16).digest(), value)
+        return known

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from nova import errors, failures
 from nova.conf._options import Options
-from nova.model.base import Library
 from nova.scheduler import filters, weighers, weights
 from nova.scheduler.filters import Filter
 from nova.scheduler.plugin_options import PluginOptions
@@ -83,9 +82,9 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
                     f"imported{_within(path, error)}. Install its package for the Python that runs nova-scheduler, or "
                     "remove the entry")):
         found = getattr(importlib.import_module(module), name)
-    classes = [found] if isinstance(found, type) else _listed(option, found)
-    wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]
-    if wrong:
+    listed: list[object] = [found] if isinstance(found, type) else _listed(option, found)
+    classes = [cls for cls in listed if isinstance(cls, type) and issubclass(cls, base)]
+    if len(classes) < len(listed):
         raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"is, or lists, a class that does not extend "
                                                    f"{base.__module__}.{base.__name__}")
     return classes
@@ -97,7 +96,7 @@ def _within(path: str, error: Exception) -> str:
     return "" if not isinstance(error, ImportError) or path.startswith(name) else f": it needs the module {name}"
 
 
-def _listed(option: str, function: Library) -> list[Library]:
+def _listed(option: str, function: object) -> list[object]:
     found = function() if callable(function) else function
     if not isinstance(found, Iterable):
         raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="is neither a class nor a function that "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypedDict
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import msgspec
@@ -11,13 +12,27 @@ import webob
 from nova import context as contexts
 from nova.context import RequestContext
 from nova.http_connection_limit import HOLDER
-from nova.model.base import Json
 from nova.policies import Policy
 
 KEYSTONE, NOAUTH = "keystone", "noauth2"
 #: Roles of these users without Keystone; any other user is a member of the project.
 NOAUTH_ROLES = {"admin": ("admin", "manager", "member", "reader"), "service": ("service",)}
 UNAUTHORIZED = b"Authentication required"
+
+
+class Caller(TypedDict, total=False):
+    """Fields of the RequestContext that identify the caller."""
+
+    user_id: str | None
+    project_id: str | None
+    user_name: str | None
+    project_name: str | None
+    user_domain_id: str | None
+    domain_id: str | None
+    project_domain_id: str | None
+    token: str | None
+    roles: tuple[str, ...]
+    system_scope: str | None
 
 
 class Context:
@@ -27,7 +42,7 @@ class Context:
         self.application = application
         self.policy = policy
 
-    def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
+    def identify(self, headers: Mapping[str, str]) -> Caller | None:
         """Return fields of the RequestContext; None if the headers name no user."""
         raise NotImplementedError
 
@@ -47,7 +62,7 @@ class Context:
 class KeystoneContext(Context):
     """The context from the headers of keystonemiddleware's auth_token, which has validated the token."""
 
-    def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
+    def identify(self, headers: Mapping[str, str]) -> Caller | None:
         if headers.get("X-Identity-Status") != "Confirmed" or not headers.get("X-User-Id"):
             return None
         roles = (role.strip() for role in headers.get("X-Roles", "").split(","))
@@ -67,7 +82,7 @@ class NoAuth(Context):
     the API that only names a user is a log-in: the response headers contain the token and the endpoint.
     """
 
-    def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
+    def identify(self, headers: Mapping[str, str]) -> Caller | None:
         token = headers.get("X-Auth-Token")
         user, _, project = (token or "").partition(":")
         user = user or headers.get("X-Auth-User") or ""

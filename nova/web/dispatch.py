@@ -13,7 +13,6 @@ import webob
 
 from nova import errors
 from nova.context import RequestContext
-from nova.model.base import Json
 from nova.policies import Policy
 from nova.web import paths
 from nova.web.routing import APIRoute
@@ -48,7 +47,7 @@ class APIRequest:
     policy_asked: bool = False
 
     @property
-    def conductor(self) -> Json:
+    def conductor(self) -> object:
         """Client of the API's contract: nova.rpc.contracts.conductor, or the one of Placement."""
         return self.site.conductor
 

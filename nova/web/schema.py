@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from nova import errors
-from nova.model.base import Json
+from nova.model.base import JsonValue
 from nova.web.ranges import minor, within
-from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, shown
+from nova.web.specs import Rules, Spec, any_of, converted, expression, number, of_spec, shown
 from nova.web.validation import Problem, Schema, SchemaValidator
 
 REFUSE, ACCEPT = "refuse", "accept"  # the treatment of keys without a row
 BODY = "(body)"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,21 @@ class Field:
 
 
 def row(path: str, type: str | tuple[str, ...] = "any", *, required: bool = False, since: str | None = None,
-        until: str | None = None, unknown: str = REFUSE, or_: tuple[Spec, ...] = (), **rules: Json) -> Field:
+        until: str | None = None, unknown: str = REFUSE, or_: tuple[Spec, ...] = (), **rules: Unpack[Rules]) -> Field:
     """Return a row of a table; ``rules`` are fields of :class:`Spec`."""
     return Field(path, Spec(type=type, **rules), required, since, until, unknown, or_)
 
 
-NAME: dict[str, Any] = {"min_length": 1, "max_length": 255, "format": "name"}
-LOOSE_NAME: dict[str, Any] = {**NAME, "format": "name_with_leading_trailing_spaces"}
+class NameRules(TypedDict):
+    """The rules of names."""
+
+    min_length: int
+    max_length: int
+    format: str
+
+
+NAME: NameRules = {"min_length": 1, "max_length": 255, "format": "name"}
+LOOSE_NAME: NameRules = {**NAME, "format": "name_with_leading_trailing_spaces"}
 MAX_INT = 0x7FFFFFFF
 
 
@@ -68,7 +78,7 @@ class SchemaNode:
     item: SchemaNode | None = None
     elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions that have it
 
-    def converted(self, value: object) -> object:
+    def converted(self, value: JsonValue) -> JsonValue:
         """Return a copy with texts of numbers and booleans converted. Other values stay unchanged, for the
         validator."""
         if isinstance(value, dict) and self._looks_in():
@@ -78,7 +88,7 @@ class SchemaNode:
             return [self.item.converted(item) for item in value]
         return converted(self.spec, value)
 
-    def known(self, value: object) -> Json:
+    def known(self, value: JsonValue) -> JsonValue:
         """Return a copy without the keys that have no row."""
         if isinstance(value, dict) and self._looks_in():
             found = ((key, item, self.node_of(key)) for key, item in value.items())
@@ -114,10 +124,11 @@ class SchemaNode:
             found["additionalProperties"] = False
         return found
 
-    def refusal(self, body: Json, problem: Problem) -> errors.Invalid:
+    def refusal(self, body: JsonValue, problem: Problem) -> errors.Invalid:
         """Return the problem as an error with the field's path. For a list of plain items the list is the field."""
         node: SchemaNode | None = self
-        where, text, value = BODY, problem.text, body
+        where, text = BODY, problem.text
+        value: Any = body  # the path fits it
         for step in problem.path:
             if isinstance(step, int) and (node is None or node.item is None):
                 return _refused(where, value, f"Item {step}: {text}")
@@ -219,7 +230,7 @@ class Body:
         replaced = {entry.path for entry in self.legacy}
         return compile_fields([*(entry for entry in self.fields if entry.path not in replaced), *self.legacy], version)
 
-    def check(self, body: Json, version: int, legacy: bool = False) -> Json:
+    def check(self, body: JsonValue, version: int, legacy: bool = False) -> JsonValue:
         """Return a converted copy of ``body``. Raises api.BadInput. Under /v2 unknown keys are dropped, not refused."""
         node, validator = self.validator_for(version, legacy)
         made = node.converted(body)
@@ -271,7 +282,7 @@ def _validator_of_one(entry: Param) -> SchemaValidator:
 
 
 def param(name: str, type: str | tuple[str, ...] = "string", *, repeat: bool = True, since: str | None = None,
-          until: str | None = None, **rules: Json) -> Param:
+          until: str | None = None, **rules: Unpack[Rules]) -> Param:
     """Return a row of a query's table; ``rules`` are fields of :class:`~nova.web.specs.Spec`."""
     return Param(name, Spec(type=type, **rules), repeat, since, until)
 
@@ -280,26 +291,42 @@ LIMIT = param("limit", "integer_like", min_length=1, min=0, huge=True)
 MARKER = param("marker")
 
 
+QueryValue = str | int | float | bool
+
+
 class Values:
     """A checked query string: name -> values, in order."""
 
-    def __init__(self, values: Mapping[str, list[object]]) -> None:
+    def __init__(self, values: Mapping[str, list[QueryValue]]) -> None:
         self._values = values
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
-    def __iter__(self) -> Json:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
-    def all(self, name: str) -> list[Json]:
-        """Return all given values, converted, in their order; empty if the parameter is absent."""
-        return self._values.get(name, [])
+    def all(self, name: str) -> list[str]:
+        """Return all given values of a text, in their order; empty if the parameter is absent."""
+        return [str(value) for value in self._values.get(name, ())]
 
-    def one(self, name: str, default: object = None) -> Json:
-        """Return the last given value."""
+    @overload
+    def one(self, name: str) -> str | None:
+        """Return the last given value of a text."""
+
+    @overload
+    def one(self, name: str, default: T) -> T:
+        """Return the last given value, of the type of ``default``."""
+
+    def one(self, name: str, default: object = None) -> object:
+        """Return the last given value; its row converts it to the type of ``default``, or leaves it as text."""
         values = self._values.get(name)
         return values[-1] if values else default
+
+    def number(self, name: str) -> int | None:
+        """Return the last given value of an integer; None if the parameter is absent."""
+        values = self._values.get(name)
+        return int(values[-1]) if values else None
 
 
 class Query:

@@ -6,14 +6,37 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import msgspec
 
+from nova.model.base import JsonValue
 from nova.web.formats import BOOLEANS, FORMATS
 from nova.web.validation import INTEGER_TEXT, MAX_INTEGER, NUMBER_TEXT, Schema, SchemaValidator, unsigned
 
 MOST_SHOWN = 200  # characters of an input value in a message
+
+
+class Rules(TypedDict, total=False):
+    """The fields of a :class:`Spec`, except its type."""
+
+    allowed: tuple[Any, ...]
+    pattern: str | None
+    format: str | None
+    min: float | None
+    max: float | None
+    above: float | None
+    min_length: int | None
+    max_length: int | None
+    min_items: int | None
+    max_items: int | None
+    unique_items: bool
+    min_keys: int | None
+    max_keys: int | None
+    any_key: tuple[str, ...]
+    items: Spec | None
+    one_of: tuple[Spec, ...]
+    huge: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,32 +82,32 @@ _INTEGER, _FRACTION = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9]+(\.[0-9]+)?"
 LONGEST_NUMBER = 40  # characters
 
 
-def _integer(value: object) -> object:
+def _integer(value: JsonValue) -> JsonValue:
     """Return 1.0 as an integer, as JSON Schema defines it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _integer_like(value: object) -> object:
+def _integer_like(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return int(value) if len(value) <= LONGEST_NUMBER and _INTEGER.fullmatch(value) else value
     return _integer(value)
 
 
-def _number_like(value: object) -> object:
+def _number_like(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return float(value) if len(value) <= LONGEST_NUMBER and _FRACTION.fullmatch(value) else value
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _boolean_like(value: object) -> object:
+def _boolean_like(value: JsonValue) -> JsonValue:
     return BOOLEANS.get(value, value) if isinstance(value, str) else value
 
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {"integer": _integer, "integer_like": _integer_like,
+_CONVERT: dict[str, Callable[[JsonValue], JsonValue]] = {"integer": _integer, "integer_like": _integer_like,
                                              "number_like": _number_like, "boolean_like": _boolean_like}
 
 
-def converted(spec: Spec, value: object) -> object:
+def converted(spec: Spec, value: JsonValue) -> JsonValue:
     """Return the number or boolean of a text, if the spec permits it; any other value unchanged."""
     for kind in spec.types:
         if kind in _CONVERT:
@@ -103,11 +126,12 @@ _OBJECT = {"min_keys": "minProperties", "max_keys": "maxProperties"}
 
 
 def _rules(spec: Spec, names: Mapping[str, str]) -> Schema:
-    return {name: getattr(spec, ours) for ours, name in names.items() if getattr(spec, ours) is not None}
+    found = {name: getattr(spec, ours) for ours, name in names.items() if getattr(spec, ours) is not None}
+    return cast(Schema, found)  # the tables have its keywords
 
 
 def _text(spec: Spec) -> Schema:
-    schema = {"type": "string", **_rules(spec, _TEXT)}
+    schema: Schema = {"type": "string", **_rules(spec, _TEXT)}
     if spec.format in FORMATS:
         schema["format"] = spec.format
         schema["description"] = FORMATS[spec.format][1]
@@ -117,7 +141,7 @@ def _text(spec: Spec) -> Schema:
 def number(spec: Spec, kind: str) -> Schema:
     """Return the schema of an ``integer`` or ``number``. Integers are limited to 64 bits, unless the spec has
     ``huge``."""
-    schema = {"type": kind, **_rules(spec, _NUMBER)}
+    schema: Schema = {"type": kind, **_rules(spec, _NUMBER)}
     if kind == "integer" and not spec.huge:  # the JSON decoder limits other numbers
         schema.setdefault("maximum", MAX_INTEGER)
         if "exclusiveMinimum" not in schema:
@@ -130,8 +154,11 @@ def _number_text(spec: Spec, pattern: str) -> Schema:
     sign."""
     if spec.min is not None and spec.min >= 0:
         pattern = unsigned(pattern)
-    return {"type": "string", "pattern": pattern, "maxLength": min(spec.max_length or LONGEST_NUMBER, LONGEST_NUMBER),
-            **({"minLength": spec.min_length} if spec.min_length else {})}
+    schema: Schema = {"type": "string", "pattern": pattern,
+                      "maxLength": min(spec.max_length or LONGEST_NUMBER, LONGEST_NUMBER)}
+    if spec.min_length:
+        schema["minLength"] = spec.min_length
+    return schema
 
 
 def _array(spec: Spec) -> Schema:
@@ -152,7 +179,7 @@ def _object(spec: Spec) -> Schema:
 
 def _any(spec: Spec) -> Schema:
     """Return the schema for any type; each rule applies to its own type."""
-    schema = {**_text(spec), **_rules(spec, {**_NUMBER, **_ARRAY, **_OBJECT})}
+    schema: Schema = {**_text(spec), **_rules(spec, {**_NUMBER, **_ARRAY, **_OBJECT})}
     del schema["type"]
     return schema
 
@@ -195,7 +222,7 @@ def validator_of(spec: Spec) -> SchemaValidator:
     return SchemaValidator.of(of_spec(spec))
 
 
-def problem_of(spec: Spec, value: object) -> str | None:
+def problem_of(spec: Spec, value: JsonValue) -> str | None:
     """Return the fault of ``value`` by ``spec`` alone, with the valid values; None if it is valid."""
     problem = validator_of(spec).problem(converted(spec, value))
     if problem is None:

@@ -4,15 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-from nova.model.base import Json
 from nova.web.formats import FORMATS
 
-Schema = dict[str, Any]
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationErrorKind
+
+    Bound = ValidationErrorKind.Minimum | ValidationErrorKind.Maximum
+
+
+class Schema(TypedDict, total=False):
+    """A JSON Schema (draft 2020-12), with the keywords of nova's schemas."""
+
+    type: str
+    description: str
+    enum: list[object]
+    format: str
+    pattern: str
+    minLength: int
+    maxLength: int
+    minimum: float
+    maximum: float
+    exclusiveMinimum: float
+    items: Schema
+    minItems: int
+    maxItems: int
+    uniqueItems: bool
+    properties: dict[str, Schema]
+    patternProperties: dict[str, Schema]
+    additionalProperties: bool | Schema
+    required: list[str]
+    minProperties: int
+    maxProperties: int
+    anyOf: list[Schema]
+    allOf: list[Schema]
+    oneOf: list[Schema]
+
+
 Path = tuple[str | int, ...]
 
 MAX_INTEGER = 2**63 - 1  # the maximum of databases
@@ -36,12 +68,12 @@ def _repetition(kind: object, value: list[object]) -> str:
     return f"Its items must differ from each other: item {again} is a duplicate."
 
 
-def _least(kind: Json, value: Json) -> str:
+def _least(kind: Bound, value: object) -> str:
     return _most(kind, value) if kind.limit == -MAX_INTEGER else f"It is less than the minimum of {kind.limit}."
 
 
-def _most(kind: Json, value: Json) -> str:
-    if abs(kind.limit) == MAX_INTEGER:
+def _most(kind: Bound, value: object) -> str:
+    if kind.limit in (MAX_INTEGER, -MAX_INTEGER):
         return "It is an integer beyond 64 bits."
     return f"It is greater than the maximum of {kind.limit}."
 
@@ -81,10 +113,10 @@ def unsigned(pattern: str) -> str:
 _NUMBERS = frozenset(each for pattern in (INTEGER_TEXT, NUMBER_TEXT) for each in (pattern, unsigned(pattern)))
 
 
-def _is_another_kind(kind: Json) -> bool:
+def _is_another_kind(kind: ValidationErrorKind) -> bool:
     """Return whether such a failed alternative means another type than the value's. A text that fails the pattern of
     its own type has that type, and the message must show its pattern."""
-    return kind.name in ("type", "enum") or (kind.name == "pattern" and kind.pattern in _NUMBERS)
+    return kind.name in ("type", "enum") or getattr(kind, "pattern", None) in _NUMBERS
 
 
 @dataclass(frozen=True)
@@ -98,7 +130,7 @@ class SchemaValidator:
     def of(cls, schema: Schema) -> SchemaValidator:
         """Compile the schema (JSON Schema, draft 2020-12, with checks of nova's formats)."""
         return cls(schema, Draft202012Validator(
-            schema, formats={name: check for name, (check, _) in FORMATS.items()}, validate_formats=True))
+            {**schema}, formats={name: check for name, (check, _) in FORMATS.items()}, validate_formats=True))
 
     def problem(self, value: object) -> Problem | None:
         """Return the first fault of ``value``; None if it is valid."""

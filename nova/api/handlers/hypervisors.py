@@ -77,7 +77,7 @@ def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, object]
     paged = versions.hypervisors_are_paged(req.version)
     wanted = HypervisorQuery(with_servers=with_servers, with_uptime=uptime, limit=req.limit() if paged else None,
                              marker=_marker(req, query.one("marker")))
-    found = ()
+    found: tuple[Hypervisor, ...] = ()
     # kolla-ansible lists the hosts before it starts a conductor
     with contextlib.suppress(errors.daemon.RpcNoConductorYet):
         found = req.conductor.list_hypervisors(wanted)

@@ -65,7 +65,7 @@ def _listed(req: Request, view: View) -> dict[str, object]:
 def _filters(req: Request) -> Iterator[tuple[str, str]]:
     """Yield the image service's filters for the query."""
     for name in req.query:
-        value = req.query.one(name)
+        value = req.query.one(name, "")
         if name in FILTERS:
             yield FILTERS[name], value
         elif name == "status":

@@ -75,7 +75,8 @@ def remove_fixed_ip(req: Request, server_id: str) -> None:
     """Remove an address from a server. Raises server.NotFound (404); server.Locked (409); network.NotItsAddress
     (400)."""
     check_lock(req, target(req, server_id))
-    req.conductor.remove_fixed_address(server_id, canonical_address(req.body["removeFixedIp"]["address"]))
+    address: str = req.body["removeFixedIp"]["address"]
+    req.conductor.remove_fixed_address(server_id, canonical_address(address) or address)
 
 
 def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:

@@ -119,4 +119,4 @@ def _keep(req: Request, server_id: str, volume_id: str, asked: dict[str, str | b
         if given.get(field) not in (None, value):
             raise errors.volume.Fixed(field=field, reason=f"it is {value}")
     if "delete_on_termination" in asked:
-        req.conductor.keep_volume(server_id, volume_id, asked["delete_on_termination"])
+        req.conductor.keep_volume(server_id, volume_id, bool(asked["delete_on_termination"]))

@@ -6,10 +6,9 @@ from typing import Any
 
 from nova.web.schema import LOOSE_NAME, NAME, Body, row
 
-_ZONE: dict[str, Any] = {"min_length": 1, "max_length": 255}
-_ANY_ZONE = row("aggregate.availability_zone", ("string", "null"), format="az_name", **_ZONE)
-_LOOSE_ZONE = row("aggregate.availability_zone", ("string", "null"), format="az_name_with_leading_trailing_spaces",
-                  **_ZONE)
+_ANY_ZONE = row("aggregate.availability_zone", ("string", "null"), min_length=1, max_length=255, format="az_name")
+_LOOSE_ZONE = row("aggregate.availability_zone", ("string", "null"), min_length=1, max_length=255,
+                  format="az_name_with_leading_trailing_spaces")
 _HOST: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$", "required": True}
 
 CREATE = Body(

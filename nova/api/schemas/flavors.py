@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nova.web.schema import LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Query, param, row
+from nova.web.specs import Rules
 
 _SORT_KEYS = ("created_at", "description", "disabled", "ephemeral_gb", "flavorid", "id", "is_public", "memory_mb",
               "name", "root_gb", "swap", "updated_at", "vcpu_weight", "vcpus")
@@ -17,9 +18,9 @@ LIST_QUERY = Query(
     param("name", since="2.102"),
     refuse_unknown="2.75")
 
-_POSITIVE: dict[str, Any] = {"min": 1, "max": MAX_INT, "pattern": "^[0-9]+$"}
-_AMOUNT: dict[str, Any] = {"min": 0, "max": MAX_INT, "pattern": "^[0-9]+$"}
-_DESCRIPTION: dict[str, Any] = {"min_length": 0, "max_length": 65535, "format": "printable"}
+_POSITIVE: Rules = {"min": 1, "max": MAX_INT, "pattern": "^[0-9]+$"}
+_AMOUNT: Rules = {"min": 0, "max": MAX_INT, "pattern": "^[0-9]+$"}
+_DESCRIPTION: Rules = {"min_length": 0, "max_length": 65535, "format": "printable"}
 
 CREATE = Body(
     row("flavor", "object", required=True),

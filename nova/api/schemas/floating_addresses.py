@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.web.schema import ACCEPT, BODY, Body, Spec, row
+from nova.web.specs import Rules
 
 _ADDRESS = (Spec(format="ipv4", max_length=15, pattern=r"^[0-9.]*$"),
             Spec(format="ipv6", max_length=45, pattern=r"^[0-9A-Fa-f:.]*$"))
-_NAME: dict[str, Any] = {"min_length": 1, "max_length": 255}
+_NAME: Rules = {"min_length": 1, "max_length": 255}
 
 CREATE = Body(row(BODY, ("object", "null"), unknown=ACCEPT), row("pool", ("string", "null")))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.web.schema import Body, Query, param, row
+from nova.web.specs import Rules
 
-_COUNT: dict[str, Any] = {"min_length": 1, "min": 1}
+_COUNT: Rules = {"min_length": 1, "min": 1}
 
 LIST_QUERY = Query(
     param("name"), param("status"), param("changes-since"), param("server"), param("type"), param("minRam"),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.schemas.server_actions import plain
 from nova.web.schema import ACCEPT, BODY, Body, row
+from nova.web.specs import Rules
 
 _TEXT = ("string", "null")
 _NUMBER = ("integer_like", "null")
 _TEXTS = ("cidr", "cidr_v6", "bridge", "bridge_interface", "gateway", "gateway_v6", "dhcp_server", "dns1", "dns2",
           "fixed_cidr", "allowed_start", "allowed_end", "uuid", "project_id")
-_VLAN: dict[str, Any] = {"min": 1, "max": 4094}
-_NUMBERS = {"vlan": _VLAN, "vlan_start": _VLAN, "vpn_start": {"min": 1, "max": 65535},
-            "num_networks": {"min": 1, "max": 65536}, "network_size": {"min": 1, "max": 1 << 24},
-            "mtu": {"min": 0, "max": 65535}, "priority": {"min": 0, "max": 1 << 30}}
+_VLAN: Rules = {"min": 1, "max": 4094}
+_NUMBERS: dict[str, Rules] = {
+    "vlan": _VLAN, "vlan_start": _VLAN, "vpn_start": {"min": 1, "max": 65535},
+    "num_networks": {"min": 1, "max": 65536}, "network_size": {"min": 1, "max": 1 << 24},
+    "mtu": {"min": 0, "max": 65535}, "priority": {"min": 0, "max": 1 << 30}}
 _FLAGS = ("multi_host", "enable_dhcp", "share_address")
 
 CREATE = Body(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.web.schema import Body, row
+from nova.web.specs import Rules
 
-TAG: dict[str, Any] = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
+TAG: Rules = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
 
 TAGS = Body(
     row("tags", "array", max_items=50, required=True),

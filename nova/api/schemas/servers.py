@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.web.schema import ACCEPT, LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Field, Query, Spec, param, row
+from nova.web.specs import Rules
 
 METADATA_KEY = "/^[a-zA-Z0-9-_:. ]{1,255}$/"
 _UUID = Spec(type="string", format="uuid")
 _IP = (Spec(format="ipv4"), Spec(format="ipv6"))
 _UUIDS = Spec(type="array", items=_UUID)
-_TAG: dict[str, Any] = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
-HOST: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
-_DEVICE_NAME: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
-_TEXT_255: dict[str, Any] = {"max_length": 255}
+_TAG: Rules = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
+HOST: Rules = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
+_DEVICE_NAME: Rules = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
+_TEXT_255: Rules = {"max_length": 255}
 
 
 def changeable(name: str) -> tuple[Field, ...]:

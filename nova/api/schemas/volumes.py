@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.schemas.server_parts import TAG
 from nova.web.schema import ACCEPT, Body, Query, param, row
+from nova.web.specs import Rules
 
 _PAGE = (param("limit", "integer_like", min_length=1, min=0), param("offset", "integer_like", min_length=1, min=0))
-_DEVICE: dict[str, Any] = {"pattern": r"(^/dev/x{0,1}[a-z]{0,1}d{0,1})([a-z]+)[0-9]*$"}
-_SOME: dict[str, Any] = {"min_length": 1}
+_DEVICE: Rules = {"pattern": r"(^/dev/x{0,1}[a-z]{0,1}d{0,1})([a-z]+)[0-9]*$"}
+_SOME: Rules = {"min_length": 1}
 
 # a server's attachments
 

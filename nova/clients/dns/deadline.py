@@ -11,11 +11,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from nova import concurrency, errors
 from nova.clients.dns.drivers import DnsDriver, NoopDNSDriver
-from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +38,7 @@ class DeadlineDriver:
 
     def get_domains(self) -> list[str]:
         """Return the names of all domains of the driver. Raises dns.Away."""
-        return list(self._ask("get_domains"))
+        return list(self._ask("get_domains") or ())
 
     def create_domain(self, fqdomain: str) -> None:
         self._ask("create_domain", fqdomain)
@@ -63,13 +61,13 @@ class DeadlineDriver:
     def get_entries_by_name(self, name: str, domain: str) -> list[str]:
         return list(self._ask("get_entries_by_name", name, domain) or ())
 
-    def _ask(self, method: str, *args: Json) -> Json:
+    def _ask(self, method: str, *args: str) -> list[str] | None:
         kind = type(self.driver).__name__
         with self._lock:
             if self._clock() < self._refused_until or self._hanging >= MOST_HANGING:
                 raise errors.dns.Away(driver=kind, reason="it did not answer a moment ago")
             self._hanging += 1
-        answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        answer: concurrent.futures.Future[list[str] | None] = concurrent.futures.Future()
         concurrency.spawn(self._run, answer, method, args, name="dns")
         try:
             return answer.result(self._timeout_s)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypedDict
 
 from nova import errors, failures
 from nova.clients.dns.drivers import DnsOptions
-from nova.model.base import Json
+
+if TYPE_CHECKING:
+    import ldap3
 
 CONNECT_S, ANSWER_S = 3.0, 3.0
 CLASSES = ["top", "domain", "dcObject", "dNSDomain", "domainRelatedObject"]
@@ -21,10 +24,17 @@ RECORDS = {"A": "aRecord"}
 NO_SUCH_OBJECT, ALREADY_EXISTS = 32, 68  # result codes of RFC 4511
 
 
+class LdapEntry(TypedDict):
+    """An entry in ldap3's form of answers."""
+
+    dn: str
+    attributes: Mapping[str, object]
+
+
 class LdapDNS:
     """DNS driver for LDAP. ``connect`` returns an unbound ldap3 connection for the options (tests pass a mock)."""
 
-    def __init__(self, options: DnsOptions, connect: Callable[[DnsOptions], Json] | None = None) -> None:
+    def __init__(self, options: DnsOptions, connect: Callable[[DnsOptions], ldap3.Connection] | None = None) -> None:
         self._options, self._connect = options, connect or _connection
 
     def get_domains(self) -> list[str]:
@@ -100,7 +110,7 @@ class LdapDNS:
                  mine.ldap_dns_soa_minimum)
         return " ".join(map(str, words))
 
-    def _raise_serial(self, ldap: object, domain: str) -> None:
+    def _raise_serial(self, ldap: ldap3.Connection, domain: str) -> None:
         """Increase the serial number, so that secondary servers notice the change."""
         self._change(ldap, "modify", errors.dns.NoSuchDomain(domain=domain), self._domain(domain),
                      {"sOARecord": [("MODIFY_REPLACE", [self._authority()])]})
@@ -108,7 +118,7 @@ class LdapDNS:
     # -- the server
 
     @contextlib.contextmanager
-    def _bound(self) -> Iterator[Json]:
+    def _bound(self) -> Iterator[ldap3.Connection]:
         from ldap3.core.exceptions import LDAPException
 
         with failures.translated(LDAPException, lambda error: errors.dns.Ldap(url=self._options.ldap_dns_url,
@@ -122,18 +132,19 @@ class LdapDNS:
             finally:
                 ldap.unbind()
 
-    def _search(self, ldap: Json, base: str, wanted: str) -> list[Json]:
+    def _search(self, ldap: ldap3.Connection, base: str, wanted: str) -> list[LdapEntry]:
         """Return the matching entries; empty if the base does not exist."""
         ldap.search(base, wanted, search_scope="SUBTREE", attributes=["dc", "associatedDomain", "aRecord"])
         if ldap.result["result"] not in (0, NO_SUCH_OBJECT):
             raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a search", reason=ldap.result["description"])
         return [one for one in ldap.response or () if one.get("type", "searchResEntry") == "searchResEntry"]
 
-    def _need(self, ldap: Json, domain: str) -> None:
+    def _need(self, ldap: ldap3.Connection, domain: str) -> None:
         if not self._search(ldap, self._domain(domain), "(sOARecord=*)"):
             raise errors.dns.NoSuchDomain(domain=domain)
 
-    def _change(self, ldap: Json, method: str, exists_or_not: errors.NovaError | None, *args: Json) -> None:
+    def _change(self, ldap: ldap3.Connection, method: str, exists_or_not: errors.NovaError | None,
+                *args: object) -> None:
         """Change an entry. ``exists_or_not`` is raised if the entry already exists, or does not exist."""
         if getattr(ldap, method)(*args):
             return
@@ -145,7 +156,7 @@ class LdapDNS:
                               reason=ldap.result["description"])
 
 
-def _connection(options: DnsOptions) -> Json:
+def _connection(options: DnsOptions) -> ldap3.Connection:
     import ldap3
 
     server = ldap3.Server(options.ldap_dns_url, connect_timeout=CONNECT_S)
@@ -159,7 +170,7 @@ def _escaped(text: str) -> str:
     return str(escape_rdn(text))
 
 
-def _texts(entry: Json, attribute: str) -> list[str]:
+def _texts(entry: LdapEntry, attribute: str) -> list[str]:
     value = {name.lower(): found for name, found in entry["attributes"].items()}.get(attribute.lower())
     values = value if isinstance(value, list) else [value]
     return [one.decode() if isinstance(one, bytes) else str(one) for one in values if one is not None]

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nova.model.base import Json
 from nova.model.guest.guests import DevicePlace
 from nova.model.network.networks import Interface
 from nova.model.numa.topology import TopologyClaim
@@ -17,7 +16,8 @@ NOWHERE = DevicePlace()
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
-def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str) -> list[dict[str, Json]]:
+def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str
+            ) -> list[dict[str, object]]:
     """Return the device metadata at ``version``. ``places``: the devices' bus addresses in the guest, by MAC
     address."""
     return [_nic(one, places.get(one.mac.lower(), NOWHERE), version) for one in interfaces if _is_shown(one, version)]

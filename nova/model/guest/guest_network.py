@@ -8,12 +8,11 @@ from __future__ import annotations
 import ipaddress
 import string
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TypedDict
 
-from nova.model.base import Json
 from nova.model.network.networks import FixedAddress, Interface, Subnet
 
-JsonObject = Mapping[str, Any]
+JsonObject = Mapping[str, object]
 
 #: Link types that guest programs support since before ``phy``. All other port types are shown as ``phy``.
 LINK_TYPES = frozenset({"bridge", "dvs", "hw_veb", "hyperv", "ovs", "tap", "vhostuser", "vif"})
@@ -29,7 +28,7 @@ iface lo inet loopback
 $interfaces"""
 
 
-def network_data(interfaces: Iterable[Interface]) -> dict[str, Json]:
+def network_data(interfaces: Iterable[Interface]) -> dict[str, object]:
     """Return links, their networks, and name servers; empty without interfaces."""
     links: list[JsonObject] = []
     networks: list[JsonObject] = []
@@ -64,7 +63,17 @@ def subnets_of(interface: Interface) -> tuple[Subnet, ...]:
                    dhcp=bool(interface.dhcp_server), dhcp_server=interface.dhcp_server),)
 
 
-def _entries(interface: Interface) -> Iterator[dict[str, Json]]:
+class NetworkEntry(TypedDict, total=False):
+    """An entry of ``networks`` for one address, without the members about its link."""
+
+    type: str
+    ip_address: str
+    netmask: str
+    routes: list[dict[str, str]]
+    services: list[dict[str, str]]
+
+
+def _entries(interface: Interface) -> Iterator[NetworkEntry]:
     """Yield one entry per address; a subnet whose addresses come by DHCP has only one entry."""
     listed: set[tuple[str, str]] = set()
     for address, subnet in _pairs(interface):
@@ -113,7 +122,7 @@ def _netmask(subnet: Subnet | None) -> str:
     return str(ipaddress.ip_network(subnet.cidr, strict=False).netmask) if subnet is not None else ""
 
 
-def _routes(version: int, subnet: Subnet | None) -> Iterator[JsonObject]:
+def _routes(version: int, subnet: Subnet | None) -> Iterator[dict[str, str]]:
     if subnet is None:
         return
     if subnet.gateway:

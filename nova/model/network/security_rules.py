@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Set
 import msgspec
 
 from nova import errors, failures
-from nova.model.base import Json
 from nova.model.network.networks import Interface
 from nova.model.network.security_groups import AllowedTraffic, GuardedInterface, NewSecurityRule, SecurityRule
 
@@ -31,7 +30,7 @@ def checked(rule: NewSecurityRule) -> NewSecurityRule:
     return msgspec.structs.replace(rule, protocol=protocol, from_port=from_port, to_port=to_port, cidr=cidr)
 
 
-def same(one: Json, other: Json) -> bool:
+def same(one: SecurityRule | NewSecurityRule, other: SecurityRule | NewSecurityRule) -> bool:
     """Return whether two validated rules are equal."""
     return all(getattr(one, name) == getattr(other, name)
                for name in ("from_port", "to_port", "cidr", "source_id")) and \

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from nova import errors, failures
-from nova.model.base import Json
 from nova.model.numa.topology import PciDevice, PciRequest, PciSpec
 from nova.model.placement.traits import TRAITS, is_resource_class
+
+T = TypeVar("T")
 
 KINDS = ("type-PCI", "type-PF", "type-VF", "vdpa")
 NUMA_POLICIES = ("required", "preferred", "legacy", "socket")
 DEFAULT_POLICY = "legacy"
 NETWORK_FUNCTION = "SRIOV_NET_VF"
+
 LONGEST_NAME = 256
 MOST_DEVICES = 256  # all aliases of a flavor together: more than any guest has slots for
 _WORDS = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}
@@ -159,7 +161,7 @@ def _alias(text: str) -> tuple[str, str, PciSpec]:
     return name, policy, PciSpec(**read)
 
 
-def _read(key: str, value: str, how: Callable[[str], object]) -> Json:
+def _read(key: str, value: str, how: Callable[[str], T]) -> T:
     with failures.replaced(ValueError, lambda error: ValueError(f"{key} {error}")):
         return how(value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.base import Json, Page, Scope, Time, Value
+from nova.model.base import Page, Scope, Time, Value
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
@@ -15,11 +15,12 @@ SOFT_POLICIES = (SOFT_AFFINITY, SOFT_ANTI_AFFINITY)
 MAX_PER_HOST = "max_server_per_host"
 
 
-def hinted(hints: Mapping[str, object]) -> Json:
+def hinted(hints: Mapping[str, object]) -> str | None:
     """Return the group in a create request's scheduler hints: its uuid, or the first uuid of a list. None if there is
     none."""
     asked = hints.get("group")
-    return (asked[0] if asked else None) if isinstance(asked, list | tuple) else asked or None
+    first = (asked[0] if asked else None) if isinstance(asked, list | tuple) else asked
+    return str(first) if first else None
 
 
 class ServerGroup(Value):

@@ -8,8 +8,6 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from nova.model.base import Json
-
 NAMESPACE = "nova"
 
 
@@ -32,7 +30,7 @@ class Payload:
         if twice:
             raise TypeError(f"{name} has {twice[0]} twice")
 
-    def __call__(self, subject: object) -> dict[str, Json] | None:
+    def __call__(self, subject: object) -> dict[str, object] | None:
         return None if subject is None else wire(self.name, self.version,
                                                  {name: plain(get(subject)) for name, get in self._getters})
 
@@ -43,7 +41,7 @@ def wire(name: str, version: str, data: Mapping[str, object]) -> dict[str, objec
             "nova_object.data": dict(data)}
 
 
-def plain(value: object) -> Json:
+def plain(value: object) -> object:
     """Return a value as JSON data: times in UTC, to the second."""
     if isinstance(value, datetime.datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nova.model.base import Json
-from nova.model.image.images import Image
 from nova.notifications.facts import SpecFacts
 from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, SERVERS_FLAVOR
@@ -88,9 +86,8 @@ def _hints(spec: SpecFacts) -> dict[str, list[object]]:
             for name, value in (spec.row.scheduler_hints or {}).items()}
 
 
-def _image(spec: SpecFacts) -> Json:
-    image: Image | None = spec.row.image
-    return IMAGE_META(image)
+def _image(spec: SpecFacts) -> dict[str, object] | None:
+    return IMAGE_META(spec.row.image)
 
 
 REQUEST_SPEC = Payload(

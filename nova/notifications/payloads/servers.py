@@ -6,8 +6,7 @@ import base64
 import binascii
 import hashlib
 
-from nova.model.base import Json
-from nova.notifications.facts import NotifiedServer
+from nova.notifications.facts import NotifiedServer, ShownServer
 from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, FLAVOR, KEYPAIR, SERVERS_FLAVOR
 
@@ -24,13 +23,13 @@ STATE_UPDATE = Payload("InstanceStateUpdatePayload", "1.0",
                        *fields("old_state", "state", "old_task_state", "new_task_state"))
 
 
-def image_property(row: Json, *names: str) -> str | None:
+def image_property(row: ShownServer, *names: str) -> str | None:
     """Return the first of these properties that the server's image has."""
     properties = row.image.properties if row.image is not None else {}
     return next((properties[name] for name in names if properties.get(name)), None)
 
 
-def _addresses(facts: NotifiedServer) -> list[Json]:
+def _addresses(facts: NotifiedServer) -> list[dict[str, object]]:
     """Return one row per address. A deleted server has released its addresses."""
     if facts.row.deleted:
         return []
@@ -40,7 +39,7 @@ def _addresses(facts: NotifiedServer) -> list[Json]:
         for one in facts.row.interfaces or () for address in one.addresses]
 
 
-def _disks(facts: NotifiedServer) -> list[Json] | None:
+def _disks(facts: NotifiedServer) -> list[dict[str, object] | None] | None:
     return [BLOCK_DEVICE(one) for one in facts.volumes] if facts.shows_disks else None
 
 
@@ -51,7 +50,7 @@ def _state(facts: NotifiedServer) -> str:
 class _Key:
     """The server's own copy of its key."""
 
-    def __init__(self, row: Json) -> None:
+    def __init__(self, row: ShownServer) -> None:
         self.user_id, self.name, self.public_key, self.type = row.user_id, row.key_name, row.public_key, row.key_type
         self.fingerprint = _fingerprint(row.public_key, row.key_type)
 

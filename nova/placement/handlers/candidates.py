@@ -18,5 +18,5 @@ def index(req: PlacementAPIRequest) -> dict[str, object]:
 
 
 def _limit(req: PlacementAPIRequest) -> int | None:
-    asked = req.query.one("limit")
+    asked = req.query.number("limit")
     return None if asked is None else min(asked, query_parser.MAX_INT)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.placement.schemas import CLASS, GENERATION, MAX_INT, NAME, SUFFIX, UUID
 from nova.placement.schemas.inventories import records
 from nova.web.schema import Body, Field, row
-from nova.web.specs import Spec
+from nova.web.specs import Rules, Spec
 
-_ID: dict[str, Any] = {"min_length": 1, "max_length": 255}
-_AMOUNT: dict[str, Any] = {"min": 1, "max": MAX_INT}
+_ID: Rules = {"min_length": 1, "max_length": 255}
+_AMOUNT: Rules = {"min": 1, "max": MAX_INT}
 
 
 def _resources(prefix: str) -> tuple[Field, ...]:

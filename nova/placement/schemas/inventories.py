@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.placement.schemas import CLASS, GENERATION, MAX_INT, NAME
 from nova.web.schema import Body, Field, row
+from nova.web.specs import Rules
 
 MOST_RATIO = 3.40282e+38
 
 
 def record(prefix: str = "") -> tuple[Field, ...]:
     """Return the fields of one inventory; ``prefix`` ends in a dot."""
-    positive: dict[str, Any] = {"min": 1, "max": MAX_INT}
+    positive: Rules = {"min": 1, "max": MAX_INT}
     return (row(f"{prefix}total", "integer", required=True, **positive),
             row(f"{prefix}reserved", "integer", min=0, max=MAX_INT),
             *(row(f"{prefix}{name}", "integer", **positive) for name in ("min_unit", "max_unit", "step_size")),

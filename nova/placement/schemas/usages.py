@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.web.schema import Query, param
+from nova.web.specs import Rules
 
-_ID: dict[str, Any] = {"min_length": 1, "max_length": 255}
+_ID: Rules = {"min_length": 1, "max_length": 255}
 
 LIST_QUERY = Query(
     param("project_id", repeat=False, **_ID), param("user_id", repeat=False, **_ID),

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from nova.model.base import Json
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler import operators
 from nova.scheduler.filters import Filter
@@ -96,14 +94,14 @@ def _name(key: str) -> list[str]:
     return path if scope == SCOPE else []
 
 
-def _value(host: HostView, path: list[str]) -> Json:
+def _value(host: HostView, path: list[str]) -> object:
     """Return a host's fact: reported by its driver under that name, or known to nova for every host."""
     capabilities = host.facts.capabilities
     whole = ":".join(path)
     if whole in capabilities:
         return capabilities[whole]
     read = _STATIC.get(path[0]) or _OWN.get(path[0])
-    value: Any = capabilities.get(path[0], _MISSING) if read is None else read(host)
+    value: object = capabilities.get(path[0], _MISSING) if read is None else read(host)
     for part in path[1:]:
         value = _inside(value, part)
     return value

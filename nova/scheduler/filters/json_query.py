@@ -10,10 +10,8 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from nova.model.base import Json
 from nova.model.scheduling.decisions import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.compute_capabilities import fact
@@ -24,8 +22,8 @@ HINT = "query"
 NO_CONDITION = "a condition is a list that starts with an operator"
 LONGEST, MOST_TERMS, DEEPEST = 4096, 64, 16  # the query is evaluated for every host, while other requests wait
 
-Term = Callable[[HostView], Any]
-Compare = Callable[[Any, Any], bool]
+Term = Callable[[HostView], object]
+Compare = Callable[[float | str, float | str], bool]
 
 #: Facts that also count pending decisions.
 _OWN: dict[str, Term] = {"num_io_ops": busy, "num_instances": servers, "running_vms": servers}
@@ -123,13 +121,13 @@ def _compared(name: str, terms: Sequence[Term]) -> Term:
     return ask
 
 
-def _related(compare: Compare, left: Json, right: Json) -> bool:
+def _related(compare: Compare, left: object, right: object) -> bool:
     """Compare numbers, also in text form, as numbers, and others as text. A comparison with an unknown fact is
     False."""
     if left is None or right is None:
         return False
     try:
-        return compare(float(left), float(right))
+        return compare(float(left), float(right))  # type: ignore[arg-type]  # other types raise TypeError
     except (TypeError, ValueError, OverflowError):
         return compare(str(left), str(right))
 
@@ -142,7 +140,7 @@ def _among(name: str, terms: Sequence[Term]) -> Term:
     return ask
 
 
-_JOIN: dict[str, Callable[[Any], bool]] = {"and": all, "or": any, "not": lambda found: not any(found)}
+_JOIN: dict[str, Callable[[Iterable[object]], bool]] = {"and": all, "or": any, "not": lambda found: not any(found)}
 
 
 def _joined(name: str, terms: Sequence[Term]) -> Term:

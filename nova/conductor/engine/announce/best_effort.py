@@ -13,7 +13,7 @@ from nova.db.server.servers import instance_name
 from nova.db.sql.types import AnyColumn
 from nova.model.base import utcnow
 from nova.model.quota import periods
-from nova.notifications.facts import SHOWN, NotifiedServer, Period, Who
+from nova.notifications.facts import SHOWN, NotifiedServer, Period, Who, shown
 from nova.notifications.message import Event
 
 
@@ -47,7 +47,7 @@ def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announ
 def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: AnyColumn) -> NotifiedServer:
     """Return a server's facts as they were read; ``more``: the other fields of ServerFacts."""
     name = instance_name(deps.settings.instance_name_template, found.row.id, found.row.uuid)
-    return NotifiedServer(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
+    return NotifiedServer(row=shown(found.row), who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
                           shows_disks=deps.notifier.options.shows_disks, **more)
 
 
