@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nova import errors, failures
 from nova.cmd import common
@@ -10,6 +10,9 @@ from nova.cmd.reporting import Reporting
 from nova.conf._options import Options
 from nova.monitoring.health import HealthChecks
 from nova.service import PeriodicTask
+
+if TYPE_CHECKING:
+    from nova.rpc.bus import Serving
 
 BINARY = "nova-cert"
 RENEW_S = 86400.0  # interval of the search for certificates that expire within a month
@@ -29,7 +32,7 @@ class Cert:
         conductor = self.bus.client(ConductorRPC)
         self.options, self.service, self._prepares = options, CertService(options, conductor), prepares
         self.reporting = Reporting(options, BINARY, "cert", self.bus, conductor)
-        self.server: Any = None
+        self.server: Serving | None = None
         self.renewing = PeriodicTask(RENEW_S, self.service.renew, "renewing of certificates")
 
     def start(self) -> None:
@@ -57,7 +60,7 @@ class Cert:
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls; running calls have ``seconds`` to end. Stop renewing certificates."""
-        self.bus.stop([self.server], seconds)
+        self.bus.stop([self.server] if self.server is not None else [], seconds)
         self.reporting.stop()
         self.renewing.stop()
 

@@ -6,7 +6,7 @@ import importlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nova import concurrency, errors, failures
 from nova.cmd import common, host_credentials
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nova.compute.guests.images import ImageCache, ImageSource
     from nova.compute.orders.with_hairpin import TurnOn
     from nova.model.host.services import Alive
+    from nova.rpc.bus import Serving
 
 LOG = logging.getLogger(__name__)
 
@@ -174,8 +175,8 @@ class Compute:
                                                    live_waits=options.compute.live_migration_wait_for_vif_plug,
                                                    most_disks=options.compute.max_disk_devices_to_attach),
                                       Host(options.host, Path(options.state_path), options.my_ip))
-        self.server: Any = None
-        self.probes: Any = None
+        self.server: Serving | None = None
+        self.probes: Serving | None = None
         self.beating: PeriodicTask | None = None
         self.abandoned = False
 

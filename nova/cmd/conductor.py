@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from nova import concurrency, errors, failures
 from nova.cmd import common
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nova.conductor.engine.deps import ConductorSettings
     from nova.conductor.quota.limits import QuotaLimits
     from nova.db.sql.engine import Database
+    from nova.rpc.bus import Serving
 
 LOG = logging.getLogger(__name__)
 
@@ -206,7 +207,7 @@ class Conductor:
                                     leases=cell.alone())
         self.deps.runner = Runner(self.deps, ALL)
         self.daemons = ServiceRegistry(self.deps)
-        self.servers: list[Any] = []
+        self.servers: list[Serving] = []
         self.periodic: list[PeriodicTask] = []
         self.stopping = False
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf._options import Options, oslo_conf
 from nova.model.guest.consoles import ConsoleType
 from nova.monitoring.health import HealthChecks
+
+if TYPE_CHECKING:
+    from nova.rpc.bus import Serving
 
 BINARY = "nova-consoleauth"
 
@@ -52,7 +55,7 @@ class ConsoleAuth:
         self.conductor = self.bus.client(ConductorRPC)
         self.service = ConsoleAuthService(self.conductor, options.consoleauth, base_urls(options))
         self.reporting = Reporting(options, BINARY, "consoleauth", self.bus, self.conductor) if index == 0 else None
-        self.servers: list[Any] = []
+        self.servers: list[Serving] = []
 
     def start(self) -> None:
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC

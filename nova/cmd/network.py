@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
@@ -10,6 +10,9 @@ from nova.conf._options import Options
 from nova.monitoring.health import HealthChecks
 from nova.privileged import choosing
 from nova.rpc.hosts_url import require_hosts_url
+
+if TYPE_CHECKING:
+    from nova.rpc.bus import Serving
 
 BINARY = "nova-network"
 
@@ -28,7 +31,7 @@ class NetworkDaemon:
         conductor = self.bus.client(ConductorHostRPC)
         self.service = service.build(conductor, options.host, options)
         self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host, secret))
-        self.server: Any = None
+        self.server: Serving | None = None
 
     def start(self) -> None:
         from nova.rpc.contracts.network import NetworkRPC

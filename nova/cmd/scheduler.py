@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf._options import Options
 from nova.monitoring.health import HealthChecks
+
+if TYPE_CHECKING:
+    from nova.rpc.bus import Serving
 
 BINARY = "nova-scheduler"
 
@@ -27,7 +30,7 @@ class Scheduler:
             scheduler=options.scheduler, filter_scheduler=options.filter_scheduler, metrics=options.metrics,
             service_down_time=options.service_down_time))
         self.reporting = Reporting(options, BINARY, "scheduler", self.bus, self.conductor) if index == 0 else None
-        self.server: Any = None
+        self.server: Serving | None = None
 
     def start(self) -> None:
         from nova.rpc.contracts.scheduler import SchedulerRPC
@@ -47,7 +50,7 @@ class Scheduler:
 
     def stop(self, seconds: float) -> None:
         """Stop serving calls; running calls have ``seconds`` to end."""
-        self.bus.stop([self.server], seconds)
+        self.bus.stop([self.server] if self.server is not None else [], seconds)
         if self.reporting:
             self.reporting.stop()
         self.service.stop()

@@ -59,6 +59,7 @@ from nova.model.guest.vendor_source import NoVendorData, VendorSource
 from nova.model.host.services import Alive, ContractVersion, Registered, Registration
 from nova.model.image.image_tickets import ImageTicket
 from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret
 from nova.virt.interface import Driver
 
@@ -80,7 +81,7 @@ class ComputeParts:
     destination of snapshots."""
 
     driver: Driver
-    conductor: Any
+    conductor: ConductorHostRPC
     images: ImagesOnHost | None
     options: Any
     release: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nova import errors
 from nova.model.network.addressing import generate_mac
@@ -331,7 +331,7 @@ def _addresses(ip: IPRoute, index: int, family: int = IPV4) -> tuple[Address, ..
 
 def _add_address(ip: IPRoute, index: int, address: Address) -> None:
     family = _family(address.address)
-    more: dict[str, Any] = {"broadcast": address.broadcast} if address.broadcast else {}
+    more: dict[str, str | int] = {"broadcast": address.broadcast} if address.broadcast else {}
     if family == IPV6:
         more = {"flags": NO_DAD}
     with ignoring(errno.EEXIST):

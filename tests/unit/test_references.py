@@ -17,10 +17,18 @@ MODULES = sorted((TOP / "nova").rglob("*.py"))
 FILE = re.compile(r"(?<![\w/.-])((?:nova|tests|bin|etc|alembic|doc|contract)/[\w./-]*[\w])")
 #: A module of ours, with or without names in it: in backticks, or after "see".
 DOTTED = re.compile(r"(?:`~?|\bsee )(nova(?:\.\w+)+)")
+#: A file named without its directory, with or without the directories next to it.
+ALONE = re.compile(r"``((?:\w+/)*\w+\.py)``")
+#: A name that Sphinx would link; its last word must be in the code.
+ROLE = re.compile(r":(?:mod|class|func|meth|attr|data|exc):`~?[\w.]*?(\w+)`")
 #: Dotted words that are no modules: files, keys, and classes that options of older clouds name.
 ELSEWHERE = ("nova.conf", "nova.network.ldapdns", "nova.network.minidns", "nova.network.linux_net",
              "nova.network.manager", "nova.global_request_id", "nova.request_id")
 MADE_UP = "things"  # the noun of examples
+FILES = [path for folder in ("nova", "tests", "bin", "alembic", "etc") for path in (TOP / folder).rglob("*.py")]
+DOCSTRINGS = re.compile(r'"""(?s:.*?)"""|#.*')
+WORDS = {*(path.stem for path in FILES), *(word for path in MODULES
+                                           for word in re.findall(r"\w+", DOCSTRINGS.sub("", path.read_text())))}
 
 
 def _gone(text: str) -> Iterator[str]:
@@ -29,6 +37,12 @@ def _gone(text: str) -> Iterator[str]:
             yield name
     for name in DOTTED.findall(text):
         if not name.startswith(ELSEWHERE) and not _known(name.split(".")):
+            yield name
+    for name in ALONE.findall(text):
+        if MADE_UP not in name and not any(str(path).endswith(f"/{name}") for path in FILES):
+            yield name
+    for name in ROLE.findall(text):
+        if name not in WORDS:
             yield name
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
 from nova import failures
-from nova.devel.image.records import VISIBILITIES
-from nova.devel.image.typed import ImageMembership, ImageRecord
+from nova.devel.image.records import VISIBILITIES, ImageMembership, ImageRecord
 from nova.devel.service import FakeError, TokenOwner
 
 #: Members of an image: project -> membership.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.devel.image.lists import MEMBER_STATUSES
-from nova.devel.image.records import LONGEST, time_text
+from nova.devel.image.records import LONGEST, ImageMembership, ImageRecord, time_text
 from nova.devel.image.store import FakeImageStore
-from nova.devel.image.typed import ImageMembership, ImageRecord
 from nova.devel.service import FakeCall, FakeError, FakeRoute
 
 

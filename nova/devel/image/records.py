@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeGuard, cast
+from typing import NamedTuple, TypedDict, TypeGuard, cast
 
-from nova.devel.image.typed import ImageRecord
 from nova.devel.service import FakeError, TokenOwner
 from nova.model.base import JsonValue, utcnow
 
@@ -17,6 +16,44 @@ CONTAINER_FORMATS = ("ami", "ari", "aki", "bare", "ovf", "ova", "docker", "compr
 LONGEST = 255  # characters of a name, a tag or a property's name
 MOST_NUMBER = 2**31 - 1
 _UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+
+class ImageRecord(TypedDict):
+    """An image. A user's own properties are further members, as text."""
+
+    id: str
+    name: str | None
+    owner: str | None
+    visibility: str
+    status: str
+    disk_format: str | None
+    container_format: str | None
+    min_disk: int
+    min_ram: int
+    protected: bool
+    os_hidden: bool
+    tags: list[str]
+    size: int | None
+    virtual_size: int | None
+    checksum: str | None
+    os_hash_algo: str | None
+    os_hash_value: str | None
+    created_at: str
+    updated_at: str
+    self: str
+    file: str
+    schema: str
+
+
+class ImageMembership(TypedDict):
+    """A project that an image is shared with."""
+
+    member_id: str
+    image_id: str
+    status: str
+    created_at: str
+    updated_at: str
+    schema: str
 
 
 class ImageMember(NamedTuple):

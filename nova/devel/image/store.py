@@ -10,7 +10,7 @@ import msgspec
 from nova import decoding
 from nova.devel.image.data import DataFolder
 from nova.devel.image.lists import may_see
-from nova.devel.image.typed import ImageMembership, ImageRecord
+from nova.devel.image.records import ImageMembership, ImageRecord
 from nova.devel.service import FakeCall, FakeError, TokenOwner
 from nova.model.base import Json
 

@@ -16,7 +16,6 @@ import uuid as uuids
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -172,7 +171,7 @@ class Cloudpipes:
         return name
 
     def _group(self, name: str, project_id: str) -> None:
-        groups: Any = self.deps.networking.groups
+        groups = self.deps.networking.groups
         found = groups.list_security_groups(SecurityGroupQuery(scope=Scope(project_id=project_id), names=(name,)))
         group = found[0] if found else groups.create_security_group(NewSecurityGroup(
             name=name, description="VPN server and its clients", project_id=project_id))

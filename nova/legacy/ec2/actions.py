@@ -24,9 +24,11 @@ from nova.legacy.ec2.handlers import (
     volumes,
 )
 from nova.legacy.ec2.parameters import Ec2Arguments
+from nova.legacy.ec2.request import Ec2Request
 from nova.legacy.ec2.xml import Tree
 
-Handler = Callable[[Any, Any], Tree]
+#: Takes the request, and the arguments as the type in its annotation.
+Handler = Callable[[Ec2Request, Any], Tree]
 
 _API = "os_compute_api:"
 SERVERS, VOLUMES, SNAPSHOTS = f"{_API}servers:detail", f"{_API}os-volumes", f"{_API}os-volumes:snapshots"

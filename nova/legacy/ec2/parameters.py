@@ -14,7 +14,7 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -106,7 +106,7 @@ def _put(root: _Node, name: str, text: str) -> None:
 
 
 @functools.cache
-def _fields(wanted: type[msgspec.Struct]) -> Mapping[str, tuple[msgspec.structs.FieldInfo, Any]]:
+def _fields(wanted: type[msgspec.Struct]) -> Mapping[str, tuple[msgspec.structs.FieldInfo, object]]:
     """Map lower-case parameter names to the struct's fields and their types."""
     hints = typing.get_type_hints(wanted)
     return {field.name.replace("_", ""): (field, hints[field.name]) for field in msgspec.structs.fields(wanted)}

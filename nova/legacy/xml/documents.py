@@ -14,6 +14,8 @@ _TITLE, _AUTHOR, _AUTHORS_PAGE = "Available API Versions", "OpenStack", "http://
 
 
 class VersionLink(TypedDict):
+    """A link of a version."""
+
     rel: str
     href: str
 

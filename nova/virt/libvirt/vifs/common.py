@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nova import errors
 from nova.model.network.networks import Interface
@@ -21,12 +21,22 @@ MOST_QUEUES = 8
 BANDWIDTH = ("average", "peak", "burst")
 
 
+class Links(Protocol):
+    """The calls of :mod:`nova.privileged.links` that plugging needs."""
+
+    def exists(self, device: str) -> bool:
+        """Return whether the device exists."""
+
+    def delete(self, device: str) -> None:
+        """Delete the device, if it exists."""
+
+
 class PlugTools(NamedTuple):
     """Tools that change the host."""
 
     ovs: OpenVSwitch
     os_vif: Plugs
-    links: Any = links
+    links: Links = links
     sysfs: Path = vfs.SYSFS
 
 
