@@ -188,8 +188,9 @@ def reload_levels(conf: Options) -> None:
         return
     source.mutate_config_files()
     database_urls.forget(source, source.prog)
-    logs.set_levels(conf)
-    LOG.info("configuration reloaded: debug is %s", conf.debug)
+    fresh = Options.of(source)
+    logs.set_levels(fresh)
+    LOG.info("configuration reloaded: debug is %s", fresh.debug)
 
 
 class _Parent:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from typing import cast
+from typing import Self, get_type_hints
 
 from oslo_config import cfg
 
 from nova.conf._section import Section
-from nova.conf.api import ApiOptions
+from nova.conf.api import ApiSectionOptions
 from nova.conf.api_database import ApiDatabaseOptions
 from nova.conf.barbican import BarbicanOptions
 from nova.conf.cinder import CinderOptions
@@ -289,7 +289,7 @@ class Options(Section, frozen=True, kw_only=True):
     # volumes
     reimage_timeout_per_gb: int
     # Sections.
-    api: ApiOptions
+    api: ApiSectionOptions
     api_database: ApiDatabaseOptions
     barbican: BarbicanOptions
     cinder: CinderOptions
@@ -327,9 +327,21 @@ class Options(Section, frozen=True, kw_only=True):
     vnc: VncOptions
     workarounds: WorkaroundsOptions
     wsgi: WsgiOptions
+    # For oslo_conf.
+    source: cfg.ConfigOpts
+
+    @classmethod
+    def of(cls, group: object) -> Self:
+        """Return the values of oslo.config's object, as they are now."""
+        found: dict[str, object] = {"source": group}
+        for name, kind in get_type_hints(cls).items():
+            if name not in found:
+                value = getattr(group, name)
+                found[name] = kind.of(value) if isinstance(kind, type) and issubclass(kind, Section) else value
+        return cls(**found)  # type: ignore[arg-type]
 
 
-def oslo_conf(options: Options) -> cfg.ConfigOpts:
-    """Return oslo.config's object behind the options: for libraries, which read their own sections from it, and for
-    the files themselves."""
-    return cast(cfg.ConfigOpts, options)
+def oslo_conf(options: Options | cfg.ConfigOpts) -> cfg.ConfigOpts:
+    """Return oslo.config's object, from which the options were read: for libraries, which read their own sections from
+    it, and for the files themselves."""
+    return options.source if isinstance(options, Options) else options

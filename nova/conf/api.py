@@ -65,7 +65,7 @@ OPTS = [
 ]
 
 
-class ApiOptions(Section, frozen=True, kw_only=True):
+class ApiSectionOptions(Section, frozen=True, kw_only=True):
     """Values of ``[api]``."""
 
     auth_strategy: str

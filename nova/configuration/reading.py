@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from oslo_config import cfg
 
@@ -51,23 +51,23 @@ def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg
     Files: ``--config-file``, otherwise /etc/nova/nova.conf (or the one in OS_NOVA_CONFIG_DIR) and <program>.conf next
     to it. ``about`` and ``epilog`` appear before and after the options in ``--help``.
     """
-    options = cfg.CONF  # oslo.messaging declares its tracing group only on the global object
+    source = cfg.CONF  # oslo.messaging declares its tracing group only on the global object
     cli = [*log_section.CLI_OPTS, *extra_cli]
-    options.register_cli_opts(cli)
-    conf.register(options)
+    source.register_cli_opts(cli)
+    conf.register(source)
     given = each_file_once(spelt(sys.argv[1:] if args is None else args, cli))
     files = _files(binary, given)
     try:
         by_hand = typed(given, cli)
-        options(given, project="nova", prog=binary, version=RELEASE, default_config_files=files,
-                description=about, epilog=epilog)
-        database_urls.forget(options, binary)
-        refuse(options, ours(), Sources.of(options), by_hand)
+        source(given, project="nova", prog=binary, version=RELEASE, default_config_files=files,
+               description=about, epilog=epilog)
+        database_urls.forget(source, binary)
+        refuse(source, ours(), Sources.of(source), by_hand)
     except errors.config.Wrong as error:
         fail(error.message)
     except (cfg.Error, OSError, ValueError) as error:
         fail(unreadable(error, files_of(given) or files))
-    return cast(Options, options)  # it has each field as an attribute, and :func:`refuse` has read all of them
+    return Options.of(source)
 
 
 def files_of(args: Sequence[str]) -> list[str]:

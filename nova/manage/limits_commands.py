@@ -10,10 +10,12 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from nova import errors
 from nova.conductor.quota.limits import NAMES
 from nova.conf import quota
-from nova.conf._options import Options, oslo_conf
+from nova.conf._options import Options
 from nova.db import flavors
 from nova.db.quota import class_usage, quotas
 from nova.db.sql.engine import Connection, Database
@@ -153,9 +155,10 @@ def _keystone(options: Options, given: argparse.Namespace) -> Keystone | None:
     credentials = session.load(options, "oslo_limit")
     if credentials.auth is None:
         return None
+    group = options.oslo_limit
     if given.region_id is not None:
-        oslo_conf(options).set_override("endpoint_region_name", given.region_id, "oslo_limit")
-    return keystone.of_groups(options.oslo_limit, credentials)
+        group = msgspec.structs.replace(group, endpoint_region_name=given.region_id)
+    return keystone.of_groups(group, credentials)
 
 
 def actions(say: Say, table: Table) -> dict[str, Command]:

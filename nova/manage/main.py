@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nova import concurrency, configuration, context
 from nova.cmd import tool_ending, tool_log
@@ -314,19 +314,19 @@ def parser() -> argparse.ArgumentParser:
     add_common(top)
     categories = top.add_subparsers(dest="category", metavar="COMMAND")
     for name, command in SINGLE.items():
-        _add(categories, name, command)
+        _add(categories.add_parser, name, command)
     for category, actions in COMMANDS.items():
         words = ", ".join(actions)
         of_category = categories.add_parser(category, help=words)
         of_category.set_defaults(print_help=of_category.print_help)
         actions_of = of_category.add_subparsers(dest="action", metavar="ACTION")
         for name, command in actions.items():
-            _add(actions_of, name, command)
+            _add(actions_of.add_parser, name, command)
     return top
 
 
-def _add(group: argparse._SubParsersAction[argparse.ArgumentParser], name: str, command: Command) -> None:
-    one = group.add_parser(name, help=command.help, description=command.help)
+def _add(add_parser: Callable[..., argparse.ArgumentParser], name: str, command: Command) -> None:
+    one = add_parser(name, help=command.help, description=command.help)
     for flags, options in command.arguments:
         one.add_argument(*flags, **options)
     one.set_defaults(command=command)

@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 from oslo_privsep import capabilities as caps
@@ -57,7 +57,7 @@ def _settings() -> HelperSettings:
     os.umask(0o022)  # the library sets none
     own = conf.register(cfg.ConfigOpts())
     own([word for file in cfg.CONF.config_file or () for word in ("--config-file", file)], project="nova")
-    return settings_of(cast(Options, own))
+    return settings_of(Options.of(own))
 
 
 class PrivsepHelper:

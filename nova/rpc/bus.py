@@ -189,7 +189,9 @@ class AnyBus(abc.ABC):
 
 def pins(conf: Options) -> dict[str, str]:
     """Return topic -> version from ``[upgrade_levels]``. ``auto``, which older files have, is the default behaviour."""
-    levels = conf.upgrade_levels
+    levels: UpgradeLevelsOptions | None = getattr(conf, "upgrade_levels", None)
+    if levels is None:
+        return {}
     named = {name.replace("_", "-"): getattr(levels, name) for name in UpgradeLevelsOptions.__struct_fields__}
     return {topic: version for topic, version in named.items() if version and version != "auto"}
 

@@ -14,8 +14,8 @@ class PluginOptions(FilterSchedulerOptions, frozen=True, kw_only=True):
     scheduler: SchedulerOptions | None = None
 
     @classmethod
-    def of(cls, filter_scheduler: FilterSchedulerOptions, metrics: MetricsOptions | None = None,
-           scheduler: SchedulerOptions | None = None) -> PluginOptions:
+    def of_sections(cls, filter_scheduler: FilterSchedulerOptions, metrics: MetricsOptions | None = None,
+                    scheduler: SchedulerOptions | None = None) -> PluginOptions:
         """Return the values of these sections."""
         own = {name: getattr(filter_scheduler, name) for name in FilterSchedulerOptions.__struct_fields__}
         return cls(**own, metrics=metrics, scheduler=scheduler)

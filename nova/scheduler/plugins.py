@@ -53,7 +53,7 @@ def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
 
 def check(options: Options) -> None:
     """Raise daemon.SchedulerUnknownPlugin if :func:`load_filters` or :func:`load_weighers` does not find a plug-in."""
-    groups = PluginOptions.of(options.filter_scheduler, options.metrics, options.scheduler)
+    groups = PluginOptions.of_sections(options.filter_scheduler, options.metrics, options.scheduler)
     load_filters(groups)
     load_weighers(groups)
 

@@ -47,7 +47,7 @@ class SchedulerService:
         self._conductor = conductor
         self._clock = clock
         self._rng = rng or random.Random()
-        options = PluginOptions.of(settings.filter_scheduler, settings.metrics, settings.scheduler)
+        options = PluginOptions.of_sections(settings.filter_scheduler, settings.metrics, settings.scheduler)
         self._pipeline = Pipeline(options, self._rng)
         self._hosts = HostTable(settings.service_down_time, clock)
         self._sweep_s = float(settings.scheduler.host_state_sweep_interval)

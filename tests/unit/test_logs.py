@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
-from nova import conf, context, logs
+from nova import conf, context, logs, service
+from nova.conf._options import Options
 from nova.logs import LONGEST, OneLine, OneObject
 
 
@@ -64,6 +65,25 @@ def test_levels_when_single_loggers_have_their_own_then_those_change_and_no_othe
         assert logging.getLogger("nova.rpc.server").level == logging.DEBUG
         assert logging.getLogger("amqp").level == logging.WARNING
         assert logging.getLogger("nova.rpc.client").getEffectiveLevel() == logging.INFO
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def test_levels_when_the_files_are_read_again_then_they_are_the_files_and_the_options_are_unchanged(tmp_path: Path
+                                                                                                    ) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text("[DEFAULT]\n")
+    source = conf.register(cfg.ConfigOpts())
+    source(["--config-file", str(file)], project="nova", prog="nova-x", default_config_dirs=[])
+    made = Options.of(source)
+    before = {name: logging.getLogger(name).level for name in ("", "nova.rpc.server", *logs.QUIET)}
+    try:
+        file.write_text("[DEFAULT]\ndebug = true\ndefault_log_levels = nova.rpc.server=ERROR\n")
+        service.reload_levels(made)
+        assert logging.getLogger().level == logging.DEBUG
+        assert logging.getLogger("nova.rpc.server").level == logging.ERROR
+        assert made.debug is False and made.default_log_levels == []
     finally:
         for name, level in before.items():
             logging.getLogger(name).setLevel(level)

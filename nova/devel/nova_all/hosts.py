@@ -6,18 +6,17 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from oslo_config import cfg
+import msgspec
 
 from nova import errors
 from nova.cmd.compute import Compute
 from nova.cmd.conductor import databases
 from nova.cmd.conductor_hosts import secret_wrap
-from nova.conf._options import Options, oslo_conf
+from nova.conf._options import Options
 from nova.db.host import enrolments, services
 from nova.db.sql.engine import Connection
-from nova.model.base import Library
 from nova.privileged.config_drives import ISO_MAKERS
 from nova.privileged.runner import SYSTEM_PATH
 from nova.rpc.host_secret import HostSecret
@@ -49,28 +48,11 @@ def check_programs() -> None:
                    f"{' '.join(need.package for need in missing)}")
 
 
-class HostOptions:
-    """Configuration of one of several hosts in this process. ``own``: options of [DEFAULT] with values of the host."""
-
-    def __init__(self, options: cfg.ConfigOpts, **own: object) -> None:
-        self._options, self._own = options, own
-
-    def __getattr__(self, name: str) -> Library:
-        return self._own[name] if name in self._own else getattr(self._options, name)
-
-    def __getitem__(self, name: str) -> Library:
-        return self._own[name] if name in self._own else self._options[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._options
-
-
 def options_of(options: Options, host: str, home: Path) -> Options:
     """Return the options of the host of that name."""
     folder = home / host
     folder.mkdir(mode=0o700, exist_ok=True)
-    return cast(Options, HostOptions(oslo_conf(options), host=host, state_path=str(folder),
-                                     instances_path=str(folder / "instances")))
+    return msgspec.structs.replace(options, host=host, state_path=str(folder), instances_path=str(folder / "instances"))
 
 
 def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
@@ -46,7 +44,7 @@ def _apart(options: Options) -> Options:
     read = conf.register(cfg.ConfigOpts())
     read([], project="nova", default_config_files=list(paths(source.config_file)),
          default_config_dirs=list(paths(source.config_dir)))
-    return cast(Options, read)
+    return Options.of(read)
 
 
 def keystone(options: Options) -> Finding:

@@ -6,6 +6,7 @@ import datetime
 import itertools
 import typing
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import pytest
 from oslo_config import cfg, types
 
 from nova import conf
-from nova.conf._options import Options
+from nova.conf._options import Options, oslo_conf
 from nova.conf._section import Section
 from nova.conf._span import TimeSpan
 from nova.conf._urls import Url
@@ -53,7 +54,7 @@ def by_group() -> dict[str, list[cfg.Opt]]:
     return dict(conf.list_opts())
 
 
-SECTIONS = {name: hint for name, hint in typed(Options) if is_section(hint)}
+SECTIONS: dict[str, type[Section]] = {name: hint for name, hint in typed(Options) if is_section(hint)}
 
 
 @pytest.mark.parametrize("group", sorted({*by_group(), *SECTIONS} - {"DEFAULT"}))
@@ -65,7 +66,29 @@ def test_options_when_compared_with_the_default_section_then_names_order_and_typ
     plain = list(itertools.takewhile(lambda field: not is_section(field[1]), typed(Options)))
 
     assert plain == declared(by_group()["DEFAULT"])
-    assert [name for name, _ in typed(Options)[len(plain):]] == list(SECTIONS) == sorted(SECTIONS)
+    assert [name for name, _ in typed(Options)[len(plain):]] == [*sorted(SECTIONS), "source"]
+
+
+def test_options_when_made_then_they_have_the_values_of_then_and_cannot_be_changed(tmp_path: Path) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text("[DEFAULT]\ndebug = true\nhost = a\n[libvirt]\nrbd_user = cinder\n")
+    source = conf.register(cfg.ConfigOpts())
+    source([], default_config_files=[str(file)], default_config_dirs=[])
+    options = Options.of(source)
+    file.write_text("[DEFAULT]\ndebug = false\n")
+    source.mutate_config_files()
+    assert (options.debug, options.host, options.libvirt.rbd_user, options.source) == (True, "a", "cinder", source)
+    assert source.debug is False and oslo_conf(options) is source
+    with pytest.raises(AttributeError):
+        options.libvirt.rbd_user = "other"  # type: ignore[misc]
+
+
+def test_options_when_made_from_defaults_then_each_value_has_its_fields_type() -> None:
+    source = conf.register(cfg.ConfigOpts())
+    source([], default_config_files=[], default_config_dirs=[])
+    options = Options.of(source)
+    for name, kind in SECTIONS.items():
+        assert msgspec.convert(getattr(options, name), kind, from_attributes=True) == getattr(options, name)
 
 
 class Example(Section, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ word = "-of-the-database"
 gc.collect()
 texts = [text for one in gc.get_objects() for text in gc.get_referents(one) if isinstance(text, str)]
 found = {text for text in texts if word in text and text != word and "gc.get" not in text}
-print(json.dumps([len(found), options.database.connection is None, database_urls.warning(options, binary)]))
+print(json.dumps([len(found), options.database.connection is None, database_urls.warning(options.source, binary)]))
 """
 
 

@@ -28,7 +28,7 @@ options = configuration.read("nova-compute", ["--config-file", sys.argv[2]])
 from nova import errors
 from nova.privileged import client, guest_files, privsep
 from nova.privileged.about import about
-options.set_override("helper_command", sys.argv[3], group="nova_sys_admin")
+options.source.set_override("helper_command", sys.argv[3], group="nova_sys_admin")
 client.use(privsep.PrivsepHelper(options))
 print(about().instances_path)
 try:

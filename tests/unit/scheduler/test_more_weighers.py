@@ -140,5 +140,5 @@ def test_decisions_with_and_without_memory_are_the_same(hosts):
 
 
 def test_all_weighers_are_made_from_the_options_of_a_configuration_without_a_file():
-    options = PluginOptions.of(filter_options(), filter_options().metrics, filter_options().scheduler)
+    options = PluginOptions.of_sections(filter_options(), filter_options().metrics, filter_options().scheduler)
     assert {type(one) for one in plugins.load_weighers(options)} == set(all_weighers())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nova import errors, migrationproxy
-from nova.conf._options import Options
+from nova.conf._options import Options, oslo_conf
 from nova.conf.libvirt import LibvirtOptions
 from nova.model.base import Library
 
@@ -21,7 +22,8 @@ class MoveSettings:
 
     ``completion_s`` is per GiB; 0: unlimited. ``ports``: the first and last port for disk exports;
     ``migration_ports``: those for incoming live migrations.
-    ``libvirt``: the section itself, for options that may change while nova-compute runs (see :meth:`now`).
+    ``libvirt``: a function that returns the section's current values, some of which may change while nova-compute runs
+    (see :meth:`now`).
     """
 
     address: str = "127.0.0.1"
@@ -37,11 +39,11 @@ class MoveSettings:
     migration_ports: tuple[int, int] = (49152, 49215)
     migrations_path: Path = migrationproxy.DIRECTORY  # the same on all hosts
     copy_timeout_s: int = 6 * 3600
-    libvirt: LibvirtOptions | None = field(default=None, repr=False, compare=False)
+    libvirt: Callable[[], LibvirtOptions] | None = field(default=None, repr=False, compare=False)
 
     def now(self) -> MoveSettings:
         """Return the settings with the current values of mutable options."""
-        return self if self.libvirt is None else replace(self, **_mutable(self.libvirt))
+        return self if self.libvirt is None else replace(self, **_mutable(self.libvirt()))
 
 
 def _mutable(libvirt: LibvirtOptions) -> dict[str, Library]:
@@ -58,7 +60,8 @@ def move_settings_of(default: Options, libvirt: LibvirtOptions) -> MoveSettings:
         bandwidth_mib=libvirt.live_migration_bandwidth, downtime_ms=libvirt.live_migration_downtime,
         downtime_steps=libvirt.live_migration_downtime_steps, downtime_delay_s=libvirt.live_migration_downtime_delay,
         ports=_ports(libvirt, "disk_export_ports"), migration_ports=_ports(libvirt, "live_migration_ports"),
-        copy_timeout_s=libvirt.disk_copy_timeout, libvirt=libvirt, **_mutable(libvirt))
+        copy_timeout_s=libvirt.disk_copy_timeout, libvirt=lambda: LibvirtOptions.of(oslo_conf(default).libvirt),
+        **_mutable(libvirt))
 
 
 def _ports(libvirt: LibvirtOptions, name: str) -> tuple[int, int]:

@@ -7,10 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from oslo_config import cfg
 
-from nova import errors
+from nova import conf, errors
+from nova.conf._options import Options
 from nova.devel.nova_all import fixed_ids, state_directory
-from nova.devel.nova_all.hosts import HostOptions
+from nova.devel.nova_all.hosts import options_of
 from nova.devel.nova_all.state_directory import StateDirectory
 
 
@@ -107,9 +109,11 @@ def test_ids_when_the_seed_is_the_same_then_so_are_they_whoever_else_asks(monkey
 # --- options of one of several hosts
 
 
-def test_options_of_a_host_when_read_then_its_own_stand_above_the_others() -> None:
-    class Files(dict):  # type: ignore[type-arg]
-        host, fake = "controller", "group"
-    own = HostOptions(Files(host="controller", debug=True), host="host1")
-    assert (own.host, own["host"], own["debug"], own.fake) == ("host1", "host1", True, "group")
-    assert "debug" in own and "other" not in own
+def test_options_of_a_host_when_made_then_it_has_its_own_name_and_directories_and_all_others(tmp_path: Path) -> None:
+    source = conf.register(cfg.ConfigOpts())
+    source([], default_config_files=[], default_config_dirs=[])
+    options = Options.of(source)
+    own = options_of(options, "host1", tmp_path)
+    assert (own.host, own.state_path, own.instances_path) == (
+        "host1", f"{tmp_path}/host1", f"{tmp_path}/host1/instances")
+    assert (own.fake, own.my_ip, own.source) == (options.fake, options.my_ip, source) and options.host != "host1"

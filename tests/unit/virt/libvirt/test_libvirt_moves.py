@@ -18,6 +18,7 @@ from oslo_config import cfg
 
 from nova import conf as nova_conf
 from nova import errors
+from nova.conf._options import Options
 from nova.model.guest.orders import Disk
 from nova.model.server.states import PowerState
 from nova.privileged import disk_exports, pid_files
@@ -830,7 +831,7 @@ def test_settings_say_where_others_reach_this_host():
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([])
     conf.set_override("live_migration_inbound_addr", "fd00::1", "libvirt")
-    made = move_settings_of(conf, conf.libvirt)
+    made = move_settings_of(Options.of(conf), conf.libvirt)
     assert (made.address, made.migration_ports, made.completion_s) == ("fd00::1", (49152, 49215), 800)
     assert settings().moves == MoveSettings()
 
@@ -840,7 +841,8 @@ def test_settings_when_the_files_are_read_again_then_the_next_migration_has_the_
     file.write_text("[libvirt]\nlive_migration_completion_timeout = 100\n")
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([], default_config_files=[str(file)])
-    made = move_settings_of(conf, conf.libvirt)
+    options = Options.of(conf)
+    made = move_settings_of(options, options.libvirt)
     before = MigrationWatch(made, GIB)
     file.write_text("[libvirt]\nlive_migration_completion_timeout = 10\n"
                     "live_migration_timeout_action = force_complete\n")
