@@ -1,7 +1,7 @@
 """Policies for failures, by name; the page for contributors tells which to use, and when a plain ``except`` is right.
 
-All but one are context managers, without a generator, because they also stand on paths of every request. An exception
-that a policy is not for passes unchanged, and so does the end of a green thread or of the process.
+They are context managers (except one) without a generator, because they also stand on paths of every request. Other
+exceptions than the policy's pass unchanged, and a killed green thread ends.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class accepted(_Policy, Generic[E]):
 
 
 class parked(_Policy, Generic[E]):
-    """Goes on after an expected failure: passes it to ``park``, which keeps what is left of the work for later."""
+    """Goes on after an expected failure: passes it to ``park``, which keeps the rest of the work for later."""
 
     __slots__ = ("_but", "_on", "_park")
 

@@ -53,19 +53,21 @@ class EndpointAnswer(msgspec.Struct, frozen=True):
     endpoint: EndpointRecord
 
 
-class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit: registered for every project (``default_limit``), or a project's own (``resource_limit``)."""
+class RegisteredLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of every project."""
 
     resource_name: str
-    default_limit: int | None = None
-    resource_limit: int | None = None
-    project_id: str | None = None
+    amount: int = msgspec.field(name="default_limit")
     region_id: str | None = None
 
-    @property
-    def amount(self) -> int:
-        """The limit, of either kind."""
-        return (self.default_limit if self.resource_limit is None else self.resource_limit) or 0
+
+class OwnLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of one project."""
+
+    resource_name: str
+    amount: int = msgspec.field(name="resource_limit")
+    project_id: str | None = None
+    region_id: str | None = None
 
 
 class WantedEndpoint(NamedTuple):
@@ -98,11 +100,11 @@ class Keystone:
         """Return the limits with two requests, once the endpoint is known. An endpoint that has been removed is looked
         up again. An empty project has no limits of its own."""
         endpoint = self._endpoint or self._find_endpoint()
-        registered = self._list("registered_limits", LimitRecord, service_id=endpoint.service_id)
+        registered = self._list("registered_limits", RegisteredLimit, service_id=endpoint.service_id)
         if not registered and self._endpoint is not None:
             endpoint = self._find_endpoint()
-            registered = self._list("registered_limits", LimitRecord, service_id=endpoint.service_id)
-        own = self._list("limits", LimitRecord, service_id=endpoint.service_id,
+            registered = self._list("registered_limits", RegisteredLimit, service_id=endpoint.service_id)
+        own = self._list("limits", OwnLimit, service_id=endpoint.service_id,
                          project_id=project_id) if project_id else []
         own = [one for one in own if one.project_id == project_id]  # a policy may change the query
         self._endpoint = endpoint
@@ -176,7 +178,7 @@ def _strange(path: str) -> errors.NovaError:
     return errors.service.Unavailable(service="identity", reason=f"the server that answers {path} is not Keystone")
 
 
-def _by_name(rows: Iterable[LimitRecord], endpoint: Endpoint) -> dict[str, int]:
+def _by_name(rows: Iterable[RegisteredLimit | OwnLimit], endpoint: Endpoint) -> dict[str, int]:
     """Return resource -> limit. A limit of the endpoint's own region takes precedence over one for all regions; limits
     of other regions are ignored."""
     found: dict[str, int] = {}

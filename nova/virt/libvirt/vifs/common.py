@@ -21,7 +21,7 @@ MOST_QUEUES = 8
 BANDWIDTH = ("average", "peak", "burst")
 
 
-class Links(Protocol):
+class DeviceCalls(Protocol):
     """The calls of :mod:`nova.privileged.links` that plugging needs."""
 
     def exists(self, device: str) -> bool:
@@ -36,7 +36,7 @@ class PlugTools(NamedTuple):
 
     ovs: OpenVSwitch
     os_vif: Plugs
-    links: Links = links
+    links: DeviceCalls = links
     sysfs: Path = vfs.SYSFS
 
 
